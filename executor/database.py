@@ -51,6 +51,7 @@ from executor.moving.views import ViewMoving, place
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.recovery import recover_tables, refill_streams
+from executor.reopening import reopen
 from executor.separation.service import Separation
 from executor.session import DatabaseSession
 from executor.streams.appender import Appender
@@ -71,7 +72,7 @@ from executor.views.frontiers import Frontiers
 from executor.views.indexes import ViewIndexes
 from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
-from executor.views.storage import ViewStore
+from executor.views.storage import StoredView, ViewStore
 from executor.views.watch import ViewWatch
 
 _LOGGER = logging.getLogger(__name__)
@@ -176,7 +177,8 @@ class Database:
 
     def reads_of(self, oid: int) -> tuple[int, ...]:
         """Everything whose change may change what a relation shows, itself included."""
-        return self.versions.reads.get(oid, (oid,))
+        found = self.versions.reads.get(oid)
+        return tuple(self._closure(oid)) if found is None else found  # of a view that is just being created, or no view
 
     def _refresh_reads(self) -> None:
         """For each view, everything whose change may change its result."""
@@ -382,7 +384,7 @@ class Database:
                 self._views[item.oid].alter(item)
         for new in views:
             self.storage.create(new.view.oid, lsn)
-            self._open_view(replace(new.view, created_lsn=lsn))
+            self.open_view(replace(new.view, created_lsn=lsn), self.storage.load(new.view.oid))
         self._refresh_reads()
         self.view_watch.redefined()
 
@@ -410,23 +412,21 @@ class Database:
             self.replicas.open(stream)
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
-    def _open_view(self, view: View) -> None:
-        stored = self.storage.load(view.oid)
-        frontiers = stored.frontiers
-        feeds = {oid: self.streams[oid].feed for oid in frontiers}
-        runtime = ViewRuntime(
-            view,
-            stored.program,
-            self.engine,
-            feeds,
-            stored.statics,
-            frontiers,
-            lambda state: self.storage.read(view.oid, state),
-        )
+    def open_view(self, view: View, stored: StoredView) -> None:
+        """A view is there. Raises XX001 where a run is not what was written."""
+        feeds = {oid: self.streams[oid].feed for oid in stored.frontiers}
+        runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
         runtime.shared, runtime.handover = stored.shared, stored.handover
-        owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+        try:
+            owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            # Nobody knows where it is: until somebody does, another server may need what comes behind its states.
+            owned, runtime.held = None, min(stored.frontiers.values())
+            runtime.fail(ViewError(error, 0))
         if owned is not None and owned.home == self.options.server_name:
             place(self, runtime, owned)
         runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
@@ -443,8 +443,7 @@ class Database:
                 self._open_stream(item)
         for item in list(self._catalog.objects.values()):
             if isinstance(item, View) and item.continuous:
-                self.storage.ensure(item.oid, item.created_lsn)
-                self._open_view(item)
+                reopen(self, item)
         self.storage.drop_orphans(set(self._views), set(self.streams))
         self._refresh_reads()
         refill_streams(self)

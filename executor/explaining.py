@@ -24,7 +24,7 @@ from executor.separation.choosing import WHOLE, steps_of
 from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.streams.arriving import with_values
 from executor.transaction import Transaction
-from executor.views.runtime import ViewRuntime
+from executor.views.runtime import Away, ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
 from planner.definitions import CreateView
@@ -132,8 +132,12 @@ def _document(
 
 def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:
     """The options that say which groups the view shows, and who is asked for its rows where that is not this server."""
-    away = [] if runtime.away is None else [("server", f"{runtime.away.server} (asked for what the query reads)")]
+    away = [] if runtime.away is None else [_asked(runtime.away)]
     return away + [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
+
+
+def _asked(away: Away) -> tuple[str, str]:
+    return ("server", f"{away.server} (asked for what the query reads)") if away.server else ("state", "suspended")
 
 
 def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
@@ -151,7 +155,8 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         watermark = database.streams[progress.path.stream].stream.option("watermark")
         if away is not None:
             when = "in the background; what is left when the view is read"
-            found[progress.path.stream] = Facts(when, f'on server "{away.server}"', watermark)
+            facts = Facts(when, f'on server "{away.server}"', watermark)
+            found[progress.path.stream] = facts if away.server else Facts("not before it is resumed", "-", watermark)
             continue
         found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
     return found

@@ -298,11 +298,37 @@ class Reader:
 
     def present(self, oid: int) -> tuple[int, int, pa.Table]:
         """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
+        for _ in range(ATTEMPTS):
+            found = self._from_there(oid)
+            if found is not None:
+                return found
+            with contextlib.suppress(ViewPassed):  # of a view of another server's that it reads
+                return self._present(oid)
+        raise SqlError("40001", "could not serialize access: a view moved on during the statement")
+
+    def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
+        """The same of a view that another server maintains; None of one that is here."""
+        database = self.database
+        if database.view(oid).away is None:
+            return None
+        with database.sequencer.lock:
+            lsn, changed = database.sequencer.visible, database.version_of((oid,))
+        found = database.elsewhere.whole((oid,), self).get(oid)
+        if found is None:
+            return None
+        with database.sequencer.lock:
+            is_same = database.version_of((oid,)) == changed
+        return (max(lsn, found.at), changed, found.rows) if is_same else (found.at, found.at, found.rows)
+
+    def _present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """The same of a view that is here, whatever it reads. Raises ViewPassed."""
         database = self.database
         database.replicas.refresh((oid,))
+        elsewhere = database.elsewhere.whole(database.views_below((oid,)), self)
         with _locked([database.view(below) for below in database.views_below((oid,))]) as runtimes:
             for runtime in runtimes:
-                runtime.check()
+                if runtime.away is None:
+                    runtime.check()
             database.tables.backlog.apply()
             with database.sequencer.lock:  # nobody else brings the views further while their locks are held
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))
@@ -310,6 +336,7 @@ class Reader:
                 below = database.views_below((oid,))
                 versions = {each: database.version_of(database.tables_of_view(each)) for each in below}
                 moment = Moment(lsn, snapshot, versions, True, self, database.catalog)
+                moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
                 return lsn, changed, self.view_table(oid, moment)

@@ -73,7 +73,7 @@ def _views(database: Database) -> Rows:
                 None if runtime.error is None else runtime.error.error.sqlstate,
                 None if runtime.error is None else runtime.error.error.message,
                 None if runtime.error is None else runtime.error.lsn,
-                database.options.server_name if runtime.away is None else runtime.away.server,
+                database.options.server_name if runtime.away is None else runtime.away.server or None,
                 next((home for home in map(home_of, streams) if home), database.options.server_name),
             )
         )
@@ -147,6 +147,7 @@ def _queries(database: Database) -> Rows:
             query.seconds_left,
             query.copied,
             separation.registry.name,
+            "wait" if query.is_leaving else None,
         )
         for query in running
     ]
@@ -156,7 +157,7 @@ def _queries(database: Database) -> Rows:
             server = separation.claims.owner(left.id)
             about = (left.role, left.text, "running" if server else left.state)
             sizes = (left.pipelines, left.finished, None, left.rows, left.size)
-            rows.append((left.id, None, *about, *sizes, None, None, None, left.created, server))
+            rows.append((left.id, None, *about, *sizes, None, None, None, left.created, server, left.way or None))
     return rows
 
 
@@ -255,6 +256,7 @@ _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
             ("seconds_left", FLOAT8),
             ("copied", TIMESTAMPTZ),
             ("server", TEXT),
+            ("way", TEXT),
         ),
     ),
     "engines": (_engines, (("name", TEXT), ("status", TEXT), ("available", BOOL), ("detail", TEXT))),

@@ -17,6 +17,8 @@ class Versions:
         self._changed: dict[int, int] = {}
         #: Who is woken when rows of a relation change, or it is dropped.
         self._waiting: dict[int, tuple[threading.Event, ...]] = {}
+        #: The continuous views that nobody maintains now: no earlier answer about them is given again.
+        self.suspended: frozenset[int] = frozenset()
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
 
@@ -29,6 +31,21 @@ class Versions:
     def forget(self, oid: int) -> None:
         """A relation was dropped."""
         self._changed.pop(oid, None)
+        for event in self._waiting.get(oid, ()):
+            event.set()
+
+    def suspend(self, oid: int, is_suspended: bool) -> None:
+        """A continuous view is suspended, or is not."""
+        if (oid in self.suspended) != is_suspended:
+            self.suspended ^= {oid}
+
+    def are_suspended(self, oids: Iterable[int]) -> bool:
+        """Whether one of these relations reads a view that nobody maintains now."""
+        found = self.suspended
+        return bool(found) and any(not found.isdisjoint(self.reads.get(oid, (oid,))) for oid in oids)
+
+    def stir(self, oid: int) -> None:
+        """A view may show something else now, though nothing below it has changed: it is on another server."""
         for event in self._waiting.get(oid, ()):
             event.set()
 

@@ -301,6 +301,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("checkpoint_query", 1, 1, "volatile"),
     Function("migrate_query", 2, 2, "volatile"),
     Function("migrate_view", 2, 2, "volatile"),
+    Function("suspend_view", 1, 1, "volatile"),
+    Function("resume_view", 1, 1, "volatile"),
+    Function("checkpoint_view", 1, 1, "volatile"),
     Function("drain_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
@@ -326,7 +329,8 @@ SESSION_VALUES: Final = frozenset(
 #: Functions that the session replaces by a literal before an engine sees them.
 SESSION_FUNCTIONS: Final = SESSION_VALUES | {
     *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
-    *("suspend_query", "checkpoint_query", "migrate_query", "migrate_view", "drain_server", "forget_query"),
+    *("suspend_query", "checkpoint_query", "migrate_query", "drain_server", "forget_query"),
+    *("suspend_view", "resume_view", "checkpoint_view", "migrate_view"),
     "set_config",
 }
 

@@ -81,7 +81,11 @@ async def answered_in_turn(
             turn = loop.create_future()
             timer = loop.call_at(until, _decide, turn, False)
             turns.wait(partial(_decide, turn, True), first)
-            first = await turn
+            session.db.awaits_writer = True
+            try:
+                first = await turn
+            finally:
+                session.db.awaits_writer = False
             timer.cancel()
             try:
                 session.end_cancelled()

@@ -33,7 +33,7 @@ class Stamp:
 
     def holds(self, database: Database) -> bool:
         """Whether a query would give the same result now."""
-        if database.replicas.are_behind(self.reads):
+        if database.replicas.are_behind(self.reads) or database.versions.are_suspended(self.reads):
             return False
         visible = database.sequencer.visible  # before the rest: what is published meanwhile is asked for next time
         if visible == self.checked:

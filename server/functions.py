@@ -22,7 +22,7 @@ from planner.functions import SESSION_FUNCTIONS
 from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
 from planner.statements import Statement
-from server import signals
+from server import named_views, signals
 from server.identity import take_on
 from server.parameters import SERVER_VERSION
 from server.planning import replace_parameters
@@ -183,9 +183,12 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "suspend_query": signals.suspend,
     "checkpoint_query": signals.checkpoint,
     "migrate_query": signals.migrate,
-    "migrate_view": signals.migrate_view,
+    "suspend_view": named_views.suspend,
+    "resume_view": named_views.resume,
+    "checkpoint_view": named_views.checkpoint,
+    "migrate_view": named_views.migrate,
     "drain_server": signals.drain,
-    "forget_query": signals.forget,
+    "forget_query": named_views.forget,
     "current_setting": _current_setting,
     "set_config": _set_config,
 }

@@ -15,6 +15,7 @@ from catalog.system.naming import DATABASE_NAME
 from catalog.system.relations import named
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
+from executor.separation.running import RunningQuery
 from executor.system import system_rows
 from server.config import ConfigError
 from server.locks import awaited, lock_rows, sessions, wait_rows
@@ -23,12 +24,26 @@ from server.parameters import PARAMETERS, Parameter
 if TYPE_CHECKING:
     from server.session import Session
 
+
+def _progress(query: RunningQuery | None) -> Row:
+    """How far a query is, in the columns behind PostgreSQL's own; NULL where it does not run pipeline by pipeline."""
+    return {
+        "query_pipelines": None if query is None else len(query.names),
+        "query_finished": None if query is None else query.finished,
+        "query_progress": None if query is None else query.progress,
+        "query_rows": None if query is None else query.rows,
+        "query_bytes": None if query is None else query.size,
+        "query_seconds_left": None if query is None else query.seconds_left,
+    }
+
+
 _CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "server": "postmaster"}
 #: What sessions of others look like to who may not see them.
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",
     **dict.fromkeys(("client_addr", "client_port", "backend_start", "xact_start", "query_start", "state"), None),
     **dict.fromkeys(("wait_event_type", "wait_event"), None),
+    **_progress(None),
 }
 _STATES: Final[Mapping[str, str]] = {
     "I": "idle",
@@ -125,8 +140,9 @@ def _cursors(session: Session) -> Iterator[Row]:
 
 def _activity(session: Session) -> Iterator[Row]:
     """The sessions there are."""
+    queries = {query.client.process: query for query in session.database.separation.running.all()}
     for other in sessions(session):
-        row = _session_row(other)
+        row = {**_session_row(other), **_progress(queries.get(other.backend.process))}
         yield row if _may_see(session, other.login) else {**row, **_HIDDEN}
 
 
@@ -147,7 +163,8 @@ def _may_see(session: Session, other: str) -> bool:
 
 def _session_row(other: Session) -> Row:
     role = other.db.catalog.roles.find(other.login)
-    state = "active" if other.is_working else _STATES[other.db.status]
+    is_active = other.is_working or other.connection.is_busy  # it may wait for something without a thread
+    state = "active" if is_active else _STATES[other.db.status]
     event = awaited(other)
     return {
         "datid": DATABASE,

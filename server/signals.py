@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SqlError
-from catalog.names import split_name
-from catalog.objects import View
 from catalog.roles import SIGNAL_BACKEND
 from executor.separation.running import Wish
 from planner.expression import Value
@@ -70,26 +68,18 @@ def migrate(session: Session, process: Value, server: Value) -> str | None:
     return None if server is None else _leave(session, process, "migrate", str(server))
 
 
-def migrate_view(session: Session, name: Value, server: Value) -> str | None:
-    """Another server maintains a continuous view from now on; the view's name."""
-    if name is None or server is None:
-        return None
-    schema, relation = split_name(str(name))
-    catalog = session.db.catalog
-    view = catalog.require(relation, schema, session.settings.search_path())
-    if not isinstance(view, View) or not view.continuous:
-        raise SqlError("42809", f'"{relation}" is not a continuous view')
-    own = catalog.roles.find(session.user)
-    if own is None or not catalog.roles.has_role(own.oid, catalog.rights_of(view.oid).owner):
-        raise SqlError("42501", f"must be owner of view {relation}")
-    return session.database.view_moving.migrate(view, str(server), session.is_cancelled)
-
-
 def drain(session: Session, server: Value) -> int | None:
-    """All queries that can leave a server; how many did."""
+    """All queries and views that can leave a server; how many did. NOTICEs say so while they do."""
     if not is_superuser(session):
         raise SqlError("42501", "permission denied for function drain")
-    return None if server is None else session.database.separation.moving.drain(str(server), session.is_cancelled)
+    if server is None:
+        return None
+
+    def tell(moved: int) -> None:
+        have = "query or view has" if moved == 1 else "queries and views have"
+        session.notices.report(SqlError("00000", f'server "{server}": {moved} {have} left'))
+
+    return session.database.separation.moving.drain(str(server), session.is_cancelled, tell)
 
 
 def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> str | None:

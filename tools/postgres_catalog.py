@@ -101,6 +101,29 @@ _APART: Final = (
 )
 
 
+#: Columns of ours behind PostgreSQL's own: the progress of a query that runs pipeline by pipeline (millstream.queries).
+_ADDED: Final = {
+    "pg_stat_activity": {
+        "query_pipelines": "int8",
+        "query_finished": "int8",
+        "query_progress": "float8",
+        "query_rows": "int8",
+        "query_bytes": "int8",
+        "query_seconds_left": "float8",
+    }
+}
+
+
+def add_columns(connection: Any) -> None:
+    """System views of a server get columns of ours, so that all its catalogs know them."""
+    connection.execute("SET allow_system_table_mods = on")
+    for view, columns in _ADDED.items():
+        ((definition,),) = connection.execute("SELECT pg_get_viewdef(%s::regclass)", [view]).fetchall()
+        head, found, rest = definition.partition("\n   FROM ")
+        more = "".join(f",\n    NULL::{kind} AS {name}" for name, kind in columns.items())
+        connection.execute(f"CREATE OR REPLACE VIEW pg_catalog.{view} AS {head}{more}{found}{rest}")
+
+
 def apart(definition: str) -> str:
     """A definition without rows as values."""
     for pattern, instead in _APART:
@@ -131,6 +154,7 @@ def main() -> int:
     server = Postgres()
     try:
         with server.connect() as connection:
+            add_columns(connection)
             queries = {name: query_of(connection, name, order) for name, order in CATALOGS.items()} | COMPUTED
             for name, query in queries.items():
                 path = ROOT / "catalog" / "postgres" / f"{name}.tsv"

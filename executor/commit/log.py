@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -311,6 +311,12 @@ class Log:
         finally:
             with self._lock:
                 target.readers -= 1
+
+    def forgets(self, below_lsn: int) -> int:
+        """The LSN of the last commit in what ``recycle`` would free; 0 where that is nothing."""
+        with self._lock:
+            free = takewhile(lambda each: self._is_free(each, below_lsn), self._segments[:-1])
+            return max((each.last_lsn for each in free), default=0)
 
     def recycle(self, below_lsn: int) -> int:
         """Frees the segments that hold only commits below an LSN and no data that a later one needs; how many."""

@@ -8,12 +8,12 @@ count is ``following``'s; what becomes of them is maintenance's.
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
 from executor.commit.records import FilesArrived
 from executor.files.following import FileSource
+from executor.periodic import Periodic
 from executor.streams.runtime import FileFeed, StreamRuntime, file_format, folder_of
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ class SourceWatcher:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sources: dict[int, FileSource] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="sources", daemon=True)
+        self._thread = Periodic("sources", database.options.source_poll, self._work)
 
     def start(self) -> None:
         """Begins to look."""
@@ -37,19 +36,16 @@ class SourceWatcher:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
 
     def _work(self) -> None:
-        while not self._ended.wait(self._database.options.source_poll):
-            followed = [item for item in list(self._database.streams.values()) if isinstance(item.feed, FileFeed)]
-            self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._database.streams}
-            for stream in followed:
-                try:
-                    self._look(stream)
-                except Exception:
-                    _LOGGER.exception('looking at the folder of stream "%s" failed', stream.stream.name)
+        followed = [item for item in list(self._database.streams.values()) if isinstance(item.feed, FileFeed)]
+        self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._database.streams}
+        for stream in followed:
+            try:
+                self._look(stream)
+            except Exception:
+                _LOGGER.exception('looking at the folder of stream "%s" failed', stream.stream.name)
 
     def _look(self, stream: StreamRuntime) -> None:
         feed, oid = stream.feed, stream.stream.oid

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -25,7 +26,8 @@ from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.moving.ownership import FOLDER, Owned
-from executor.separation.artifact import WRONG, check_call, digest
+from executor.separation.artifact import check_call, digest
+from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.program import Program, State, Static
@@ -36,6 +38,7 @@ from planner.walk import walk
 
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
+_Decoded = TypeVar("_Decoded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,35 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
     return handover
 
 
-def read(storage: Path, owned: Owned) -> LeavingView:
+def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
     """An artifact, all of it checked; none of its stream's rows came between it and the LSN of the entry, of which it
-    is now. Raises XX001, and 0A000 for a format of a later version."""
+    is now, unless it is an older one. Raises XX001, and 0A000 for a format of a later version."""
+    found = _read(storage, owned, partial(_decoded, owned=owned))
+    return found if is_older else replace(found, at=owned.at)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a view is called in which schema, and the name of its owner's role."""
+
+    schema: str
+    name: str
+    role: str
+
+
+def read_about(storage: Path, owned: Owned) -> About:
+    """Whose view an artifact is, without its rows. Raises what ``read`` does."""
+    return _read(storage, owned, _about)
+
+
+def _about(content: Any, folder: Path) -> About:
+    view = decode(content["view"], CATALOG_CLASSES)
+    if not isinstance(view, View):
+        raise ValueError("it is of no view")
+    return About(view.schema, view.name, str(content["role"]))
+
+
+def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded]) -> _Decoded:
     folder = storage / FOLDER / owned.name / owned.handover
     try:
         document = json.loads((folder / _MANIFEST).read_bytes())
@@ -94,7 +123,7 @@ def read(storage: Path, owned: Owned) -> LeavingView:
             raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
         if document["sha256"] != digest(document["view"]):
             raise ValueError("its checksum is another one")
-        return _decoded(document["view"], folder, owned)
+        return decoded(document["view"], folder)
     except FileNotFoundError as error:
         raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
     except OSError as error:
@@ -123,12 +152,13 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, stream, str(content["role"]), owned.at, program, states, statics)
+    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:
-    """Forgets what a view left in one handover."""
-    shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
+    """Forgets what a view left in one handover; of none nothing."""
+    if handover:
+        shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
 
 
 def delete(storage: Path, name: str) -> None:

@@ -1,4 +1,5 @@
-"""Copies of guests' states on the storage, from which whoever comes after this server goes on.
+"""Copies of guests' states on the storage, from which whoever comes after this server goes on; and of views that are at
+their home, once somebody has asked for one.
 
 Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
 the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
@@ -21,7 +22,8 @@ from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica
+from executor.moving.replica import Replica, as_at_home
+from executor.periodic import Periodic
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
 
@@ -50,15 +52,16 @@ class _Last:
 
 
 class Checkpoints:
-    """Those of a server's guests. ``lock`` is held by who writes a view's states to the storage."""
+    """Those of a server's guests, and of its own views that are copied. ``lock`` is held by who writes a view's states
+    to the storage."""
 
     def __init__(self, database: Database, ownership: Ownership) -> None:
         self._database = database
         self._ownership = ownership
         self.lock = threading.Lock()
         self._last: dict[int, _Last] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="view-checkpoints", daemon=True)
+        self._told = ""
+        self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
     def start(self) -> None:
         """Makes them from now on."""
@@ -66,36 +69,37 @@ class Checkpoints:
 
     def close(self) -> None:
         """Ends the thread."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
 
-    def _serve(self) -> None:
-        told = ""
-        while not self._stop.wait(_LOOK):
-            guests = self._guests()
-            self._last = {oid: last for oid, last in self._last.items() if oid in guests}
-            for runtime, replica in guests.values():
-                try:
-                    if self._is_due(runtime, replica):
-                        self.make(runtime, replica)
-                        told = ""
-                except (OSError, SqlError) as error:
-                    if str(error) != told:
-                        _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
-                    told = str(error)
+    def _round(self) -> None:
+        copied = self._copied()
+        self._last = {oid: last for oid, last in self._last.items() if oid in copied}
+        for runtime, replica in copied.values():
+            try:
+                if self._is_due(runtime, replica):
+                    self.make(runtime, replica)
+                    self._told = ""
+            except (OSError, SqlError) as error:
+                if str(error) != self._told:
+                    _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
+                self._told = str(error)
 
-    def _guests(self) -> dict[int, tuple[ViewRuntime, Replica]]:
-        found = {}
+    def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
+        found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
         for runtime in self._database.runtimes():
             replica = self._database.replicas.get(runtime.paths[0].path.stream)
-            if replica is not None and runtime.shared:
+            is_kept = runtime.held is not None and runtime.away is None
+            if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
         return found
 
-    def _is_due(self, runtime: ViewRuntime, replica: Replica) -> bool:
+    def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
-        if replica.arrived - last.arrived > self._database.options.backlog_bytes // _GATHERED:
+        if replica is None:
+            gathered = self._database.frontiers.backlog(runtime.paths[0].path.stream)
+        else:
+            gathered = replica.arrived - last.arrived
+        if gathered > self._database.options.backlog_bytes // _GATHERED:
             return True
         return time.monotonic() - last.ended > max(_PAUSE, _SHARE * last.seconds)
 
@@ -105,16 +109,23 @@ class Checkpoints:
             last = self._last[runtime.view.oid] = _Last(runtime)
         return last
 
-    def make(self, runtime: ViewRuntime, replica: Replica) -> None:
+    def make(self, runtime: ViewRuntime, replica: Replica | None) -> None:
         """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.lock:
             before = self._ownership.get(runtime.shared)
             if before is None or not before.taken or before.owner != self._database.options.server_name:
                 return
-            last.arrived = replica.arrived
+            if replica is not None:
+                last.arrived = replica.arrived
+            elif not before.copied:
+                return
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
+            elif replica is None:
+                stream = self._database.streams[before.stream]
+                if stream.last_lsn > before.at or not before.handover:
+                    self._replace(runtime, stream.stream, before, last)
             elif replica.position != before.at or replica.is_behind():
                 self._replace(runtime, replica.stream, before, last)
         last.ended = time.monotonic()
@@ -122,35 +133,41 @@ class Checkpoints:
 
     def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
         leaving, version = taken_out(self._database, runtime, stream)
-        if version == last.version:  # no rows of the view's have come: the states are those of the last copy
+        if (
+            version == last.version and before.handover
+        ):  # no rows of the view's have come: the states are those of the last copy
             self._ownership.change(before, replace(before, at=leaving.at))
             return
         storage = self._database.shared.folder
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         try:
-            self._ownership.change(before, replace(before, handover=handover, at=leaving.at))
+            self._ownership.change(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
         except BaseException:
             artifact.delete_one(storage, before.name, handover)
             raise
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage, before.name, before.handover)  # whoever is the owner by now has others
+        artifact.delete_one(storage, before.name, before.older)  # whoever is the owner by now has others
 
-    def _fail(self, runtime: ViewRuntime, replica: Replica, before: Owned) -> None:
+    def _fail(self, runtime: ViewRuntime, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""
         assert runtime.error is not None
         error = runtime.error.error
-        with replica.lock:
-            replica.note()
+        at = self._database.sequencer.visible
+        if replica is not None:
+            with replica.lock:
+                replica.note()
+                at = replica.position
         self._database.sequencer.flush().wait()
-        if before.at != replica.position:
+        if before.at != at:
             failure = (error.sqlstate, error.message)
-            self._ownership.change(before, replace(before, failure=failure, at=replica.position))
+            self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
 def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
-    """A view's states, all at one LSN of its home, which keeps what comes behind it, and the content's version."""
+    """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
+    than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
     replica = database.replicas.get(stream.oid)
     with contextlib.ExitStack() as stack:
@@ -164,13 +181,11 @@ def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple
             runtime.advance(lsn)
             states = {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
             version = runtime.version
-            if replica is None:
-                runtime.held = lsn
-            else:
+            if replica is not None:
                 at = replica.position
     database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = entering.as_at_home(stream)
+        there = as_at_home(stream)
         view = entering.over(view, stream.oid, there.oid)
         program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
         stream = there

@@ -78,6 +78,18 @@ class Elsewhere:
                     found[oid] = answer
         return found
 
+    def whole(self, oids: Iterable[int], reader: Reader) -> dict[int, Answer]:
+        """All rows of those of some views that others maintain, by oid. Raises as ``read`` does."""
+        found = {}
+        for oid in oids:
+            runtime = self._database.view(oid)
+            if runtime.away is not None:
+                question = Question(runtime.shared, wanted(None, runtime, ()), reader.time_zone)
+                answer = self._answer(runtime, question, reader)
+                if answer is not None:
+                    found[oid] = answer
+        return found
+
     def _is_read_by(self, oid: int, views: Iterable[int]) -> bool:
         """Whether one of these views reads a view."""
         database = self._database
@@ -89,6 +101,10 @@ class Elsewhere:
         least, data, deadline = stream.last_lsn, encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:
             is_late = time.monotonic() > deadline
+            if not away.server:
+                if not self._moved(runtime, away):
+                    raise away.raised(runtime.view)
+                continue
             try:
                 found = decode_answer(self._asked(runtime, away, data, reader))
                 if found.at >= least:
@@ -101,10 +117,10 @@ class Elsewhere:
                 if error.sqlstate != _NOT_HERE:
                     raise
                 if is_late:
-                    raise away.raised(runtime.view) from error
+                    raise self._damage(runtime, away) or away.raised(runtime.view) from error
             except OSError as error:
                 if not self._moved(runtime, away):
-                    raise _unreachable(runtime, away, error) from error
+                    raise self._damage(runtime, away) or _unreachable(runtime, away, error) from error
                 continue
             if not self._moved(runtime, away):
                 time.sleep(_WAIT)
@@ -118,6 +134,18 @@ class Elsewhere:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
             return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+
+    def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
+        """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
+        moving = self._database.view_moving
+        owned = moving.ownership.get(runtime.shared)
+        if owned is None or owned.error is None or owned.error[0] != "XX001":
+            return None
+        hint = f'Start server "{away.server}" again with its data folder; or drop the view, and create it again.'
+        message = (
+            f'view "{runtime.view.name}" is on server "{away.server}", which does not answer, and its copy is damaged'
+        )
+        return SqlError("XX001", message, owned.error[1], hint)
 
     def _moved(self, runtime: ViewRuntime, away: Away) -> bool:
         """Looks where the view is; whether that is another server than was known."""

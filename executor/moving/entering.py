@@ -21,8 +21,7 @@ from executor.definitions import ddl
 from executor.locking import begin_write
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
-from executor.moving.replica import Replica, position_path
-from executor.trace.layout import home_of
+from executor.moving.replica import Replica, position_path, replicated
 from executor.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import Handover
@@ -91,26 +90,21 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
 
 
 def _stream_of(owned: Owned, leaving: LeavingView) -> Stream:
-    return replace(leaving.stream, oid=0, options=(*leaving.stream.options, *_replicated(owned.home, owned.stream)))
-
-
-def _replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
-    """The options of a replica."""
-    return (("source", "server"), ("server", home), ("oid", str(oid)))
-
-
-def as_at_home(replica: Stream) -> Stream:
-    """A replica's stream as its own server has it."""
-    home, oid = home_of(replica), int(replica.option("oid"))
-    options = tuple(item for item in replica.options if item not in _replicated(home, oid))
-    return replace(replica, oid=oid, options=options)
+    """The replica. Its rows were let pass by their domains at home."""
+    columns = tuple(replace(column, domain=0) for column in leaving.stream.columns)
+    return replace(
+        leaving.stream, oid=0, columns=columns, options=(*leaving.stream.options, *replicated(owned.home, owned.stream))
+    )
 
 
 def over(view: View, stream: int, other: int) -> View:
     """A view with what it says of a stream said of another one, by their oids. What else it was created from does not
-    exist where that is."""
+    exist where that is: its program has functions and domains as what they stand for."""
     return replace(
         view,
+        columns=tuple(replace(column, domain=0) for column in view.columns),
+        types=(),
+        functions=(),
         depends_on=(other,),
         names=tuple((schema, name, other) for schema, name, oid in view.names if oid == stream),
         reads=tuple((other, columns) for oid, columns in view.reads if oid == stream),
@@ -146,10 +140,10 @@ def _brought_to(database: Database, replica: Replica, leaving: LeavingView) -> d
     if replica.position < leaving.at:
         replica.catch_up()
     rows = replica.rows_between(leaving.at, replica.position)
-    return _after(database, leaving, rows)
+    return after(database, leaving, rows)
 
 
-def _after(database: Database, leaving: LeavingView, rows: pa.Table) -> dict[str, pa.Table]:
+def after(database: Database, leaving: LeavingView, rows: pa.Table) -> dict[str, pa.Table]:
     """A view's states after more rows. Raises the error that these make the view's value."""
     program, oid = leaving.program, leaving.stream.oid
     feeds, frontiers = {oid: _Rows(rows)}, {oid: 0}

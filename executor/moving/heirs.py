@@ -2,7 +2,8 @@
 
 Owns: when a server counts as gone (its lease ran out; or it was stopped, and is not back for as long as its lease is),
 and who is next: of a view that it had, the view's home, and where that is gone as well, any server; of one that it was
-to take, who gave it. A view that is at its home waits for it. That one of several is first decides the entry
+to take, who gave it, or nobody where that was suspended. A view that is at its home waits for it, unless the home has
+kept a copy on the storage: then any server. That one of several is first decides the entry
 (``ownership``), and that the server that is gone does nothing more, its epoch (``registry``): it is refused, should it
 only have stood still.
 """
@@ -15,7 +16,7 @@ from dataclasses import replace
 
 from catalog.errors import SqlError
 from executor.cluster.registry import Registry
-from executor.moving.ownership import Owned
+from executor.moving.ownership import NOBODY, Owned
 
 
 class Heirs:
@@ -30,10 +31,12 @@ class Heirs:
     def entry(self, owned: Owned) -> Owned | None:
         """An entry as this server makes it, which is to go on with the view; None where it is not."""
         own = self._registry.name
-        is_at_home = owned.taken and owned.owner == owned.home  # its states are nowhere else
+        is_at_home = owned.taken and owned.owner == owned.home and not owned.copied  # its states are nowhere else
         if is_at_home or owned.owner == own or not self._is_gone(owned.owner):
             return None
         lost = ("55000", f'server "{owned.owner}" is gone')
+        if not owned.taken and owned.giver == NOBODY:
+            return replace(owned, owner=NOBODY, taken=True, error=lost)
         if not owned.taken and not self._is_gone(owned.giver):
             return replace(owned, owner=own, taken=True, error=lost) if owned.giver == own else None
         if owned.home != own and (owned.failure is not None or not self._is_gone(owned.home) or not self._takes()):

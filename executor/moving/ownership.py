@@ -17,14 +17,18 @@ from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 
 FOLDER: Final = "views"
+#: The owner of a view that is suspended.
+NOBODY: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
     where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
-    are of the home's LSN ``at``; ``giver`` is who had the view before, and ``error`` why an owner gave it back, with
-    its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made one that."""
+    are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view
+    before, and ``error`` why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's
+    value, if rows have made one that. ``copied``: the view is at its home, and the states on the storage are a copy
+    from which another server can go on."""
 
     name: str
     view: str
@@ -37,6 +41,13 @@ class Owned:
     taken: bool = False
     error: tuple[str, str] | None = None
     failure: tuple[str, str] | None = None
+    older: str = ""
+    copied: bool = False
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether nobody maintains it, nor is to."""
+        return self.owner == NOBODY
 
 
 class Ownership:
@@ -52,15 +63,7 @@ class Ownership:
 
     def all(self) -> list[Owned]:
         """All that can be read."""
-        found = []
-        for path in sorted((self._storage.folder / FOLDER).glob("*.json")):
-            try:
-                item = self.get(path.stem)
-            except SqlError:
-                continue  # who asks for that view hears why
-            if item is not None:
-                found.append(item)
-        return found
+        return all_owned(self._storage)
 
     def change(self, before: Owned | None, after: Owned) -> None:
         """An entry is as it was known, and becomes another one. Raises 55000 where it is not, and for a zombie."""
@@ -90,6 +93,19 @@ def _path(storage: Storage, name: str) -> Path:
     return storage.folder / FOLDER / f"{name}.json"
 
 
+def all_owned(storage: Storage) -> list[Owned]:
+    """All entries that can be read, also before this server has joined the others."""
+    found = []
+    for path in sorted((storage.folder / FOLDER).glob("*.json")):
+        try:
+            item = read_owned(storage, path.stem)
+        except SqlError:
+            continue  # who asks for that view hears why
+        if item is not None:
+            found.append(item)
+    return found
+
+
 def read_owned(storage: Storage, name: str) -> Owned | None:
     """A view's entry, also before this server has joined the others. Raises XX001."""
     document = storage.read(_path(storage, name))
@@ -100,6 +116,6 @@ def read_owned(storage: Storage, name: str) -> Owned | None:
         found = Owned(**document, error=error, failure=failure)
     except (TypeError, ValueError) as error:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
-    if found.name != name or type(found.at) is not int or type(found.stream) is not int:
+    if found.name != name or (type(found.at), type(found.stream), type(found.copied)) != (int, int, bool):
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written')
     return found

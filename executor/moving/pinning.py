@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Stream
+from executor.moving.ownership import NOBODY
 from executor.trace.layout import home_of
 
 if TYPE_CHECKING:
@@ -27,18 +28,24 @@ def require_changeable(database: Database, before: Catalog, after: Catalog) -> N
         if is_guest:
             hint = f'Change it on server "{server}".'
             raise SqlError("55000", f'relation "{old.name}" belongs to server "{server}"', hint=hint)
+        if server == NOBODY:
+            hint = "Let the view go on first, with millstream.resume()."
+            raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
+        if server == database.options.server_name:
+            hint = "millstream.forget() with the view's name deletes the copy."
+            raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
         hint = "Let the view migrate back first."
         raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
 
 
 def _pinned(database: Database) -> Iterator[tuple[int, str, bool]]:
-    """Objects, the server that matters, and whether it is their home."""
+    """Objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in database.runtimes():
         stream = runtime.paths[0].path.stream
         known = database.streams.get(stream)
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
-            server = home or (runtime.away.server if runtime.away is not None else "another")
+            server = home or (database.options.server_name if runtime.away is None else runtime.away.server)
             yield runtime.view.oid, server, bool(home)
             yield stream, server, bool(home)
 

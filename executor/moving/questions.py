@@ -17,7 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.separation.artifact import WRONG, check_call
+from executor.separation.artifact import check_call
+from executor.trace.checked import WRONG
 from planner.algebra import Filter, Relation, Scan
 from planner.serialize import decode_relation, encode_relation
 from planner.validate import validate

@@ -11,7 +11,7 @@ says so, too, before this server's log forgets it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from executor.database import Database
 
 _FOLDER: Final = "followed"
+#: Seconds for which a replica may be there without anybody knowing how far it is.
+_MOMENT: Final = 1.0
 
 
 def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
@@ -45,11 +47,12 @@ class Replica:
         self._layout = Layout.of(replace(stream, options=()))
         self._follower: LogFollower | None = None
         self._is_applying = False
-        #: Up to which LSN of the other server all rows are visible here. Changes under ``lock``, which is taken behind
-        #: the table writer's and before a view's.
-        self.position = 0
+        #: Up to which LSN of the other server all rows are visible here; -1 where that is not known, or not yet.
+        #: Changes under ``lock``, which is taken behind the table writer's and before a view's.
+        self.position = -1
         #: The last position that a record has.
-        self.logged = 0
+        self.logged = -1
+        self._is_begun = threading.Event()
         self.lock = threading.RLock()
         #: Bytes of rows that have come, as in memory.
         self.arrived = 0
@@ -64,8 +67,16 @@ class Replica:
         follower = self._follower
         return follower is None or follower.is_behind() or self._is_applying  # in this order: what is read is applied
 
+    def begin(self, position: int) -> None:
+        """It is known how far it is."""
+        self.position = self.logged = position
+        self._is_begun.set()
+
     def catch_up(self) -> None:
         """Applies what the other server has acknowledged by now. Raises 58030, 72000, XX001, and what a commit does."""
+        if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
+            hint = "Let its views go on at their home: drop them here."
+            raise SqlError("XX001", f'nobody knows how far stream "{self.stream.name}" is here', hint=hint)
         with self.lock:
             while self._apply():
                 pass
@@ -78,17 +89,7 @@ class Replica:
 
     def rows_between(self, after: int, upto: int) -> pa.Table:
         """The rows of an interval of the other server's LSNs, from its log."""
-        follower = self._open(after)
-        found: list[Arrived] = []
-        try:
-            while follower.position < upto:
-                before = follower.place
-                found += [item for item in follower.read() if item.lsn <= upto]
-                assert follower.place != before, "the log has what was read of it"
-        finally:
-            follower.close()
-        batches = placed(found, self._layout)
-        return pa.Table.from_batches(batches, self._layout.with_places)
+        return pa.concat_tables(logged_rows(self._database, self.home[0], as_at_home(self.stream), after, upto))
 
     def close(self) -> None:
         """Applies nothing any more."""
@@ -98,10 +99,7 @@ class Replica:
 
     def _open(self, after: int) -> LogFollower:
         home, oid = self.home
-        log = self._database.separation.registry.require(home).log
-        if not log or not Path(log).is_dir():
-            raise SqlError("58P01", f'the log of server "{home}" is not at "{log}"', hint="It must be at hand there.")
-        return LogFollower(Path(log), oid, after)
+        return LogFollower(log_of(self._database, home), oid, after)
 
     def _apply(self) -> bool:
         """One record; whether there may be more."""
@@ -130,6 +128,43 @@ class Replica:
         oid = self.stream.oid
         rows = (StreamRows(oid, tuple(batches)),) if batches else ()
         self._database.sequencer.commit((*rows, Followed(oid, upto)), sync=False)
+
+
+def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
+    """The options of a replica."""
+    return (("source", "server"), ("server", home), ("oid", str(oid)))
+
+
+def as_at_home(replica: Stream) -> Stream:
+    """A replica's stream as its own server has it."""
+    home, oid = home_of(replica), int(replica.option("oid"))
+    options = tuple(item for item in replica.options if item not in replicated(home, oid))
+    return replace(replica, oid=oid, options=options)
+
+
+def log_of(database: Database, server: str) -> Path:
+    """The folder of a server's log. Raises 42704, 58P01."""
+    log = database.separation.registry.require(server).log
+    if not log or not Path(log).is_dir():
+        raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
+    return Path(log)
+
+
+def logged_rows(database: Database, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
+    """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time; ``stream``
+    is as that server has it. Raises 72000 where they were recycled, 58P01, XX001 and 58030."""
+    layout = Layout.of(stream)
+    follower = LogFollower(log_of(database, home), stream.oid, after)
+    try:
+        yield layout.with_places.empty_table()
+        while follower.position < upto:
+            before = follower.place
+            found = [item for item in follower.read() if item.lsn <= upto]
+            if follower.place == before:
+                raise SqlError("72000", f'the log of server "{home}" ends before LSN {upto}')
+            yield pa.Table.from_batches(placed(found, layout) if found else [], layout.with_places)
+    finally:
+        follower.close()
 
 
 def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
@@ -169,17 +204,31 @@ class Replicas:
     def open(self, stream: Stream) -> None:
         """There is such a stream. Its records tell how far it is, and of those that were forgotten the storage."""
         replica = Replica(self._database, stream)
-        found = self._database.shared.read(self._path(replica)) or {}
-        is_its = found.get("stream") == stream.oid
-        replica.position = found["upto"] if is_its else 0
-        self._known[stream.oid] = _Known(replica, found["lsn"] if is_its else 0, [])
+        stored = self._stored(replica)
+        if stored is not None:
+            replica.begin(stored[1])
+        self._known[stream.oid] = _Known(replica, 0 if stored is None else stored[0], [])
+
+    def _stored(self, replica: Replica) -> tuple[int, int] | None:
+        """What storage tells: the LSN of the record here, and up to which there."""
+        try:
+            found = self._database.shared.read(self._path(replica))
+            if found is None or found["stream"] != replica.stream.oid:
+                return None
+            return int(found["lsn"]), int(found["upto"])
+        except (LookupError, TypeError, ValueError):
+            return None
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            return None
 
     def recorded(self, lsn: int, part: Followed) -> None:
         """A record is visible, or was found at the start."""
         known = self._known.get(part.stream)
         if known is not None and lsn > known.stored:
             known.records.append((lsn, part.upto))
-            known.replica.position = known.replica.logged = part.upto
+            known.replica.begin(part.upto)
 
     def needed(self, stream: int, otherwise: int) -> int:
         """Above which LSN records may tell a stream's position; ``otherwise`` for one of this server's own."""

@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Final
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds, is_declared
-from catalog.objects import Stream, View, qualified
+from catalog.objects import Domain, Stream, View, qualified
 from executor.cluster.failpoints import failpoint
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, taken_out
 from executor.moving.heirs import Heirs
-from executor.moving.ownership import Owned, Ownership
+from executor.moving.ownership import NOBODY, Owned, Ownership
+from executor.periodic import Periodic
 from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
@@ -68,7 +69,6 @@ class ViewMoving:
         self.ownership = Ownership(database.shared, self._registry)
         #: Held by who takes a step.
         self._lock = threading.RLock()
-        self._stop = threading.Event()
         #: While this server is drained: views that stay, and how many others have left.
         self._staying: set[int] = set()
         self.left = 0
@@ -77,9 +77,14 @@ class ViewMoving:
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
+        #: Those of this server's guests that are damaged here and on the storage: their homes have been asked.
+        self._returned: set[str] = set()
         #: What prevented the last step of a view, by its name among servers.
         self._told: dict[str, str] = {}
-        self._thread = threading.Thread(target=self._serve, name="views", daemon=True)
+        #: What prevented the last round.
+        self._prevented = ""
+        self._note = Pace(_NOTE)
+        self._thread = Periodic("views", _LOOK, self._round)
 
     def start(self) -> None:
         """Does from now on what the storage says."""
@@ -88,10 +93,8 @@ class ViewMoving:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._stop.set()
         self.checkpoints.close()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
         self._database.replicas.close()
 
     # Giving -----------------------------------------------------------------------------------------------------
@@ -103,32 +106,108 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            name = self._give(runtime, target)
+            given = self._give(runtime, target)
+        self._wait_taken(given, is_cancelled)
+        return qualified(view)
+
+    def _wait_taken(self, given: Owned, is_cancelled: Callable[[], bool]) -> None:
+        """Returns when a view's new owner has begun with it. Raises 55000, 57014, and why it could not."""
         while True:
-            found = self.ownership.get(name)
+            found = self.ownership.get(given.name)
             if found is None or found.taken:
                 break
             if is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
             time.sleep(_WAIT)
         if found is None:
-            raise SqlError("55000", f'view "{view.name}" was dropped meanwhile')
+            raise SqlError("55000", f'view "{given.view}" was dropped meanwhile')
         if found.error is not None:
             sqlstate, message = found.error
-            raise SqlError(sqlstate, f'server "{target}" cannot take view "{view.name}": {message}')
+            raise SqlError(sqlstate, f'server "{given.owner}" cannot take view "{given.view}": {message}')
         with self._lock:
             self._settle(found)
+
+    def suspend(self, view: View) -> str:
+        """Nobody maintains a view any more, until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
+        with self._lock:
+            runtime = self._database.view(view.oid)
+            runtime.check()
+            given = self._give(runtime, NOBODY)
+            failpoint("view-suspended")
+            self._try(given)
         return qualified(view)
 
-    def _give(self, runtime: ViewRuntime, target: str) -> str:
-        """Writes the states and the entry; the view's name among servers."""
+    def suspended(self) -> list[Owned]:
+        """The views of the storage that nobody maintains."""
+        return [owned for owned in self.ownership.all() if owned.is_suspended]
+
+    def resume(self, owned: Owned, is_cancelled: Callable[[], bool]) -> None:
+        """This server goes on with a suspended view. Raises 55000 where another does, 57014 (it goes on all the same),
+        and what prevents it, after which the view is suspended as before."""
+        given = replace(owned, owner=self._registry.name, giver=NOBODY, taken=False, error=None)
+        self.ownership.change(owned, given)
+        failpoint("view-resumed")
+        self._wait_taken(given, is_cancelled)
+
+    def checkpoint(self, view: View) -> str:
+        """A copy of a view's states is on the storage, of now or later, and another one whenever that is due, from
+        which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
+        with self._lock:
+            runtime = self._database.view(view.oid)
+            runtime.check()
+            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            before = self._entry_at_rest(runtime)
+            if replica is None and (before is None or not before.copied):
+                self._begin_copies(runtime, before)
+        self.checkpoints.make(runtime, replica)
+        return qualified(view)
+
+    def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
+        """A view's entry, if it has one. Raises 55000 where it is on its way."""
+        found = self.ownership.get(runtime.shared) if runtime.shared else None
+        if found is not None and not found.taken:
+            raise SqlError("55000", f'view "{found.view}" is on its way to server "{found.owner}"')
+        return found
+
+    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None) -> None:
+        """Of a view that is at its home. Nobody goes on from a copy before there is one."""
+        with self.checkpoints.lock:
+            held = runtime.held
+            try:
+                leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+                entry = before or self._entry(runtime, leaving)
+                handover = artifact.write(self._storage, entry.name, leaving)
+                failpoint("view-written")
+                after = replace(entry, handover=handover, at=leaving.at, taken=True, error=None, older="", copied=True)
+                self.ownership.change(before, after)
+            except BaseException:
+                runtime.held = held
+                raise
+            failpoint("view-copied")
+            self._settle(after)
+
+    def forget(self, view: View) -> bool:
+        """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
+        one. Raises 55000 for a view that is elsewhere."""
+        with self._lock, self.checkpoints.lock:
+            runtime = self._database.view(view.oid)
+            before = self.ownership.get(runtime.shared) if runtime.shared else None
+            if before is None or not before.copied:
+                runtime.check()
+                return False
+            after = replace(before, copied=False, error=None, older="")
+            self.ownership.change(before, after)
+            artifact.delete(self._storage, after.name)
+            self._settle(after)
+            return True
+
+    def _give(self, runtime: ViewRuntime, target: str) -> Owned:
+        """Writes the states and the entry; the latter."""
         with self.checkpoints.lock:
             return self._given_to(runtime, target)
 
-    def _given_to(self, runtime: ViewRuntime, target: str) -> str:
-        before = self.ownership.get(runtime.shared) if runtime.shared else None
-        if before is not None and not before.taken:
-            raise SqlError("55000", f'view "{before.view}" is on its way to server "{before.owner}"')
+    def _given_to(self, runtime: ViewRuntime, target: str) -> Owned:
+        before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
             leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
@@ -136,14 +215,16 @@ class ViewMoving:
             handover = artifact.write(self._storage, entry.name, leaving)
             failpoint("view-written")
             given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
-            self.ownership.change(before, replace(given, taken=False, error=None))
+            older = "" if before is None else before.handover
+            given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
+            self.ownership.change(before, given)
         except BaseException:
             runtime.held = held
             raise
         failpoint("view-given")
         if before is not None:
-            artifact.delete_one(self._storage, before.name, before.handover)
-        return entry.name
+            artifact.delete_one(self._storage, before.name, before.older)
+        return given
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
         """Of a view that has never left. It knows its name before anybody else does."""
@@ -189,7 +270,8 @@ class ViewMoving:
                 if entry is not None and entry.error is not None and entry.name in self._given:
                     self.left -= 1
                     raise SqlError(*entry.error)
-                self._given.add(self._give(runtime, home if home in targets else targets[place % len(targets)]))
+                target = home if home in targets else targets[place % len(targets)]
+                self._given.add(self._give(runtime, target).name)
                 self.left += 1
             except SqlError as error:
                 if not error.sqlstate.startswith(_PASSING):
@@ -198,17 +280,15 @@ class ViewMoving:
 
     # Taking -----------------------------------------------------------------------------------------------------
 
-    def _serve(self) -> None:
-        note, told = Pace(_NOTE), ""
-        while not self._stop.wait(_LOOK):
-            self._keep_up(note.is_due())
-            try:
-                self._look()
-                told = ""
-            except (OSError, SqlError) as error:
-                if str(error) != told:
-                    _LOGGER.warning("views do not go or come: %s", error)
-                told = str(error)
+    def _round(self) -> None:
+        self._keep_up(self._note.is_due())
+        try:
+            self._look()
+            self._prevented = ""
+        except (OSError, SqlError) as error:
+            if str(error) != self._prevented:
+                _LOGGER.warning("views do not go or come: %s", error)
+            self._prevented = str(error)
 
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
@@ -222,7 +302,7 @@ class ViewMoving:
                 if runtime is not None:
                     runtime.error = None
             except SqlError as error:
-                if runtime is not None and runtime.error is None and not self._stop.is_set():
+                if runtime is not None and runtime.error is None and not self._thread.is_ending:
                     _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
                     runtime.error = error.message
 
@@ -235,9 +315,19 @@ class ViewMoving:
                 self._try(owned)
             self._drain()
             for runtime in self._database.runtimes():
-                is_dropped = runtime.shared and runtime.shared not in entries and self._is_guest(runtime)
-                if is_dropped and self.ownership.get(runtime.shared) is None:
-                    entering.leave(self._database, runtime)
+                if runtime.shared and runtime.shared not in entries and self._is_guest(runtime):
+                    self._leave_dropped(runtime)
+
+    def _leave_dropped(self, runtime: ViewRuntime) -> None:
+        """A guest's entry is not there, or cannot be read: then nobody knows."""
+        try:
+            is_dropped = self.ownership.get(runtime.shared) is None
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+        else:
+            if is_dropped:
+                entering.leave(self._database, runtime)
 
     def _try(self, owned: Owned) -> None:
         """What is done for one view; what prevents that prevents nothing for others."""
@@ -265,26 +355,28 @@ class ViewMoving:
         if owned.home == self._registry.name and runtime is None:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
-        elif runtime is not None and owned.owner == self._registry.name and owned.taken and owned.error is not None:
-            if owned.home == self._registry.name:
-                place(self._database, runtime, owned)
+        elif runtime is not None and owned.owner == owned.home == self._registry.name and owned.taken:
+            place(self._database, runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
-        elif runtime is None and owned.owner == self._registry.name:
-            self._restore(owned)
+        elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
+            self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
 
-    def _restore(self, owned: Owned) -> None:
-        """A guest that this server has taken is not here: its folder is new. It comes back from its copy, or else its
-        home has it."""
+    def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
+        """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
+        copy, or else its home has it."""
         until = self._refused.get(owned.handover)
         if until is None and owned.failure is None:
-            self._take(owned, None)
-        elif until is None or until < time.monotonic():
-            self._refused[owned.handover] = time.monotonic() + _AGAIN
+            self._take(owned, runtime)
+        elif until is None or until < time.monotonic() or (until == inf and owned.handover not in self._returned):
+            if until == inf:
+                self._returned.add(owned.handover)
+            else:
+                self._refused[owned.handover] = time.monotonic() + _AGAIN
             home = replace(owned, owner=owned.home, giver=owned.owner, taken=False, error=None)
             self.ownership.change(owned, home)
 
@@ -306,18 +398,19 @@ class ViewMoving:
             self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
-        taken = replace(owned, taken=True)
+        taken = replace(owned, taken=True, copied=False)
         self.ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
             artifact.delete(self._storage, owned.name)
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
-        if runtime is not None and runtime.handover != owned.handover:  # as it was here before
+        if runtime is not None and runtime.handover == owned.handover:
+            return
+        leaving = rebuilding.read(self._database, owned, None)
+        if runtime is not None:  # as it was here before
             entering.leave(self._database, runtime)
-            runtime = None
-        if runtime is None:
-            entering.enter(self._database, owned, artifact.read(self._storage, owned))
+        entering.enter(self._database, owned, leaving)
 
     def _come_back(self, owned: Owned, runtime: ViewRuntime) -> None:
         if owned.failure is not None:
@@ -327,7 +420,7 @@ class ViewMoving:
             return
         if runtime.handover == owned.handover:
             return
-        leaving = artifact.read(self._storage, owned)
+        leaving = rebuilding.read(self._database, owned, runtime)
         program = runtime.program
         (path,) = program.paths
         own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{runtime.view.oid}")
@@ -338,6 +431,7 @@ class ViewMoving:
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
+        self._database.versions.stir(runtime.view.oid)
 
     def look_for(self, runtime: ViewRuntime) -> None:
         """Finds out where a view is now, of which something else was known."""
@@ -356,12 +450,16 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     own, held = database.options.server_name, owned.at
     has_come = owned.owner == own and runtime.handover == owned.handover
     worker = owned.owner if owned.taken or has_come else owned.giver
+    database.versions.suspend(runtime.view.oid, worker == NOBODY)
     if worker == own:
-        runtime.held = None if owned.taken else held
+        runtime.held = None if owned.taken and not owned.copied else held
         return
     if runtime.away is None:
         database.indexes.forget(runtime.view.oid)
-    runtime.leave(Away(worker, address), held)
+    before, away = runtime.away, Away(worker, address)
+    runtime.leave(away, held)
+    if before != away:
+        database.versions.stir(runtime.view.oid)
 
 
 def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
@@ -377,8 +475,7 @@ def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
     if is_followed(stream):
         raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
     kinds = [column.type for column in (*stream.columns, *view.columns)]
-    if view.types or view.functions or any(column.domain for column in stream.columns):
-        raise unsupported(f'migrating view "{view.name}", which uses types or functions of users', instead)
-    if any(holds(kind, is_declared) for kind in kinds):
+    domains = {item.oid for item in catalog.types.values() if isinstance(item, Domain)}
+    if any(oid not in domains for *_, oid in view.types) or any(holds(kind, is_declared) for kind in kinds):
         raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
     return stream

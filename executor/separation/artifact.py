@@ -33,6 +33,7 @@ from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
@@ -51,8 +52,6 @@ _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
 #: What a plan may call, but for what differs from call to call.
 _CALLED: Final = FUNCTIONS.keys() | FINALS
-#: What reading a document raises that is not what was written.
-WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +85,7 @@ class SeparatedQuery:
     outputs: tuple[Output, ...]
     relation: Relation
     runs: Mapping[str, StoredRun]
+    way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
 
     @property
     def rows(self) -> int:
@@ -239,6 +239,11 @@ def _delete_others(folder: Path, named: set[str]) -> None:
 # -- manifest ----------------------------------------------------------------------------------------------------------
 
 
+def is_query_id(text: str) -> bool:
+    """Whether a text is an id that a query may have."""
+    return _ID.fullmatch(text) is not None
+
+
 def digest(content: Any) -> str:
     """The checksum of a JSON document."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -262,7 +267,7 @@ def _encoded(query: SeparatedQuery) -> dict[str, Any]:
 def _decoded(content: Any) -> SeparatedQuery:
     runs = {name: _decoded_run(run) for name, run in content["runs"].items()}
     names = [item.name for item in fields(SeparatedQuery) if item.name not in _PARTS]
-    plain = {name: decode(content[name], _CLASSES) for name in names}
+    plain = {name: decode(content[name], _CLASSES) for name in names if name in content}
     return SeparatedQuery(**{**plain, "relation": decode_relation(content["plan"]), "runs": runs})
 
 

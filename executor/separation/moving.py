@@ -135,15 +135,19 @@ class Moving:
                 raise
             return True
 
-    def drain(self, name: str, is_cancelled: Callable[[], bool]) -> int:
+    def drain(self, name: str, is_cancelled: Callable[[], bool], tell: Callable[[int], None]) -> int:
         """Everything that can leaves a server, which gets nothing from others until it starts again; how many queries
-        and views left. Raises 42704, 55000, 57014."""
+        and views left, of which ``tell`` hears meanwhile. Raises 42704, 55000, 57014."""
         member = self._registry.require(name)
         if all(other.name == name or other.state != "up" for other in self._registry.all()):
             raise SqlError("55000", f'there is no server to which the queries of "{name}" could go')
         self._registry.mark(name, "draining")
+        told = 0
         while True:
             now = self._registry.require(name)
+            if now.moved > told:
+                told = now.moved
+                tell(told)
             if now.state == "drained":
                 return now.moved
             if now.epoch != member.epoch or not now.is_living:
@@ -247,6 +251,7 @@ class Moving:
             self._moved += 1
         views = self._database.view_moving
         is_empty = not running and not ordered and not self._drained and not views.leaving()
-        if is_empty and (own.state, own.moved) != ("drained", self._moved + views.left):
-            self._draining = False
-            self._registry.mark(own.name, "drained", self._moved + views.left)
+        state, moved = "drained" if is_empty else own.state, self._moved + views.left
+        if (own.state, own.moved) != (state, moved):
+            self._draining = self._draining and not is_empty
+            self._registry.mark(own.name, state, moved)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from catalog.errors import SqlError
+from planner.leaving import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
 #: How many times longer than a copy of its state takes a query runs on before the next one.
@@ -46,6 +47,8 @@ class Request:
     by_cost: bool = True
     #: Whether it was found better to wait for the pipeline that runs now.
     is_waiting: bool = False
+    #: By which way the query leaves, once it does (``planner/leaving``).
+    way: Way = "move"
     begun: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     _answered: threading.Event = field(default_factory=threading.Event)
@@ -57,6 +60,11 @@ class Request:
         """The asking thread goes on."""
         self.done, self.error, self.ended = done, error, time.monotonic()
         self._answered.set()
+
+    @property
+    def words(self) -> str:
+        """By which way the query has left."""
+        return f"wait, then {self.way}" if self.is_waiting else self.way
 
     @property
     def is_answered(self) -> bool:
@@ -114,6 +122,12 @@ class RunningQuery:
         """How long it will, about; None while nothing has finished."""
         done = self.progress
         return self.seconds * (1 - done) / done if done else None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it will leave after the pipeline that runs now, or a later one, since that is cheaper."""
+        with self._lock:
+            return any(request.is_waiting for request in self._requests)
 
     @property
     def progress(self) -> float:

@@ -222,7 +222,7 @@ class Separation:
                 self.claims.take(query.id)
             failpoint("claimed")
             kind = "suspended" if request.wish == "suspend" else "checkpoint"
-            self._write(query, runs, about, state=kind, finished=query.finished, relation=relation)
+            self._write(query, runs, about, state=kind, finished=query.finished, relation=relation, way=request.words)
             query.copied = dt.datetime.now(dt.UTC)
             if request.wish == "migrate":
                 self.claims.give(query.id, request.target)
@@ -313,7 +313,8 @@ class Separation:
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
         runs = {_ROWS: (rows, _types(query.relation))}
-        self._write(running, runs, _about(query), state="finished", finished=len(running.names), relation=result)
+        finished = {"state": "finished", "finished": len(running.names), "way": query.way}
+        self._write(running, runs, _about(query), relation=result, **finished)
 
     def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
         if not isinstance(query.relation, Snapshot):

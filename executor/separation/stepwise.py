@@ -118,6 +118,7 @@ class Stepwise:
         if not request.by_cost or is_inside:
             return None if request.is_waiting else self._finished
         decision = self._decided(may_wait=request.wish != "checkpoint")
+        request.way = decision.way
         return None if decision.way == "wait" else decision.finished
 
     def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:

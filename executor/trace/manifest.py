@@ -14,7 +14,6 @@ What the manifest does not name does not exist: opening it deletes such files. K
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import threading
@@ -29,13 +28,13 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
+from executor.trace.checked import as_written, pack, unpack
 from executor.trace.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
 from planner.program import State, Static
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"
-_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,8 @@ class Arrived:
 class Content:
     """A manifest at one version. ``frontiers[i]`` is the durable frontier of path i; ``error`` is the view's value
     where a row made its query fail; ``program`` is the program that owns the states, as JSON. ``shared`` is the view's
-    name among the servers that share a storage, if it ever left one, and ``handover`` how its states came here last."""
+    name among the servers that share a storage, if it ever left one, and ``handover`` how its states came here last;
+    ``statics`` says what the files of its static runs are, which lie elsewhere."""
 
     view: str
     owner: str
@@ -92,6 +92,7 @@ class Content:
     version: int = 0
     shared: str = ""
     handover: str = ""
+    statics: Any = field(default_factory=dict)
 
     def files(self) -> Iterator[str]:
         """All files that exist, relative to the view's folder."""
@@ -125,11 +126,15 @@ class Manifest:
         states: Mapping[str, StateSchema],
         frontiers: tuple[int, ...],
         arrived: Arrived | None = None,
+        statics: Any = None,
     ) -> Manifest:
         """A new view's manifest: each path's frontier where the view begins, and no runs but those with which it has
         arrived. Raises 53100, 58030."""
         folder.mkdir(parents=True, exist_ok=True)
-        manifest = cls(folder, Content(view, owner, program, dict(states), dict.fromkeys(states, ()), frontiers))
+        manifest = cls(
+            folder,
+            Content(view, owner, program, dict(states), dict.fromkeys(states, ()), frontiers, statics=statics or {}),
+        )
         content = manifest.content if arrived is None else manifest._with(arrived, frontiers)
         with manifest._exclusive():
             manifest._save(content)
@@ -308,7 +313,6 @@ def _encode(content: Content) -> bytes:
         for name, schema in content.states.items()
     }
     document = {
-        "format": _FORMAT,
         "version": content.version,
         "view": content.view,
         "owner": content.owner,
@@ -316,10 +320,11 @@ def _encode(content: Content) -> bytes:
         "error": content.error,
         "shared": content.shared,
         "handover": content.handover,
+        "statics": content.statics,
         "states": states,
         "program": content.program,
     }
-    return json.dumps(document, separators=(",", ":")).encode()  # indenting takes Python's own encoder, and the GIL
+    return pack(document)
 
 
 def _encode_run(run: StoredRun) -> dict[str, Any]:
@@ -328,10 +333,8 @@ def _encode_run(run: StoredRun) -> dict[str, Any]:
 
 
 def _read(folder: Path) -> Content:
-    try:
-        document = json.loads((folder / MANIFEST).read_bytes())
-        if document["format"] != _FORMAT:
-            raise SqlError("0A000", f'manifest format {document["format"]} of "{folder.name}" is not supported')
+    with as_written(folder.name):
+        _, document = unpack((folder / MANIFEST).read_bytes(), f"{folder.name}/{MANIFEST}")
         return Content(
             document["view"],
             document["owner"],
@@ -343,9 +346,8 @@ def _read(folder: Path) -> Content:
             document["version"],
             document.get("shared", ""),
             document.get("handover", ""),
+            document.get("statics", {}),
         )
-    except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
-        raise SqlError("XX001", f'"{folder.name}" has no valid manifest: {error}') from error
 
 
 def _decode_schema(state: Any) -> StateSchema:

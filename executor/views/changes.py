@@ -66,6 +66,14 @@ class Difference:
     rows: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a feed compares: all rows of the view, or, unless they are ``shown``, those of its only state."""
+
+    tables: tuple[pa.Table, ...] = ()
+    shown: bool = False
+
+
 class ChangeFeed:
     """One view's. Safe for many threads."""
 
@@ -81,8 +89,8 @@ class ChangeFeed:
         self._history: deque[Difference] = deque()
         self._bytes = 0
         self._number = 0
-        #: The rows at the last look; of a view of groups the state's.
-        self._standing: tuple[pa.Table, ...] = ()
+        #: The rows at the last look; of a view of groups that is here the state's.
+        self._standing = Standing()
         self._follower: Follower | None = None
         if _by_groups(runtime.program):
             with runtime.lock:
@@ -105,6 +113,16 @@ class ChangeFeed:
             runtime.followers = tuple(each for each in runtime.followers if each is not self._follower)
 
     # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another server is asked for the view's rows."""
+        return any(self._database.view(oid).away is not None for oid in self._database.views_below((self._oid,)))
+
+    @property
+    def number(self) -> int:
+        """That of the last difference."""
+        return self._number
 
     def whole(self, reader: Reader) -> Difference:
         """All rows of the view now, as a difference from nothing; its number is where the changes go on."""
@@ -171,18 +189,19 @@ class ChangeFeed:
         self._looks[-1] = Look(last.first, visible, last.number)
         return True
 
-    def _present(self, reader: Reader) -> tuple[int, int, tuple[pa.Table, ...], list[pa.Table] | None]:
+    def _present(self, reader: Reader) -> tuple[int, int, Standing, list[pa.Table] | None]:
         """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
-        if self._follower is None:
-            lsn, changed, table = reader.present(self._oid)
-            return lsn, changed, (table,), None
         runtime, database = self._runtime, self._database
-        with runtime.lock:
-            with database.sequencer.lock:
-                lsn, changed = database.sequencer.visible, database.version_of((self._oid,))
-            runtime.advance(lsn)
-            (content,) = runtime.contents.values()
-            return lsn, changed, tuple(content.tables), self._follower.take()
+        if self._follower is not None:
+            with runtime.lock:
+                if runtime.away is None:
+                    with database.sequencer.lock:
+                        lsn, changed = database.sequencer.visible, database.version_of((self._oid,))
+                    runtime.advance(lsn)
+                    (content,) = runtime.contents.values()
+                    return lsn, changed, Standing(tuple(content.tables)), self._follower.take()
+        lsn, changed, table = reader.present(self._oid)
+        return lsn, changed, Standing((table,), True), None
 
     def _lose_runs(self) -> None:
         if self._follower is not None:
@@ -210,17 +229,17 @@ class ChangeFeed:
 
     def _difference(
         self,
-        before: tuple[pa.Table, ...],
-        after: tuple[pa.Table, ...],
+        before: Standing,
+        after: Standing,
         runs: list[pa.Table] | None,
         reader: Reader,
     ) -> pa.Table:
-        if self._follower is None and before[0].equals(after[0]):
+        if before.shown and after.shown and before.tables[0].equals(after.tables[0]):
             return self._merged([])
-        if runs is not None:
-            touched = self._touched(before, runs, reader)
+        if runs is not None and not before.shown:
+            touched = self._touched(before.tables, runs, reader)
             if touched is not None:
-                before, after = touched
+                before, after = map(Standing, touched)
         return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)])
 
     def _touched(
@@ -237,13 +256,13 @@ class ChangeFeed:
         old = old.rename_columns(run.column_names)
         return (old,), (old, run)
 
-    def _shown(self, standing: Sequence[pa.Table], reader: Reader) -> pa.Table:
+    def _shown(self, standing: Standing, reader: Reader) -> pa.Table:
         """The view's rows over what it stands on."""
-        if self._follower is None:
-            return standing[0]
+        if standing.shown:
+            return standing.tables[0]
         runtime = self._runtime
         state = runtime.program.states[0]
-        rows = runtime.engine.merge(state, standing)
+        rows = runtime.engine.merge(state, standing.tables)
         states = {**runtime.snapshots_of_statics(), f"s_{state.name}": rows}
         return self._database.indexes.final(runtime, states)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.streams.runtime import FileFeed
+from executor.views import forgotten
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -73,4 +74,20 @@ class Frontiers:
         # Whoever follows the log goes through all of it.
         held = min([held, *(item.held for item in database.runtimes() if item.held is not None)])
         held = min(held, database.replicas.release(lowest))
-        database.log.recycle(held + 1)
+        if self._note(frontiers, database.log.forgets(held + 1)):
+            database.log.recycle(held + 1)
+
+    def _note(self, frontiers: dict[int, int], upto: int) -> bool:
+        """Rows up to an LSN are about to be forgotten, so that no view may begin below them; False where that could not
+        be noted."""
+        if not upto:
+            return False
+        folder = self._database.options.server_directory
+        known = {oid: lsn for oid, lsn in forgotten.read(folder).items() if oid in frontiers}
+        for oid, frontier in frontiers.items():
+            known[oid] = max(known.get(oid, 0), min(frontier, upto))
+        try:
+            forgotten.write(folder, known)
+        except SqlError:  # the next time, then
+            return False
+        return True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.names import quote_name
 from catalog.objects import View
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
@@ -68,30 +69,42 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ViewError:
-    """Why a view has no value any more, and where in the log that happened (architecture, section 5)."""
+    """Why a view has no value any more, and where in the log that happened (architecture, section 5); 0 where that was
+    not in the log."""
 
     error: SqlError
     lsn: int
 
     def raised(self) -> SqlError:
         """What a read raises."""
+        if not self.lsn:  # no row did it
+            return self.error
         detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Another server maintains a view."""
+    """Another server maintains a view, or nobody while it is suspended: then ``server`` is ''."""
 
     server: str
     address: str
 
     def raised(self, view: View) -> SqlError:
         """What a read here raises."""
+        if not self.server:
+            return view_suspended(view)
         where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
         return SqlError(
             "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
         )
+
+
+def view_suspended(view: View) -> SqlError:
+    """What is said of a view that nobody maintains now."""
+    name = ".".join(map(quote_name, (view.schema, view.name))).replace("'", "''")
+    hint = f"SELECT millstream.resume('{name}') lets it go on."
+    return SqlError("55000", f'view "{view.name}" is suspended', hint=hint)
 
 
 #: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.
@@ -221,6 +234,11 @@ class ViewRuntime:
                 if progress.reached < lsn:
                     self._advance_path(progress, lsn)
             self.check()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its files are damaged."""
+        return self.error is not None and not self.error.lsn
 
     def check(self) -> None:
         """Raises the view's error, if it has one, and 55000 where it is on another server."""

@@ -14,23 +14,24 @@ that creates the view; the manifest after it, or by recovery. Knows nothing of w
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.engine import EmbeddedEngine
+from executor.trace.checked import as_written, pack, unpack
 from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
-from executor.trace.parquet import read_table, write_table
+from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.trace.sealed import delete_sealed
 from executor.views.expiry import unexpired
 from planner.program import Expiry, Program, State
@@ -42,16 +43,22 @@ RUNS = 8
 Runs = Mapping[str, pa.Table] | Mapping[str, tuple[Path, ...]]
 
 
+def _no_runs(state: State) -> list[pa.Table]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """What storage knows of a view; ``frontiers`` by stream oid, ``error`` as (error, LSN)."""
+    """What storage knows of a view; ``frontiers`` by stream oid, ``error`` as (error, LSN), ``read`` gives a state's
+    committed runs."""
 
     program: Program
     frontiers: dict[int, int]
-    statics: dict[str, pa.Table]
-    error: tuple[SqlError, int] | None
-    shared: str
-    handover: str
+    statics: Mapping[str, pa.Table] = field(default_factory=dict)
+    error: tuple[SqlError, int] | None = None
+    shared: str = ""
+    handover: str = ""
+    read: Callable[[State], list[pa.Table]] = _no_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ class Handover:
 
 
 _HANDOVER = "handover.json"
+_PROGRAM = "program.json"
 
 
 class ViewStore:
@@ -113,28 +121,46 @@ class ViewStore:
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.mkdir(parents=True)
-            for name, table in statics.items():
-                write_table(folder / f"{name}.parquet", table)
+            files = self._write_statics(oid, statics)
             if handover is not None:
-                for name, table in handover.states.items():
-                    write_table(folder / f"{name}.parquet", table)
                 rows = {name: table.num_rows for name, table in handover.states.items()}
                 about = {"shared": handover.shared, "handover": handover.name, "rows": rows}
-                replace_file(folder / _HANDOVER, json.dumps(about).encode())
-            replace_file(folder / "program.json", json.dumps(encode_program(program)).encode())
+                about["files"] = self._write_statics(oid, handover.states)
+                replace_file(folder / _HANDOVER, pack(about))
+            replace_file(folder / _PROGRAM, pack({"program": encode_program(program), "statics": files}))
             sync_folder(folder)
             sync_folder(self._states)
         except OSError as error:
             raise disk_error(error, "write the view's program") from error
 
+    def _write_statics(self, oid: int, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+        """Files beside the view's program, and what is to be checked of them."""
+        for name, table in tables.items():
+            write_table(self._static(oid, name), table)
+        return {name: asdict(describe_file(self._static(oid, name), self._statics(oid))) for name in tables}
+
+    def _read_static(self, oid: int, name: str, files: Mapping[str, Any]) -> Path:
+        """Such a file, which is what was written. Raises XX001."""
+        if name in files:
+            verify_file(StoredFile(**files[name]), self._statics(oid))
+        return self._static(oid, name)
+
+    def program(self, oid: int) -> tuple[Program, dict[str, Any]]:
+        """A view's program as it was created, and what its static runs' files were. Raises XX001."""
+        path = self._statics(oid) / _PROGRAM
+        with as_written(path.name):
+            found, document = unpack(path.read_bytes(), f"{path.parent.name}/{_PROGRAM}")
+            program, files = (document, {}) if found == 1 else (document["program"], document["statics"])
+            return decode_program(program), files
+
     def create(self, oid: int, lsn: int) -> None:
-        """The view exists from an LSN on."""
-        program = decode_program(json.loads((self._statics(oid) / "program.json").read_bytes()))
+        """The view exists from an LSN on. Raises XX001 where what was prepared is not there."""
+        program, files = self.program(oid)
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = tuple(lsn for _ in program.paths)
         shutil.rmtree(self._folder(oid), ignore_errors=True)
         about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
-        self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid)), program)
+        self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid), files), program)
         self._delete_arrived(oid)
 
     def _arrived(self, oid: int) -> Arrived | None:
@@ -142,21 +168,23 @@ class ViewStore:
         path = self._statics(oid) / _HANDOVER
         if not path.exists():
             return None
-        about = json.loads(path.read_bytes())
-        self._folder(oid).mkdir()
-        runs = {}
-        for name, rows in about["rows"].items():
-            file = self._new_file(oid, name)
-            shutil.copyfile(self._static(oid, name), file)
-            runs[name] = NewRun((file,), rows)
-        return Arrived(runs, about["shared"], about["handover"])
+        with as_written(path.name):
+            _, about = unpack(path.read_bytes(), f"{path.parent.name}/{_HANDOVER}")
+            self._folder(oid).mkdir()
+            runs = {}
+            for name, rows in about["rows"].items():
+                file = self._new_file(oid, name)
+                shutil.copyfile(self._read_static(oid, name, about.get("files", {})), file)
+                runs[name] = NewRun((file,), rows)
+            return Arrived(runs, about["shared"], about["handover"])
 
     def _delete_arrived(self, oid: int) -> None:
         """What a view has come with is among its runs now; the list of it goes last, so that a crash leaves no rest."""
         path = self._statics(oid) / _HANDOVER
         if path.exists():
-            for name in json.loads(path.read_bytes())["rows"]:
-                self._static(oid, name).unlink(missing_ok=True)
+            with as_written(path.name):
+                for name in unpack(path.read_bytes(), _HANDOVER)[1]["rows"]:
+                    self._static(oid, name).unlink(missing_ok=True)
             path.unlink()
 
     def share(self, oid: int, name: str) -> None:
@@ -177,14 +205,12 @@ class ViewStore:
             manifest.replace_all(Arrived(runs, handover.shared, handover.name), frontier)
             manifest.delete(before)
 
-    def ensure(self, oid: int, lsn: int) -> None:
-        """Opens a view at recovery, or creates its manifest where a crash came between the log and it."""
-        if not (self._folder(oid) / "manifest.json").exists():
-            self.create(oid, lsn)
-            return
+    def open(self, oid: int) -> None:
+        """Opens a view at recovery. Raises XX001, also where a crash came between the log and its manifest."""
         manifest = Manifest.open(self._folder(oid))
+        with as_written(f"v{oid}"):
+            self._open[oid] = (manifest, decode_program(manifest.content.program))
         self._delete_arrived(oid)
-        self._open[oid] = (manifest, decode_program(manifest.content.program))
 
     def drop(self, oid: int) -> None:
         """The view is gone; its state's space is free. Waits for a commit that is being written."""
@@ -192,6 +218,7 @@ class ViewStore:
             if entry is not None:
                 del self._open[oid]
                 entry[0].drop()
+        shutil.rmtree(self._folder(oid), ignore_errors=True)  # also of one that could not be opened
         shutil.rmtree(self._statics(oid), ignore_errors=True)
         self._locks.pop(oid, None)
 
@@ -221,13 +248,46 @@ class ViewStore:
                 shutil.rmtree(folder)
 
     def load(self, oid: int) -> StoredView:
-        """What is stored of a view, but for its runs."""
+        """What is stored of a view. Raises XX001."""
         manifest, program = self._open[oid]
         content = manifest.content
+        with as_written(f"v{oid}"):
+            frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
+            error = _decode_error(content.error)
+            statics = self._load_statics(oid, program, content.statics)
+            return StoredView(
+                program, frontiers, statics, error, content.shared, content.handover, partial(self.read, oid)
+            )
+
+    def _load_statics(self, oid: int, program: Program, files: Mapping[str, Any]) -> dict[str, pa.Table]:
+        return {
+            static.name: read_table((self._read_static(oid, static.name, files),), schema_of(static))
+            for static in program.statics
+        }
+
+    def has_arrived(self, oid: int) -> bool:
+        """Whether the states with which a view has come from another server are still beside its program."""
+        return (self._statics(oid) / _HANDOVER).exists()
+
+    def known(self, oid: int) -> StoredView | None:
+        """What can be read of the manifest of a view that is damaged."""
+        opened = self._open.get(oid)
+        if opened is None:
+            return None
+        content, program = opened[0].content, opened[1]
         frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
-        statics = {static.name: pq.read_table(self._static(oid, static.name)) for static in program.statics}
-        error = _decode_error(content.error)
-        return StoredView(program, frontiers, statics, error, content.shared, content.handover)
+        return StoredView(program, frontiers, shared=content.shared, handover=content.handover)
+
+    def begun(self, oid: int, lsn: int) -> StoredView:
+        """A view as it was created at an LSN, without a row. Raises XX001."""
+        program, files = self.program(oid)
+        return StoredView(
+            program, {path.stream: lsn for path in program.paths}, self._load_statics(oid, program, files)
+        )
+
+    def close(self, oid: int) -> None:
+        """A view's files stay as they are, and nothing is added."""
+        self._open.pop(oid, None)
 
     def _static(self, oid: int, name: str) -> Path:
         return self._statics(oid) / f"{name}.parquet"
@@ -242,9 +302,9 @@ class ViewStore:
     def read(self, oid: int, state: State) -> list[pa.Table]:
         """A state's committed runs. Raises XX001 where storage lost something."""
         manifest, _ = self._open[oid]
-        return [
-            read_table(manifest.verify(run), schema_of(state)) for run in manifest.content.runs[state.name] if run.rows
-        ]
+        with as_written(f"v{oid}"):
+            runs = manifest.content.runs[state.name]
+            return [read_table(manifest.verify(run), schema_of(state)) for run in runs if run.rows]
 
     def _state(self, oid: int, name: str) -> State:
         return next(state for state in self._open[oid][1].states if state.name == name)

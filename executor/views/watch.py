@@ -9,6 +9,7 @@ one.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Of a watcher's time, how much is spent on looking at most.
 SHARE: Final = 0.2
+#: Seconds for which another server's answer is waited for, while nobody else is told anything.
+PATIENCE: Final = 2.0
 
 _LOGGER: Final = logging.getLogger(__name__)
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
@@ -56,6 +59,8 @@ class _Watched:
     count: int = 0
     feed: ChangeFeed | None = None
     number: int = 0
+    #: What prevented the last look.
+    told: str = ""
 
 
 class ViewWatch:
@@ -69,7 +74,9 @@ class ViewWatch:
         self._catalog: Catalog | None = None  # for which names have been looked up
         self._event = threading.Event()
         self._ended = threading.Event()
-        self._reader = Reader(database, self._ended.is_set)
+        #: Until when a look may take.
+        self._until = math.inf
+        self._reader = Reader(database, self._is_over)
         self._thread: threading.Thread | None = None
         self.tell: Tell = lambda name, lsn, rows: None
 
@@ -119,10 +126,25 @@ class ViewWatch:
         try:
             feed = self._database.changes.feed(found.oid, watched)
             if feed is not watched.feed:
-                watched.feed, watched.number = feed, feed.start(self._reader, None)
+                watched.feed, watched.number = feed, self._start(found.oid, feed)
         except SqlError as error:
             _LOGGER.debug("view %s is not watched: %s", name.name, error)
             watched.feed = None
+
+    def _start(self, oid: int, feed: ChangeFeed) -> int:
+        """Where the changes of a view begin that are told."""
+        self._until = time.monotonic() + PATIENCE
+        try:
+            return feed.start(self._reader, None)
+        except SqlError:
+            if self._database.view(oid).away is None:
+                raise
+            return feed.number  # whoever has it answers later
+        finally:
+            self._until = math.inf
+
+    def _is_over(self) -> bool:
+        return self._ended.is_set() or time.monotonic() > self._until
 
     def _rewire(self) -> None:
         """Has the thread woken by what the views are made of that are watched now."""
@@ -159,12 +181,17 @@ class ViewWatch:
             return [(name, item, item.feed) for name, item in self._names.items() if item.feed is not None]
 
     def _look(self, name: Name, watched: _Watched, feed: ChangeFeed) -> None:
+        self._until = time.monotonic() + PATIENCE if feed.is_elsewhere else math.inf
         try:
             found = feed.since(self._reader, watched.number)
         except Exception as error:  # of the view, or of a lack of memory: the next look may be better
-            if not self._ended.is_set():
+            if not self._ended.is_set() and str(error) != watched.told:
                 _LOGGER.warning("could not look at view %s: %s", name.name, error)
+            watched.told = str(error)
             return
+        finally:
+            self._until = math.inf
+        watched.told = ""
         if found:
             watched.number = found[-1].number
             rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)

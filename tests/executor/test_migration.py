@@ -258,7 +258,7 @@ def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.
         def advance(self, rows: int, size: int) -> None:
             super().advance(rows, size)
             if self.client.process == 7 and self.finished == 1 and not draining:
-                draining.append(Beside(b.separation.moving.drain, "a", lambda: False))
+                draining.append(Beside(b.separation.moving.drain, "a", lambda: False, lambda moved: None))
                 wait_until(lambda: bool(self._requests), 60, "the wish to leave")
 
     monkeypatch.setattr(service, "RunningQuery", Query)
@@ -269,7 +269,7 @@ def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.
     with pytest.raises(SqlError, match="takes no queries"):
         b.separation.moving.require_target("a")
     with pytest.raises(SqlError, match="no server to which"):
-        b.separation.moving.drain("b", lambda: False)
+        b.separation.moving.drain("b", lambda: False, lambda moved: None)
 
 
 @pytest.mark.parametrize(

@@ -3,145 +3,26 @@ there."""
 
 from __future__ import annotations
 
-import itertools
 import random
-import shutil
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
-from catalog.objects import View
-from executor.database import Database
-from executor.moving import artifact, checkpoints, entering, views
-from executor.moving.artifact import LeavingView
+from executor.commit.records import Followed
+from executor.moving import views
 from executor.moving.elsewhere import answer
-from executor.moving.heirs import Heirs
-from executor.moving.ownership import Owned
 from executor.moving.questions import Question, decode_answer, encode_question
 from planner.statements import Query
-from tests.executor.client import Client, open_database
-from tests.executor.test_migration import LEASE, lose
+from tests.executor.client import Client
+from tests.executor.moving import READ, VIEW, Rows, Servers
 from tests.executor.test_separation import outcome
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
-
-STREAM = "CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream"
-VIEW = "CREATE VIEW v AS SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k"
-READ = "SELECT k, c, n, t FROM v ORDER BY k"
-
-
-class Servers:
-    """Servers of one storage, which are started again with what they had."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._open: dict[str, Database] = {}
-        self.options: dict[str, Any] = {"maintenance_idle": 0.05}
-
-    def __getitem__(self, name: str) -> Database:
-        if name not in self._open:
-            shared = {"storage": str(self._folder / "storage"), "server_name": name, "server_lease": 600.0}
-            opened = open_database(self._folder / name, **shared, **self.options, address=name)
-            opened.elsewhere.ask = self._ask
-            self._open[name] = opened
-        return self._open[name]
-
-    def _ask(self, address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
-        """What connections between servers do."""
-        if address not in self._open:
-            raise ConnectionRefusedError("nobody is there")
-        return answer(self._open[address].session("", ""), question)
-
-    def client(self, name: str) -> Client:
-        return Client(self[name])
-
-    @property
-    def running(self) -> tuple[str, ...]:
-        """Those that were not stopped."""
-        return tuple(self._open)
-
-    def stop(self, name: str) -> None:
-        if name in self._open:
-            self._open.pop(name).close()
-
-    def empty(self, name: str) -> None:
-        """A server's own folder is gone, as with a new disk."""
-        self.stop(name)
-        shutil.rmtree(self._folder / name)
-
-    def close(self) -> None:
-        for name in tuple(self._open):
-            self.stop(name)
-
-    def lose(self, name: str, by: str) -> None:
-        """The lease of a server has run out, as another finds; it may not know that."""
-        lose(self[name], self[by])
-
-    def copied(self, name: str, view: str) -> None:
-        """A copy of a guest's states is made now."""
-        database = self[name]
-        runtime = next(item for item in database.runtimes() if item.view.name == view)
-        replica = database.replicas.get(runtime.paths[0].path.stream)
-        assert replica is not None
-        database.view_moving.checkpoints.make(runtime, replica)
-
-    def knows(self, view: str) -> bool:
-        """Whether a view has ever left."""
-        return any(entry.view == view for entry in self["a"].view_moving.ownership.all())
-
-    def owner(self, view: str) -> str:
-        """Whose a view is, by its entry."""
-        entries = self["a"].view_moving.ownership.all()
-        return next(entry.owner if entry.taken else "" for entry in entries if entry.view == view)
-
-    def migrate(self, source: str, target: str, name: str = "v") -> str:
-        _ = self[target]
-        view = self[source].catalog.require(name)
-        assert isinstance(view, View)
-        return self[source].view_moving.migrate(view, target, lambda: False)
-
-
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Servers]:
-    opened = Servers(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def a(servers: Servers) -> Client:
-    client = servers.client("a")
-    client.run(STREAM)
-    client.run(VIEW)
-    return client
-
-
-class Rows:
-    """What was acknowledged, and what the view is over it."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[int, int, str]] = []
-
-    def insert(self, client: Client, count: int) -> None:
-        """Some rows more."""
-        start = len(self._rows)
-        rows = [(number % 3, number, f"{number}") for number in range(start, start + count)]
-        values = ", ".join(f"({k}, {n}, '{t}')" for k, n, t in rows)
-        client.run(f"INSERT INTO s VALUES {values}")
-        self._rows += rows
-
-    def wanted(self) -> list[tuple[Any, ...]]:
-        """From scratch."""
-        keys = sorted({row[0] for row in self._rows})
-        groups = [(key, [row for row in self._rows if row[0] == key]) for key in keys]
-        return [(key, len(own), sum(row[1] for row in own), [row[2] for row in own]) for key, own in groups]
 
 
 def test_there_and_back(servers: Servers, a: Client) -> None:
@@ -335,6 +216,33 @@ def test_two_views_share_a_replica(servers: Servers, a: Client) -> None:
     wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
 
 
+def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are not applied from the log's begin."""
+    rows = Rows()
+    rows.insert(a, 5)
+    replicas = servers["b"].replicas
+    recorded = replicas.recorded
+    looking: list[threading.Thread] = []
+
+    def late(lsn: int, part: Followed) -> None:
+        replica = replicas.get(part.stream)
+        assert replica is not None
+        if not looking:
+            looking.append(threading.Thread(target=replica.catch_up))
+            looking[0].start()
+            looking[0].join(0.2)
+        recorded(lsn, part)
+
+    monkeypatch.setattr(replicas, "recorded", late)
+    servers.migrate("a", "b")
+    looking[0].join()
+    assert servers.client("b").run(READ) == rows.wanted()
+    rows.insert(a, 5)
+    assert servers.client("b").run(READ) == rows.wanted()
+
+
 def test_a_view_that_is_dropped_at_home_is_nowhere(servers: Servers, a: Client) -> None:
     servers.migrate("a", "b")
     a.run("DROP VIEW v")
@@ -383,6 +291,36 @@ def test_a_table_below_the_grouping_goes_along(servers: Servers, a: Client) -> N
     assert a.run("SELECT * FROM w ORDER BY label") == wanted
 
 
+def test_domains_and_functions_go_along(servers: Servers, a: Client) -> None:
+    """As what they stand for; at home they are there."""
+    a.run(
+        "CREATE DOMAIN plain AS int; CREATE DOMAIN few AS int CHECK (value < 50 AND value > 0);"
+        "CREATE FUNCTION twice(x int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT x * 2';"
+        "CREATE FOREIGN TABLE z (x plain, y int) SERVER stream;"
+        "CREATE VIEW w AS SELECT x, sum(twice(y)) AS y, max(y::few) AS m FROM z GROUP BY x"
+    )
+    a.run("INSERT INTO z VALUES (1, 2), (2, 3)")
+    wanted = a.run("SELECT x, y, m FROM w ORDER BY x")
+    for target in "bc":
+        servers.migrate("a", target, "w")
+        a.run("INSERT INTO z VALUES (1, 5)")
+        wanted = a.run("SELECT x, y, m FROM w ORDER BY x")
+        there = servers.client(target)
+        assert there.run("SELECT x, y, m FROM w ORDER BY x") == wanted
+        assert there.run("SELECT pg_get_viewdef('w'::regclass)") == a.run("SELECT pg_get_viewdef('w'::regclass)")
+        assert there.run("SELECT x FROM w WHERE x = 2") == [(2,)]
+        servers.stop(target)
+        assert servers.client(target).run("SELECT x, y, m FROM w ORDER BY x") == wanted
+        servers.migrate(target, "a", "w")
+        assert a.run("SELECT x, y, m FROM w ORDER BY x") == wanted
+    assert wanted == [(1, 24, 5), (2, 6, 3)]
+    servers.migrate("a", "b", "w")
+    a.run("INSERT INTO z VALUES (3, 0)")
+    for name in "ab":
+        with pytest.raises(SqlError, match="23514"):
+            servers.client(name).run("SELECT * FROM w")
+
+
 def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
@@ -414,6 +352,12 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
             "CREATE VIEW w AS SELECT x, count(*) FROM z GROUP BY x",
             "types",
         ),
+        (
+            "CREATE FOREIGN TABLE z (x int) SERVER stream;"
+            "CREATE VIEW w AS SELECT k FROM (SELECT k, count(*) AS c FROM s GROUP BY k) a"
+            " JOIN (SELECT x, count(*) AS d FROM z GROUP BY x) b ON k = x",
+            "several streams",
+        ),
     ],
 )
 def test_what_cannot_leave(definitions: str, what: str, servers: Servers, a: Client) -> None:
@@ -441,117 +385,6 @@ def test_a_forged_state_is_not_taken(
     assert a.run(READ) == rows.wanted()
 
 
-def test_a_view_of_a_lost_server_goes_on_at_its_home(servers: Servers, a: Client) -> None:
-    """From its last copy and the home's log; and who was lost notices, though it lives."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    for is_copied in (True, False):
-        rows.insert(a, 7)
-        if is_copied:
-            servers.copied("b", "v")
-        rows.insert(a, 3)
-        b = servers.client("b")
-        assert b.run(READ) == rows.wanted()
-        servers.lose("b", "a")
-        wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-        assert a.run(READ) == rows.wanted()
-        assert a.run("SELECT server, home FROM millstream.views") == [("a", "a")]
-        wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
-        with pytest.raises(SqlError, match=r"55000: server .* must not write to the storage"):
-            servers["b"].view_moving.ownership.delete("0")
-        servers.stop("b")
-        rows.insert(a, 4)
-        servers.migrate("a", "b")
-        rows.insert(a, 4)
-        assert servers.client("b").run(READ) == rows.wanted()
-
-
-def test_a_lost_server_changes_nothing(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands still while it writes a copy, and its view goes on elsewhere, with newer rows."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-
-    def standing_still(step: str) -> None:
-        if step == "view-copied":
-            monkeypatch.undo()
-            servers.lose("b", "a")
-            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-            rows.insert(a, 5)
-
-    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
-    with pytest.raises(SqlError, match="its lease was taken over"):
-        servers.copied("b", "v")
-    assert a.run(READ) == rows.wanted()
-    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
-
-
-def test_a_lost_server_deletes_no_copy_of_others(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands still when its copy is named; the view goes home and on to a third server, which is lost as well."""
-    rows = Rows()
-    servers.migrate("a", "b")
-    _ = servers["c"]
-    for name in ("b", "c"):
-        servers[name].view_moving.checkpoints.close()
-    rows.insert(a, 5)
-
-    def standing_still(step: str) -> None:
-        if step == "view-kept":
-            monkeypatch.undo()
-            servers.lose("b", "a")
-            wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-            servers.migrate("a", "c")
-
-    monkeypatch.setattr(checkpoints, "failpoint", standing_still)
-    servers.copied("b", "v")
-    rows.insert(a, 5)
-    servers.lose("c", "a")
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-    assert a.run(READ) == rows.wanted()
-
-
-def test_no_copy_stays_that_is_not_needed(servers: Servers, a: Client, tmp_path: Path) -> None:
-    rows = Rows()
-    rows.insert(a, 5)
-    for source, target in ("ab", "bc", "cb"):
-        _ = servers[target]
-        servers[target].view_moving.checkpoints.close()
-        servers.migrate(source, target)
-        (entry,) = servers["a"].view_moving.ownership.all()
-        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
-        rows.insert(a, 5)
-        servers.copied(target, "v")
-        (entry,) = servers["a"].view_moving.ownership.all()
-        assert [path.name for path in (tmp_path / "storage").glob("views/*/*")] == [entry.handover]
-    servers.migrate("b", "a")
-    wait_until(lambda: not list((tmp_path / "storage").glob("views/*/*")), 20, "the last copy's end")
-
-
-def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Rows()
-    rows.insert(a, 5)
-    _ = servers["b"]
-    monkeypatch.setattr(servers["b"].view_moving, "_take", lambda *given: None)
-    asked: list[SqlError] = []
-
-    def migrate() -> None:
-        try:
-            servers.migrate("a", "b")
-        except SqlError as error:
-            asked.append(error)
-
-    asking = threading.Thread(target=migrate)
-    asking.start()
-    wait_until(lambda: servers.knows("v"), 20, "the entry")
-    servers.lose("b", "a")
-    asking.join()
-    assert str(asked[0]) == '55000: server "b" cannot take view "v": server "b" is gone'
-    rows.insert(a, 5)
-    assert a.run(READ) == rows.wanted()
-
-
 def test_a_storage_that_cannot_be_read_is_no_forged_state(
     servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,212 +402,6 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
         servers.migrate("a", "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()
-
-
-def lost(by: Database, *names: str) -> None:
-    """Servers that were stopped count as lost."""
-    registry = by.separation.registry
-    with by.shared.exclusive():
-        for name in names:
-            registry._put(replace(registry.require(name), state="lost"))
-
-
-def test_home_and_owner_are_lost(servers: Servers, a: Client) -> None:
-    """Any server goes on, over the home's log; and what becomes the home's again is all there."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-    c = servers.client("c")
-    servers.stop("b")
-    servers.stop("a")
-    lost(servers["c"], "a", "b")
-    wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
-    assert c.run(READ) == rows.wanted()
-    again = servers.client("a")
-    rows.insert(again, 5)
-    assert again.run(READ) == rows.wanted()
-    assert c.run(READ) == rows.wanted()
-    servers.migrate("c", "a")
-    assert again.run(READ) == rows.wanted()
-
-
-def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-    servers.stop("b")
-    times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
-    heirs = Heirs(servers["a"].separation.registry, lambda: next(times))
-    (entry,) = servers["a"].view_moving.ownership.all()
-    assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
-    after = heirs.entry(entry)
-    assert after is not None
-    assert (after.owner, after.giver, after.taken) == ("a", "b", False)
-    servers["a"].view_moving._heirs = heirs
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-    assert a.run(READ) == rows.wanted()
-    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
-
-
-@pytest.mark.parametrize("name", ["t0.parquet", "manifest.json"])
-def test_a_copy_that_is_not_what_was_written(name: str, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """It is not taken, nothing of it is computed, and the view goes on where it was when that is back."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-    servers.copied("b", "v")
-    servers.stop("b")
-    (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
-    path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
-    lost(servers["a"], "b")
-    ownership = servers["a"].view_moving.ownership
-
-    def is_refused() -> bool:
-        return any(entry.error is not None and entry.error[0] == "XX001" for entry in ownership.all())
-
-    wait_until(is_refused, 20, "the refusal")
-    rows.insert(a, 5)
-    with pytest.raises(SqlError, match="08001"):
-        a.run(READ)
-    assert servers.client("b").run(READ) == rows.wanted()
-    assert a.run(READ) == rows.wanted()
-
-
-def test_an_error_that_rows_made(servers: Servers, a: Client) -> None:
-    """It is the view's value wherever that is, and keeps no log."""
-    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
-    a.run("INSERT INTO s VALUES (1, 1, '')")
-    servers.migrate("a", "b", "w")
-    a.run("INSERT INTO s VALUES (0, 1, '')")
-    with pytest.raises(SqlError, match="22012"):
-        a.run("SELECT * FROM w")
-    (before,) = servers["a"].view_moving.ownership.all()
-    servers.copied("b", "w")
-    (entry,) = servers["a"].view_moving.ownership.all()
-    assert entry.failure is not None
-    assert entry.failure[0] == "22012"
-    assert entry.at > before.at
-    servers.lose("b", "a")
-    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
-    a.run("INSERT INTO s VALUES (1, 1, '')")
-    for _ in range(2):
-        with pytest.raises(SqlError, match="22012"):
-            servers.client("a").run("SELECT * FROM w")
-        servers.stop("a")
-
-
-def test_a_server_that_comes_back_empty_counts_nothing_twice(servers: Servers, a: Client) -> None:
-    """What it said of the stream before is not of its new replica, whose oid is the same."""
-    servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
-    rows = Rows()
-    servers.migrate("a", "b")
-    for _ in range(12):
-        rows.insert(a, 1)
-        assert servers.client("b").run(READ) == rows.wanted()
-    oid = next(iter(servers["b"].streams))
-    servers["b"].replicas.release(servers["b"].sequencer.visible)
-    assert list(servers["b"].shared.folder.glob("followed/a.*.b.json"))
-    servers.empty("b")
-    lost(servers["a"], "b")
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-    servers.migrate("a", "b")
-    assert list(servers["b"].streams) == [oid]
-    for _ in range(3):
-        rows.insert(a, 1)
-        assert servers.client("b").run(READ) == rows.wanted()
-    servers.stop("b")
-    assert servers.client("b").run(READ) == rows.wanted()
-
-
-@pytest.mark.parametrize("is_refused", [False, True])
-def test_a_server_that_comes_back_empty_within_its_lease(
-    is_refused: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The view is there again from its last copy; where that is not possible, at home."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-    servers.copied("b", "v")
-    rows.insert(a, 5)
-    servers.empty("b")
-
-    def refusing(*given: object) -> None:
-        raise SqlError("42P07", "it exists")
-
-    if is_refused:
-        monkeypatch.setattr(entering, "enter", refusing)
-        monkeypatch.setattr(views, "_AGAIN", 0.2)
-    b = servers.client("b")
-    wait_until(lambda: bool(servers["b"].runtimes()) or servers.owner("v") == "a", 20, "the view")
-    assert servers.owner("v") == ("a" if is_refused else "b")
-    rows.insert(a, 5)
-    assert a.run(READ) == rows.wanted()
-    if not is_refused:
-        assert b.run(READ) == rows.wanted()
-
-
-def test_an_error_that_rows_made_is_not_lost_with_a_folder(servers: Servers, a: Client) -> None:
-    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
-    servers.migrate("a", "b", "w")
-    a.run("INSERT INTO s VALUES (0, 1, '')")
-    with pytest.raises(SqlError, match="22012"):
-        servers.client("b").run("SELECT * FROM w")
-    servers.copied("b", "w")
-    servers.empty("b")
-    _ = servers["b"]
-    wait_until(lambda: servers.owner("w") == "a", 20, "the view's coming home")
-    with pytest.raises(SqlError, match="22012"):
-        a.run("SELECT * FROM w")
-
-
-def test_a_passing_error_of_the_storage_prevents_no_take_over(
-    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    rows.insert(a, 5)
-    errors = iter([SqlError("58030", "input/output error"), SqlError("53100", "no space left on device")])
-    read = artifact.read
-
-    def failing(storage: Path, owned: Owned) -> LeavingView:
-        for error in errors:
-            raise error
-        return read(storage, owned)
-
-    monkeypatch.setattr(artifact, "read", failing)
-    monkeypatch.setattr(views, "_AGAIN", 0.2)
-    servers.lose("b", "a")
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
-    assert a.run(READ) == rows.wanted()
-
-
-def test_what_prevents_a_view_prevents_no_other(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
-    rows = Rows()
-    rows.insert(a, 5)
-    for name in ("v", "w"):
-        servers.migrate("a", "b", name)
-    first = servers["a"].view_moving.ownership.all()[0].view
-    ownership, is_there = servers["a"].view_moving.ownership, threading.Event()
-    change = ownership.change
-
-    def failing(before: Owned | None, after: Owned) -> None:
-        if after.view == first and not is_there.is_set():
-            raise SqlError("55P03", "a lock is kept")
-        change(before, after)
-
-    monkeypatch.setattr(ownership, "change", failing)
-    servers.lose("b", "a")
-    wait_until(lambda: servers.owner("w" if first == "v" else "v") == "a", 20, "the other's take-over")
-    is_there.set()
-    wait_until(lambda: servers.owner(first) == "a", 20, "the take-over")
-    assert a.run(READ) == rows.wanted()
-    assert a.run("SELECT * FROM w") == [(5,)]
 
 
 #: What a view shows of its stream; what it takes in order of arrival, a table must be told to.
@@ -867,7 +494,9 @@ def test_a_drained_server_has_no_views(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     b = servers.client("b")
-    assert servers["b"].separation.moving.drain("a", lambda: False) == 1, "the other one cannot leave"
+    told: list[int] = []
+    assert servers["b"].separation.moving.drain("a", lambda: False, told.append) == 1, "the other one cannot leave"
+    assert told == [1]
     rows.insert(a, 5)
     assert b.run(READ) == rows.wanted()
     assert a.run("SELECT name, server, home FROM millstream.views ORDER BY name") == [("v", "b", "a"), ("w", "a", "a")]

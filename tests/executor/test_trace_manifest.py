@@ -179,7 +179,7 @@ def test_broken_manifest_is_an_error(tmp_path: Path, content: bytes) -> None:
 
 
 def test_later_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / MANIFEST).write_text(json.dumps({"format": 2}))
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": 3}))
     with pytest.raises(SqlError) as caught:
         Manifest.open(tmp_path)
     assert caught.value.sqlstate == "0A000"

@@ -162,7 +162,10 @@ def test_a_server_is_drained(cluster: Cluster, wanted: list[Any]) -> None:
     with cluster.doomed("") as server, server.connect() as client, cluster.survivor.connect() as other:
         client.execute(TABLE)
         running = [begun(server, client) for _ in range(4)]
+        notices: list[str | None] = []
+        other.add_notice_handler(lambda notice: notices.append(notice.message_primary))
         ((moved,),) = other.execute("SELECT millstream.drain(%s)", (name_of(server),)).fetchall()
+        assert str(notices[-1]).startswith(f'server "{name_of(server)}": {moved} ')
         for query in running:
             query.wait()
         assert [query.rows for query in running] == [wanted] * 4

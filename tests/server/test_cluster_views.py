@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import signal
@@ -303,3 +304,36 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
         assert copies(tmp_path) == set()
         writer.copy(1000)
         require(client, writer.done)
+
+
+def test_changes_are_told_at_home(tmp_path: Path) -> None:
+    """Another server has the view; sessions at home listen to it, and read what has changed."""
+    with server(tmp_path, "a") as a, server(tmp_path, "b") as b, a.connect() as client, a.connect() as listener:
+        client.execute(SETUP)
+        writer = Writer(client)
+        writer.copy(1000)
+        migrate(client, "b")
+        listener.execute("LISTEN v")
+        writer.copy(1000)
+        (first,) = listener.notifies(timeout=60, stop_after=1)
+        assert (first.channel, json.loads(first.payload)["rows"]) == ("v", 4)
+        listener.execute("SET stream_timeout = '100ms'")
+        changes = "SELECT sum(diff * c)::bigint FROM millstream.changes('v')"
+        assert listener.execute(changes.encode()).fetchone() == (writer.done,)
+        b.kill9()
+        writer.copy(1000)
+        with pytest.raises(psycopg.OperationalError, match="cannot be reached"):
+            listener.execute(changes.encode())
+        b.restart()
+        wait_until(lambda: can_be_read(client), 60, "the view")
+        writer.copy(1000)
+        (second,) = listener.notifies(timeout=60, stop_after=1)
+        assert json.loads(second.payload)["lsn"] > json.loads(first.payload)["lsn"]
+        assert listener.execute(changes.encode()).fetchone() == (writer.done,)
+
+
+def can_be_read(client: psycopg.Connection) -> bool:
+    try:
+        return client.execute("SELECT count(*) FROM v").fetchone() == (2,)
+    except psycopg.OperationalError:
+        return False

@@ -7,7 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.rig.beside import at_once
+from tests.rig.beside import Beside, at_once
+from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
 Client = psycopg.Connection[Any]
@@ -97,3 +98,26 @@ def test_serializable_refuses_write_skew_over_a_table_and_a_stream(running: Mill
 def test_locking_in_a_view_is_refused(sql: Client, job: None) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="FOR UPDATE in a view"):
         sql.execute("CREATE VIEW job_locked AS SELECT * FROM job FOR UPDATE")
+
+
+@pytest.mark.parametrize("statement", ["UPDATE turned SET n = n + 1 WHERE k = 1", "UPDATE turned SET n = n + 1"])
+def test_who_waits_for_the_tables_is_seen_to(statement: str, running: Millstream, sql: Client) -> None:
+    sql.execute("CREATE TABLE IF NOT EXISTS turned (k integer PRIMARY KEY, n integer)")
+    sql.execute("INSERT INTO turned VALUES (1, 1) ON CONFLICT DO NOTHING")
+    with running.connect() as first, running.connect() as second:
+        first.execute("BEGIN; UPDATE turned SET n = 0")
+        second.execute("BEGIN")
+        waiting = Beside(lambda: second.execute(statement.encode()))
+        query = "SELECT state, wait_event_type, wait_event FROM pg_stat_activity WHERE pid = %s"
+        about = (second.info.backend_pid,)
+        seen = []
+
+        def is_waiting() -> bool:
+            seen.append(sql.execute(query, about).fetchone())
+            return seen[-1] == ("active", "Lock", "object")
+
+        wait_until(is_waiting, 20, "the wait")
+        assert set(seen) <= {("active", "Lock", "object"), ("active", None, None), ("idle in transaction", None, None)}
+        first.execute("COMMIT")
+        waiting.result()
+        assert sql.execute(query, about).fetchone() == ("idle in transaction", None, None)

@@ -138,7 +138,7 @@ def test_what_is_no_query_that_can_leave(client: psycopg.Connection[Any]) -> Non
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         client.execute("SELECT millstream.suspend(%s)", (client.info.backend_pid,))
     assert client.execute("SELECT millstream.suspend(NULL)").fetchone() == (None,)
-    for call in ("millstream.suspend('a'::text)", "millstream.suspend()", "suspend(1)", "millstream.suspends(1)"):
+    for call in ("millstream.suspend('a'::bytea)", "millstream.suspend()", "suspend(1)", "millstream.suspends(1)"):
         with pytest.raises(psycopg.errors.UndefinedFunction):
             client.execute(f"SELECT {call}".encode())
 
@@ -171,5 +171,24 @@ def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -
         asking.execute("SET statement_timeout = 20")
         with pytest.raises(psycopg.errors.QueryCanceled):
             asking.execute("SELECT millstream.suspend(%s)", (running.pid,))
+    client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
+    running.wait()
+
+
+def test_progress_in_pg_stat_activity(server: Millstream, client: psycopg.Connection[Any]) -> None:
+    """Behind PostgreSQL's own columns, and NULL for everybody else."""
+    shown = client.execute("SELECT * FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+    names = [item.name for item in shown.description or ()]
+    added = ["query_pipelines", "query_finished", "query_progress", "query_rows", "query_bytes", "query_seconds_left"]
+    assert names[-7:] == ["backend_type", *added]
+    (row,) = shown.fetchall()
+    assert row[-6:] == (None,) * 6
+    attributes = "SELECT attname FROM pg_attribute WHERE attrelid = 'pg_stat_activity'::regclass AND attnum > 0"
+    assert [name for (name,) in client.execute(f"{attributes} ORDER BY attnum".encode())] == names
+    running = begun(server, client)
+    query = f"SELECT state, {', '.join(added)} FROM pg_stat_activity WHERE pid = %s"
+    assert client.execute(query.encode(), (running.pid,)).fetchall() == [("active", 3, 0, 0.0, 0, 0, None)]
+    with psycopg.connect(server.dsn().replace("user=millstream", "user=other"), autocommit=True) as other:
+        assert other.execute(query.encode(), (running.pid,)).fetchall() == [(None,) * 7]
     client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
     running.wait()

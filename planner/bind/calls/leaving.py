@@ -1,4 +1,4 @@
-"""millstream.suspend(pid), millstream.migrate(pid or view, server) and their kin: what the session does itself."""
+"""millstream.suspend(pid or view), millstream.migrate(pid or view, server) and their kin: what the session does."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ _CALLS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
     "migrate": ("migrate_query", (INT4, TEXT), TEXT),
     "drain": ("drain_server", (TEXT,), INT8),
     "forget": ("forget_query", (TEXT,), BOOL),
+    "resume": ("resume_view", (TEXT,), TEXT),
 }
-#: The same of a view by its name.
-_MIGRATE_VIEW: Final = ("migrate_view", (TEXT, TEXT), TEXT)
+#: The same of a view by its name, which is also what a literal without a type is taken for.
+_OF_VIEWS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
+    "suspend": ("suspend_view", (TEXT,), TEXT),
+    "checkpoint": ("checkpoint_view", (TEXT,), TEXT),
+    "migrate": ("migrate_view", (TEXT, TEXT), TEXT),
+}
 _NAMES: Final = ("text", "varchar", "bpchar", "name", "unknown")
 
 
@@ -33,8 +38,8 @@ def bind_leaving_call(env: Environment, name: str, node: Any, bind: Bind) -> Sca
     """A call. Raises 42883."""
     nodes = node.args or ()
     arguments = [bind(env, item) for item in nodes]
-    is_named = name == "migrate" and arguments and arguments[0].type.name in _NAMES
-    canonical, kinds, result = _MIGRATE_VIEW if is_named else _CALLS[name]
+    is_named = name in _OF_VIEWS and arguments and arguments[0].type.name in _NAMES
+    canonical, kinds, result = (_OF_VIEWS if is_named else _CALLS)[name]
     found = [
         coerce(env.binding, argument, kind, "implicit", item)
         for argument, kind, item in zip(arguments, kinds, nodes, strict=False)

@@ -1,0 +1,36 @@
+"""What a thread of the server's own does again and again, until the server ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Periodic:
+    """One such thread, which is there from ``start`` to ``close``."""
+
+    def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+        """``work`` is done each so many seconds, counted from its last end, and raises nothing."""
+        self._seconds = seconds
+        self._work = work
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """From now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Returns when it has ended; it may never have begun."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether this is its last time."""
+        return self._ended.is_set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._seconds):
+            self._work()

@@ -1,0 +1,121 @@
+"""Continuous views as a start of the server finds them: as they were, rebuilt, or with an error instead of rows.
+
+Owns: what becomes of a view whose files are not what was written. A state is its query over the rows since the view's
+creation, so where the log still holds all of these it begins there again; else reads raise XX001, whatever else there
+is lives, and nothing of the files is touched. Files that were put back from an older copy would lack rows that the log
+has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets.
+
+    servers/<id>/forgotten    by stream, the LSN of the last rows that were in recycled segments
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from catalog.errors import SqlError
+from catalog.objects import View, qualified
+from executor.files.following import verify
+from executor.moving.ownership import Owned, all_owned
+from executor.streams.runtime import FileFeed
+from executor.trace.layout import home_of
+from executor.views import forgotten
+from executor.views.storage import StoredView
+from planner.algebra import Values
+from planner.expression import Column
+from planner.program import Path, Program
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def reopen(database: Database, view: View) -> None:
+    """A view is there again at a start, as it was or otherwise."""
+    try:
+        owned = _entry(database, view)
+        database.storage.open(view.oid)
+        stored = database.storage.load(view.oid)
+        if owned is None or owned.owner in ("", database.options.server_name):
+            _require_young(database, stored)
+        database.open_view(view, stored)
+    except SqlError as error:
+        if error.sqlstate != "XX001":
+            raise
+        database.open_view(view, _without(database, view, error))
+
+
+def _require_young(database: Database, stored: StoredView) -> None:
+    """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
+    gone = forgotten.read(database.options.server_directory)
+    for stream, frontier in stored.frontiers.items():
+        if stored.error is None and frontier < gone.get(stream, 0):
+            raise SqlError("XX001", f"it is of LSN {frontier}, and the log has none of the rows up to the next ones")
+
+
+def _without(database: Database, view: View, error: SqlError) -> StoredView:
+    """A view whose files are damaged."""
+    storage = database.storage
+    owned, known = _entry(database, view), storage.known(view.oid)
+    shared = owned.name if owned is not None else "" if known is None else known.shared
+    try:
+        program, _ = storage.program(view.oid)
+        if owned is None or not _is_elsewhere(database, owned):
+            _require_rows(database, view, program)
+        storage.create(view.oid, view.created_lsn)
+        if shared:
+            storage.share(view.oid, shared)
+        found = storage.load(view.oid)
+    except SqlError as prevented:
+        _LOGGER.error("view %s has lost its state: %s; %s", view.name, error.message, prevented.message)
+    else:
+        _LOGGER.warning("view %s begins again: %s", view.name, error.message)
+        return found
+    storage.close(view.oid)
+    raised = lost(view, error.message)
+    if known is None:
+        streams = [oid for oid in view.depends_on if oid in database.streams]
+        known = StoredView(_no_program(view, streams), dict.fromkeys(streams, view.created_lsn))
+    return StoredView(known.program, known.frontiers, error=(raised, 0), shared=shared)
+
+
+def lost(view: View, why: str) -> SqlError:
+    """What reads of a view raise whose state is damaged, and can be had from nowhere else."""
+    hint = "Put back what was there, or create the view again: its rows begin where the log does not reach back to."
+    return SqlError("XX001", f'the state of view "{view.name}" is damaged: {why}', hint=hint)
+
+
+def _entry(database: Database, view: View) -> Owned | None:
+    """The entry among servers of a view that may not be able to say what it is called there."""
+    own, name = database.options.server_name, qualified(view)
+    for owned in all_owned(database.shared):
+        is_its_home = owned.home == own and owned.stream in view.depends_on
+        if owned.view == name and (is_its_home or owned.owner == own):
+            return owned
+    return None
+
+
+def _is_elsewhere(database: Database, owned: Owned) -> bool:
+    return owned.taken and owned.owner != database.options.server_name
+
+
+def _require_rows(database: Database, view: View, program: Program) -> None:
+    """All rows since a view's creation can still be read. Raises 72000, 58P01."""
+    for path in program.paths:
+        stream = database.streams[path.stream]
+        if isinstance(stream.feed, FileFeed):
+            for arrived in stream.feed.files(view.created_lsn, database.log.last_lsn):
+                for file in arrived.files:
+                    verify(file, stream.stream.name)
+        elif home_of(stream.stream) and not database.storage.has_arrived(view.oid):
+            raise SqlError("72000", f'it began on server "{home_of(stream.stream)}"')
+        elif database.log.first_lsn > view.created_lsn:
+            raise SqlError("72000", "the log does not reach back to its creation")
+
+
+def _no_program(view: View, streams: list[int]) -> Program:
+    """What stands for a program that cannot be read."""
+    columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.columns, 1))
+    paths = tuple(Path(oid, ()) for oid in streams)
+    return Program((), (), paths, Values(columns, ()), columns)

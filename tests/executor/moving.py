@@ -1,0 +1,136 @@
+"""Servers of one storage in this process, and a view that they give to each other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.objects import View
+from executor.database import Database
+from executor.moving.elsewhere import answer
+from tests.executor.client import Client, open_database
+from tests.executor.test_migration import lose
+
+STREAM = "CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream"
+VIEW = "CREATE VIEW v AS SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k"
+READ = "SELECT k, c, n, t FROM v ORDER BY k"
+
+
+class Servers:
+    """Servers of one storage, which are started again with what they had."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, Database] = {}
+        self.options: dict[str, Any] = {"maintenance_idle": 0.05}
+
+    def __getitem__(self, name: str) -> Database:
+        if name not in self._open:
+            shared = {"storage": str(self._folder / "storage"), "server_name": name, "server_lease": 600.0}
+            opened = open_database(self._folder / name, **shared, **self.options, address=name)
+            opened.elsewhere.ask = self._ask
+            self._open[name] = opened
+        return self._open[name]
+
+    def _ask(self, address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        """What connections between servers do."""
+        if address not in self._open:
+            raise ConnectionRefusedError("nobody is there")
+        return answer(self._open[address].session("", ""), question)
+
+    def client(self, name: str) -> Client:
+        return Client(self[name])
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Those that were not stopped."""
+        return tuple(self._open)
+
+    def stop(self, name: str) -> None:
+        if name in self._open:
+            self._open.pop(name).close()
+
+    def empty(self, name: str) -> None:
+        """A server's own folder is gone, as with a new disk."""
+        self.stop(name)
+        shutil.rmtree(self._folder / name)
+
+    def close(self) -> None:
+        for name in tuple(self._open):
+            self.stop(name)
+
+    def lose(self, name: str, by: str) -> None:
+        """The lease of a server has run out, as another finds; it may not know that."""
+        lose(self[name], self[by])
+
+    def copied(self, name: str, view: str) -> None:
+        """A copy of a guest's states is made now."""
+        database = self[name]
+        runtime = next(item for item in database.runtimes() if item.view.name == view)
+        replica = database.replicas.get(runtime.paths[0].path.stream)
+        assert replica is not None
+        database.view_moving.checkpoints.make(runtime, replica)
+
+    def knows(self, view: str) -> bool:
+        """Whether a view has ever left."""
+        return any(entry.view == view for entry in self["a"].view_moving.ownership.all())
+
+    def owner(self, view: str) -> str:
+        """Whose a view is, by its entry."""
+        entries = self["a"].view_moving.ownership.all()
+        return next(entry.owner if entry.taken else "" for entry in entries if entry.view == view)
+
+    def migrate(self, source: str, target: str, name: str = "v") -> str:
+        _ = self[target]
+        view = self[source].catalog.require(name)
+        assert isinstance(view, View)
+        return self[source].view_moving.migrate(view, target, lambda: False)
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    opened = Servers(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def a(servers: Servers) -> Client:
+    client = servers.client("a")
+    client.run(STREAM)
+    client.run(VIEW)
+    return client
+
+
+class Rows:
+    """What was acknowledged, and what the view is over it."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, str]] = []
+
+    def insert(self, client: Client, count: int) -> None:
+        """Some rows more."""
+        start = len(self._rows)
+        rows = [(number % 3, number, f"{number}") for number in range(start, start + count)]
+        values = ", ".join(f"({k}, {n}, '{t}')" for k, n, t in rows)
+        client.run(f"INSERT INTO s VALUES {values}")
+        self._rows += rows
+
+    def wanted(self) -> list[tuple[Any, ...]]:
+        """From scratch."""
+        keys = sorted({row[0] for row in self._rows})
+        groups = [(key, [row for row in self._rows if row[0] == key]) for key in keys]
+        return [(key, len(own), sum(row[1] for row in own), [row[2] for row in own]) for key, own in groups]
+
+
+def lost(by: Database, *names: str) -> None:
+    """Servers that were stopped count as lost."""
+    registry = by.separation.registry
+    with by.shared.exclusive():
+        for name in names:
+            registry._put(replace(registry.require(name), state="lost"))

@@ -1,0 +1,132 @@
+"""The changes of a continuous view, read and listened to at its home while other servers have it, or nobody."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.database import Database
+from executor.views.watch import Name
+from tests.executor.client import Client
+from tests.executor.test_changes import Subscriber
+from tests.executor.test_moving_views import READ, Rows, Servers, a, servers
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["a", "servers"]
+NAME = Name("v", ("public",), "millstream")
+
+
+def view_of(database: Database, name: str) -> View:
+    found = database.catalog.require(name)
+    assert isinstance(found, View)
+    return found
+
+
+@pytest.mark.parametrize("view", ["v", "w", "x"])
+@pytest.mark.parametrize("seed", range(3))
+def test_changes_add_up_to_the_view(view: str, seed: int, servers: Servers, a: Client) -> None:
+    """Wherever it goes between two looks; ``w`` reads it, and ``x`` has no groups to compare."""
+    a.run("CREATE VIEW w AS SELECT g.k, v.n FROM (SELECT k FROM s GROUP BY k) g JOIN v ON v.k = g.k")
+    a.run("CREATE VIEW x AS SELECT sum(c) AS c FROM (SELECT k % 2 AS k, count(*) AS c FROM s GROUP BY k) g")
+    choose, rows, owner = random.Random(seed), Rows(), "a"
+    reading = Subscriber(servers["a"], view)
+    for _ in range(8):
+        rows.insert(servers.client("a"), choose.randrange(1, 5))
+        if choose.random() < 0.5:
+            target = choose.choice([name for name in "abc" if name != owner])
+            servers.migrate(owner, target, "x" if view == "x" else "v")
+            owner = target
+        if choose.random() < 0.7:
+            reading.check()
+    reading.check()
+
+
+def test_changes_in_sql(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 3)
+    servers.migrate("a", "b")
+    query = "SELECT diff, k, c FROM millstream.changes('v') ORDER BY k, diff"
+    assert a.run(query) == [(1, 0, 1), (1, 1, 1), (1, 2, 1)]
+    ((lsn,),) = a.run("SELECT max(lsn) FROM millstream.changes('v')")
+    rows.insert(a, 1)
+    since = f"SELECT diff, k, c FROM millstream.changes('v', {lsn}) ORDER BY k, diff"
+    assert a.run(since) == [(-1, 0, 1), (1, 0, 2)]
+    servers.migrate("b", "a")
+    assert a.run(since) == [(-1, 0, 1), (1, 0, 2)]
+    rows.insert(a, 1)
+    assert a.run(since) == [(-1, 0, 1), (1, 0, 2), (-1, 1, 1), (1, 1, 2)]
+
+
+def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 3)
+    reading = Subscriber(servers["a"], "v")
+    moving = servers["a"].view_moving
+    moving.suspend(view_of(servers["a"], "v"))
+    rows.insert(a, 3)
+    with pytest.raises(SqlError, match='55000: view "v" is suspended'):
+        a.run("SELECT * FROM millstream.changes('v')")
+    (owned,) = moving.suspended()
+    moving.resume(owned, lambda: False)
+    reading.check()
+    servers.migrate("a", "b")
+    servers.stop("b")
+    assert len(a.run("SELECT * FROM millstream.changes('v')")) == 3, "nothing has changed"
+    rows.insert(a, 3)
+    with pytest.raises(SqlError, match="08001"):
+        a.run("SELECT * FROM millstream.changes('v')")
+    _ = servers["b"]
+    reading.check()
+
+
+def test_who_listens_is_told(servers: Servers, a: Client) -> None:
+    """Also from where it is suspended, or nobody can be reached, when it goes on."""
+    database, told = servers["a"], Counter[str]()
+    database.view_watch.tell = lambda name, lsn, rows: told.update({name.name: rows})
+    rows = Rows()
+    rows.insert(a, 3)
+    servers.migrate("a", "b")
+
+    def insert(count: int, changed: int) -> None:
+        before = told["v"]
+        rows.insert(a, count)
+        wait_until(lambda: told["v"] == before + changed, 20, "what there is to be told")
+
+    database.view_watch.watch(NAME)
+    insert(1, 2)
+    servers.migrate("b", "a")
+    insert(1, 2)
+    moving = database.view_moving
+    moving.suspend(view_of(database, "v"))
+    before = told["v"]
+    rows.insert(a, 3)
+    _ = servers["c"]
+    (owned,) = moving.suspended()
+    servers["c"].view_moving.resume(owned, lambda: False)
+    wait_until(lambda: told["v"] == before + 6, 20, "what came while nobody had it")
+    insert(2, 4)
+    database.view_watch.unwatch(NAME)
+    assert a.run(READ) == rows.wanted()
+
+
+def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> None:
+    database, told = servers["a"], list[Any]()
+    database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
+    moving = database.view_moving
+    moving.suspend(view_of(database, "v"))
+    database.view_watch.watch(NAME)
+    rows = Rows()
+    rows.insert(a, 3)
+    (owned,) = moving.suspended()
+    moving.resume(owned, lambda: False)
+    wait_until(lambda: not database.versions.suspended, 20, "the view")
+    while not told:  # what came before it was first seen is not told
+        rows.insert(a, 1)
+    database.view_watch.unwatch(NAME)

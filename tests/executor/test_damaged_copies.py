@@ -1,0 +1,204 @@
+"""Copies of guests' states that are not what was written: the view is rebuilt from others and the log, or waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.moving.ownership import Owned
+from tests.executor.client import Client
+from tests.executor.damaging import DAMAGES
+from tests.executor.moving import READ, Rows, Servers, lost
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def small(servers: Servers) -> None:
+    """Logs forget soon."""
+    servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
+
+
+def copy_of(servers: Servers, tmp_path: Path, name: str, which: str = "handover") -> Path:
+    """A file of the last copy of a view's states, or of the one before."""
+    entry = entry_of(servers)
+    return tmp_path / "storage" / "views" / entry.name / str(getattr(entry, which)) / name
+
+
+def entry_of(servers: Servers) -> Owned:
+    """The only one."""
+    (entry,) = servers["a"].view_moving.ownership.all()
+    return entry
+
+
+def forget(servers: Servers, rows: Rows, a: Client) -> None:
+    """The home's log begins behind what the home itself has of the view, and behind the copy before."""
+    home = servers["a"]
+    least = entry_of(servers).at
+    servers["b"].view_moving.checkpoints.close()
+    while home.log.first_lsn <= least:
+        rows.insert(a, 3000)
+        assert servers.client("b").run("SELECT sum(c) FROM v") == a.run("SELECT sum(c) FROM v")
+        servers.copied("b", "v")
+        wait_until(lambda: home.runtimes()[0].held == entry_of(servers).at, 20, "the home's knowing of the copy")
+        home.frontiers.release()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["t0.parquet", "manifest.json"])
+def test_a_view_is_rebuilt_at_home(
+    name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
+) -> None:
+    """Of what it was when it left, and its log."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.copied("b", "v")
+    servers.stop("b")
+    damage(copy_of(servers, tmp_path, name))
+    damage(copy_of(servers, tmp_path, name, "older"))
+    lost(servers["a"], "b")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    servers.stop("a")
+    assert servers.client("a").run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("by", ["a", "c"])
+def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Also by a server that is not the view's home, where that is gone as well."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    for _ in range(2):
+        rows.insert(a, 5)
+        servers.copied("b", "v")
+    copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
+    servers.stop("b")
+    if by == "a":
+        lost(servers["a"], "b")
+    else:
+        _ = servers["c"]
+        servers.stop("a")
+        lost(servers["c"], "a", "b")
+    wait_until(lambda: bool(servers[by].runtimes()) and servers[by].runtimes()[0].away is None, 20, "the take-over")
+    assert servers.client(by).run(READ) == rows.wanted()
+    rows.insert(servers.client("a"), 5)
+    assert servers.client(by).run(READ) == rows.wanted()
+
+
+def test_a_home_that_has_lost_its_own_state_begins_again(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Its log has all rows since the view's creation."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.stop("a")
+    servers.stop("b")
+    for pattern in ("a/**/state/v*/*.parquet", "a/**/state/v*/manifest.json", "storage/views/*/*/manifest.json"):
+        for path in tmp_path.glob(pattern):
+            path.write_bytes(b"")
+    again = servers.client("a")
+    rows.insert(again, 5)
+    with pytest.raises(SqlError, match="08001"):
+        again.run(READ)
+    assert servers.client("b").run(READ) == rows.wanted(), "its guest is not lost with it"
+    servers.stop("b")
+    lost(servers["a"], "b")
+    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    assert again.run(READ) == rows.wanted()
+
+
+def test_nobody_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Nothing of it is computed; reads say why, and the view goes on where it was when that is back."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    forget(servers, rows, a)
+    servers.stop("b")
+    for which in ("handover", "older"):
+        copy_of(servers, tmp_path, "manifest.json", which).write_bytes(b"{}")
+    lost(servers["a"], "b")
+    wait_until(lambda: (entry_of(servers).error or [""])[0] == "XX001", 20, "the refusal")
+    rows.insert(a, 5)
+    for text in (READ, "SELECT count(*) FROM v"):
+        with pytest.raises(SqlError, match='XX001: view "v" is on server "b", which does not answer') as raised:
+            a.run(text)
+        assert raised.value.hint is not None
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    rows.insert(a, 5)
+    assert a.run("SELECT * FROM w") == [(5,)]
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert a.run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["v*/manifest.json", "v*/*.parquet"])
+def test_a_guest_whose_files_are_damaged(
+    name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
+) -> None:
+    """It is there again from its copy."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    assert servers.client("b").run(READ) == rows.wanted()
+    servers.copied("b", "v")
+    servers.stop("b")
+    for path in (tmp_path / "b").rglob(f"state/{name}"):
+        damage(path)
+    rows.insert(a, 5)
+    _ = servers["b"]
+    wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 20, "the view")
+    assert servers.client("b").run(READ) == rows.wanted()
+    assert a.run(READ) == rows.wanted()
+
+
+def test_a_guest_is_damaged_and_so_is_its_copy(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Its home makes it anew."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    servers.stop("b")
+    for pattern in ("b/**/state/v*/manifest.json", "storage/views/*/*/manifest.json"):
+        for path in tmp_path.glob(pattern):
+            path.write_bytes(b"")
+    _ = servers["b"]
+    wait_until(lambda: servers.owner("v") == "a", 20, "the view's coming home")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
+def test_an_entry_that_is_not_what_was_written(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Nobody knows where the view is; others go and come."""
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    (path,) = (tmp_path / "storage" / "views").glob("*.json")
+    kept = path.read_bytes()
+    path.write_bytes(b"{")
+    servers.stop("a")
+    servers.stop("b")
+    again = servers.client("a")
+    rows.insert(again, 5)
+    assert again.run("SELECT * FROM w") == [(10,)]
+    with pytest.raises(SqlError, match="XX001"):
+        again.run(READ)
+    servers.migrate("a", "b", "w")
+    assert servers.client("b").run("SELECT * FROM w") == [(10,)]
+    servers.stop("a")
+    servers.stop("b")
+    path.write_bytes(kept)
+    _ = servers["b"]
+    rows.insert(servers.client("a"), 5)
+    assert servers.client("a").run("SELECT * FROM w") == [(15,)]
+    assert servers.client("b").run(READ) == rows.wanted()

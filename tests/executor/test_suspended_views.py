@@ -1,0 +1,323 @@
+"""Continuous views that nobody maintains for a time, and copies of views at their home: whoever goes on with them, they
+are their query over what was acknowledged."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.database import Database
+from tests.executor.client import Client
+from tests.executor.test_moving_views import READ, STREAM, VIEW, Rows, Servers, a, servers
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["a", "servers"]
+
+
+def view_of(database: Database, name: str = "v") -> View:
+    found = database.catalog.require(name)
+    assert isinstance(found, View)
+    return found
+
+
+def suspend(servers: Servers, name: str) -> None:
+    assert servers[name].view_moving.suspend(view_of(servers[name])) == "v"
+
+
+def resume(servers: Servers, name: str) -> None:
+    moving = servers[name].view_moving
+    (owned,) = moving.suspended()
+    moving.resume(owned, lambda: False)
+
+
+def copies(folder: Path) -> list[str]:
+    return sorted(path.parent.name for path in folder.glob("storage/views/*/*/manifest.json"))
+
+
+def test_at_home(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    for _ in range(3):
+        rows.insert(a, 5)
+        suspend(servers, "a")
+        rows.insert(a, 4)
+        with pytest.raises(SqlError, match='55000: view "v" is suspended') as raised:
+            a.run(READ)
+        assert raised.value.hint == "SELECT millstream.resume('public.v') lets it go on."
+        with pytest.raises(SqlError, match="is suspended"):
+            suspend(servers, "a")
+        assert a.run("SELECT server, home, rows_behind FROM millstream.views") == [(None, "a", None)]
+        assert "suspended" in str(a.run("EXPLAIN SELECT * FROM v"))
+        resume(servers, "a")
+        assert a.run(READ) == rows.wanted()
+        assert copies(tmp_path) == []
+        rows.insert(a, 2)
+        assert a.run(READ) == rows.wanted()
+
+
+def test_what_reads_it_waits_for_nothing_else(servers: Servers, a: Client) -> None:
+    a.run("CREATE VIEW other AS SELECT count(*) AS c FROM s; CREATE VIEW w AS SELECT sum(c) AS c FROM v")
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    rows.insert(a, 5)
+    assert a.run("SELECT * FROM other") == [(10,)]
+    for query in ("SELECT * FROM w", "SELECT c FROM v WHERE k = 1", "SELECT * FROM v, other"):
+        with pytest.raises(SqlError, match='view "v" is suspended'):
+            a.run(query)
+    resume(servers, "a")
+    assert a.run("SELECT * FROM w") == [(10,)]
+
+
+@pytest.mark.parametrize("owner", ["a", "b"])
+@pytest.mark.parametrize("heir", ["a", "b", "c"])
+def test_it_goes_on_anywhere(owner: str, heir: str, servers: Servers, a: Client) -> None:
+    """Where it was suspended as a guest it is a guest no longer."""
+    rows = Rows()
+    rows.insert(a, 5)
+    if owner != "a":
+        servers.migrate("a", owner)
+    rows.insert(a, 5)
+    suspend(servers, owner)
+    rows.insert(a, 5)
+    if owner != "a":
+        wait_until(lambda: not servers[owner].streams, 20, "the replica's end")
+        assert servers[owner].catalog.find("v") is None
+    with pytest.raises(SqlError, match="is suspended"):
+        wait_until(lambda: bool(a.run(READ)) and False, 20, "the home's knowing of it")
+    _ = servers[heir]
+    resume(servers, heir)
+    rows.insert(a, 5)
+    assert servers.client(heir).run(READ) == rows.wanted()
+    assert a.run(READ) == rows.wanted()
+    assert servers.owner("v") == heir
+
+
+def test_it_outlives_servers(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    again = a
+    for _ in range(2):
+        servers.stop("a")
+        again = servers.client("a")
+        with pytest.raises(SqlError, match="is suspended"):
+            again.run(READ)
+        rows.insert(again, 5)
+    resume(servers, "a")
+    assert again.run(READ) == rows.wanted()
+    servers.stop("a")
+    assert servers.client("a").run(READ) == rows.wanted()
+
+
+def test_its_home_may_be_down_when_it_goes_on(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    rows.insert(a, 5)
+    _ = servers["b"]
+    servers.stop("a")
+    resume(servers, "b")
+    assert servers.client("b").run(READ) == rows.wanted()
+    a = servers.client("a")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+
+
+def test_who_was_to_go_on_is_lost(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is suspended as before."""
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    moving = servers["b"].view_moving
+    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    (owned,) = moving.suspended()
+    with pytest.raises(SqlError, match="57014"):
+        moving.resume(owned, lambda: True)
+    assert moving.suspended() == []
+    rows.insert(a, 5)
+    with pytest.raises(SqlError, match="is suspended"):
+        a.run(READ)
+    servers.lose("b", "a")
+    wait_until(lambda: bool(servers["a"].view_moving.suspended()), 20, "that nobody is to go on")
+    resume(servers, "a")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_a_state_that_is_not_what_was_written(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    (path,) = tmp_path.glob("storage/views/*/*/t0.parquet")
+    content = path.read_bytes()
+    path.write_bytes(content[:-9] + b"wrong" + content[-4:])
+    for name in ("a", "b"):
+        _ = servers[name]
+        with pytest.raises(SqlError, match=f'XX001: server "{name}" cannot take view "v"'):
+            resume(servers, name)
+    path.write_bytes(content)
+    resume(servers, "a")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_it_stays_as_it_is_and_can_be_dropped(servers: Servers, a: Client, tmp_path: Path) -> None:
+    suspend(servers, "a")
+    for statement in ("ALTER VIEW v RENAME TO x", "ALTER FOREIGN TABLE s ADD COLUMN x int"):
+        with pytest.raises(SqlError, match="in use by a suspended view") as raised:
+            a.run(statement)
+        assert "millstream.resume()" in str(raised.value.hint)
+    a.run("DROP VIEW v")
+    wait_until(lambda: not servers.knows("v") and copies(tmp_path) == [], 20, "the end of its entry")
+    a.run("ALTER FOREIGN TABLE s ADD COLUMN x int")
+
+
+@pytest.mark.parametrize(
+    "definition, what",
+    [
+        ("CREATE VIEW x AS SELECT 1 / (k - 1) AS k, count(*) FROM s GROUP BY 1", "22012"),
+        (
+            "CREATE TABLE d (k int); CREATE VIEW x AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d USING (k)",
+            "0A000",
+        ),
+    ],
+)
+def test_what_cannot_be_suspended(definition: str, what: str, servers: Servers, a: Client) -> None:
+    a.run(definition)
+    a.run("INSERT INTO s VALUES (1, 1, '1')")
+    moving, view = servers["a"].view_moving, view_of(servers["a"], "x")
+    if what == "22012":
+        with pytest.raises(SqlError, match=what):
+            a.run("SELECT * FROM x")
+    for ask in (moving.suspend, moving.checkpoint):
+        with pytest.raises(SqlError, match=what):
+            ask(view)
+
+
+# -- copies of views that are at their home ----------------------------------------------------------------------------
+
+
+def checkpoint(servers: Servers, name: str = "a") -> None:
+    assert servers[name].view_moving.checkpoint(view_of(servers[name])) == "v"
+
+
+def test_a_lost_homes_view_goes_on_from_its_copy(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    _ = servers["b"]
+    checkpoint(servers)
+    assert a.run("SELECT server FROM millstream.views") == [("a",)]
+    rows.insert(a, 5)
+    servers.lose("a", "b")
+    b = servers["b"]
+    wait_until(lambda: b.catalog.find("v") is not None, 20, "the take-over")
+    servers.stop("a")
+    assert servers.client("b").run(READ) == rows.wanted()
+    a = servers.client("a")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    servers.migrate("b", "a")
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    assert a.run("SELECT server FROM millstream.views") == [("a",)]
+
+
+def test_copies_follow_and_end(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """The log is kept above the last copy only, also after a restart."""
+    rows = Rows()
+    checkpoint(servers)
+    first = copies(tmp_path)
+    rows.insert(a, 5)
+    checkpoint(servers)
+    second = copies(tmp_path)
+    assert len(first) == 1
+    assert set(second) - set(first)
+    servers.stop("a")
+    a = servers.client("a")
+    (runtime,) = servers["a"].runtimes()
+    (owned,) = servers["a"].view_moving.ownership.all()
+    assert (runtime.held, owned.copied) == (owned.at, True)
+    rows.insert(a, 5)
+    wait_until(lambda: bool(set(copies(tmp_path)) - set(second)), 20, "a copy by itself")
+    assert a.run(READ) == rows.wanted()
+    with pytest.raises(SqlError, match="in use by a copy"):
+        a.run("ALTER VIEW v RENAME TO x")
+    assert servers["a"].view_moving.forget(view_of(servers["a"]))
+    assert copies(tmp_path) == []
+    assert runtime.held is None
+    assert not servers["a"].view_moving.forget(view_of(servers["a"]))
+    a.run("ALTER VIEW v RENAME TO x")
+
+
+def test_a_copied_view_leaves_like_any_other(servers: Servers, a: Client, tmp_path: Path) -> None:
+    rows = Rows()
+    checkpoint(servers)
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    assert copies(tmp_path) != []
+    resume(servers, "a")
+    checkpoint(servers)
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    rows.insert(a, 5)
+    checkpoint(servers, "b")
+    assert copies(tmp_path) != []
+    servers.migrate("b", "a")
+    assert copies(tmp_path) == []
+    assert a.run(READ) == rows.wanted()
+    (runtime,) = servers["a"].runtimes()
+    wait_until(lambda: runtime.held is None, 20, "that the log is kept for nobody")
+
+
+def test_an_error_that_rows_made_is_copied(servers: Servers, a: Client) -> None:
+    """The log need not be kept for such a view, and nobody takes it over."""
+    a.run("CREATE VIEW u AS SELECT 1 / (k - 7) AS k, count(*) FROM s GROUP BY 1")
+    moving = servers["a"].view_moving
+    moving.checkpoint(view_of(servers["a"], "u"))
+    a.run("INSERT INTO s VALUES (7, 1, '')")
+    runtime = servers["a"].view(view_of(servers["a"], "u").oid)
+
+    def is_told() -> bool:
+        (owned,) = moving.ownership.all()
+        return owned.failure is not None and runtime.held == owned.at == servers["a"].sequencer.visible
+
+    wait_until(is_told, 20, "the entry that says so")
+    with pytest.raises(SqlError, match="22012"):
+        moving.checkpoint(view_of(servers["a"], "u"))
+    assert moving.forget(view_of(servers["a"], "u"))
+    assert runtime.held is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_law(seed: int, servers: Servers) -> None:
+    """Whatever is done with a view, it is its query over what was acknowledged."""
+    choose = random.Random(seed)
+    home = servers.client("a")
+    home.run(STREAM)
+    home.run(VIEW)
+    rows, owner = Rows(), "a"
+    for _ in range(14):
+        rows.insert(servers.client("a"), choose.randrange(1, 6))
+        step = choose.choice(["suspend", "checkpoint", "migrate", "restart", "nothing"])
+        if step == "suspend":
+            suspend(servers, owner)
+            rows.insert(servers.client("a"), choose.randrange(1, 6))
+            if choose.random() < 0.5:
+                servers.stop(choose.choice("ab"))
+            owner = choose.choice("ab")
+            _ = servers["a"], servers["b"]
+            resume(servers, owner)
+        elif step == "checkpoint":
+            checkpoint(servers, owner)
+        elif step == "migrate":
+            target = "b" if owner == "a" else "a"
+            servers.migrate(owner, target)
+            owner = target
+        elif step == "restart":
+            servers.stop(choose.choice("ab"))
+        assert servers.client(owner).run(READ) == rows.wanted(), step
+        assert servers.client("a").run(READ) == rows.wanted(), step
