@@ -22,6 +22,12 @@ Shape = tuple[int, ...]
 EMPTY: Final[Shape] = (0,)
 #: PostgreSQL's MAXDIM.
 MOST: Final = 6
+#: Its MaxArraySize, of elements.
+LARGEST: Final = 134217727
+#: Elements of the longest array that an assignment may make here: their places are listed.
+GROWN: Final = 1 << 22
+#: A bound of an assigned slice that is left out: no integer of PostgreSQL's.
+UNSAID: Final = 1 << 40
 _BOUNDS: Final = re.compile(r"((?:\[\s*[+-]?\d+(?:\s*:\s*[+-]?\d+)?\s*\])+)\s*=\s*", re.ASCII)
 _BOUND: Final = re.compile(r"\[\s*([+-]?\d+)(?:\s*:\s*([+-]?\d+))?\s*\]", re.ASCII)
 _TOKEN: Final = re.compile(
@@ -118,6 +124,86 @@ def sliced(shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> tup
     return places, shaped([len(span) for span in spans])
 
 
+def replaced(
+    shape: Sequence[int], low: Sequence[int | None], high: Sequence[int | None], given: int, is_slice: bool
+) -> tuple[list[int], Shape]:
+    """What value[low:high] = (so many values) makes of an array of a shape, or value[low] = (one value).
+
+    Where each element is from: n from the old n-th, -n from the given n-th, from 1 on, and 0 is NULL; and the new shape
+    (array_set_element() and array_set_slice()). Bounds that are ``UNSAID`` are the array's. Raises 22004, 2202E, 54000.
+    """
+    if None in (*low, *high):
+        raise SqlError("22004", "array subscript in assignment must not be null")
+    first, last = [int(item or 0) for item in low], [int(item or 0) for item in high]
+    if not shape[0]:
+        return _new(first, last, given)
+    if (len(first) > shape[0]) if is_slice else (len(first) != shape[0]):
+        raise SqlError("2202E", "wrong number of array subscripts")
+    sizes, begins = list(dimensions(shape)), list(lowers(shape))
+    for place, (size, begin) in enumerate(zip(sizes, begins, strict=True)):
+        if place == len(first):  # what is not named of the dimensions is meant as a whole
+            first.append(begin)
+            last.append(begin + size - 1)
+        first[place] = begin if first[place] == UNSAID else first[place]
+        last[place] = begin + size - 1 if last[place] == UNSAID else last[place]
+        if first[place] > last[place]:
+            raise SqlError("2202E", "upper bound cannot be less than lower bound")
+        if len(sizes) > 1 and not begin <= first[place] <= last[place] < begin + size:
+            raise SqlError("2202E", "array subscript out of range")
+    lowest = [min(begins[0], first[0]), *begins[1:]]
+    ends = [max(begins[0] + sizes[0] - 1, last[0]), *(map(_last, begins[1:], sizes[1:]))]
+    found = _spanning(lowest, ends)
+    if prod(map(_size, first, last)) > given:
+        raise SqlError("2202E", "source array too small")
+    return _sources(lowest, ends, begins, sizes, first, last), found
+
+
+def _new(first: list[int], last: list[int], given: int) -> tuple[list[int], Shape]:
+    """An array of given values alone."""
+    if UNSAID in (*first, *last):
+        detail = "When assigning to a slice of an empty array value, slice boundaries must be fully specified."
+        raise SqlError("2202E", "array slice subscript must provide both boundaries", detail)
+    found = _spanning(first, last)
+    count = prod(map(_size, first, last))
+    if count > given:
+        raise SqlError("2202E", "source array too small")
+    return [-place - 1 for place in range(count)], found
+
+
+def _size(first: int, last: int) -> int:
+    return max(last - first + 1, 0)
+
+
+def _last(begin: int, size: int) -> int:
+    return begin + size - 1
+
+
+def _spanning(first: Sequence[int], last: Sequence[int]) -> Shape:
+    sizes = list(map(_size, first, last))
+    if prod(sizes) > LARGEST:
+        raise SqlError("54000", f"array size exceeds the maximum allowed ({LARGEST})")
+    if prod(sizes) > GROWN:
+        raise SqlError("0A000", f"assignment to an element of an array of more than {GROWN} elements is not supported")
+    return shaped(sizes, first)
+
+
+def _sources(
+    lowest: list[int], ends: list[int], begins: list[int], sizes: list[int], first: list[int], last: list[int]
+) -> list[int]:
+    """Where the elements from ``lowest`` to ``ends`` are from: the given ones lie from ``first`` to ``last``."""
+    steps = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    found, taken = [], 0
+    for each in product(*(range(low, end + 1) for low, end in zip(lowest, ends, strict=True))):
+        if all(low <= at <= high for at, low, high in zip(each, first, last, strict=True)):
+            taken += 1
+            found.append(-taken)
+        elif begins[0] <= each[0] < begins[0] + sizes[0]:
+            found.append(1 + sum((at - begin) * step for at, begin, step in zip(each, begins, steps, strict=True)))
+        else:
+            found.append(0)
+    return found
+
+
 def split_shaped(text: str) -> tuple[list[str | None], Shape]:
     """The elements' texts of an array's text, and its shape (array_in()). Raises 22P02, 2202E and 54000."""
     body = text.strip(BLANKS)
@@ -158,7 +244,7 @@ def _elements(text: str, body: str, position: int) -> tuple[list[str | None], li
                 raise too_many(len(counts))
         elif mark == "," and before in ("}", "item"):
             pass
-        elif mark == "}" and before in ("{", "}", "item"):
+        elif mark == "}" and (before in ("}", "item") or (before == "{" and len(counts) == 1)):
             if sizes.setdefault(len(counts), counts[-1]) != counts.pop():
                 raise malformed_array(text, _RAGGED)
             if counts:

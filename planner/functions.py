@@ -192,6 +192,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("shaped_at", 2, 7),  # array, a place in each dimension
     Function("shaped_slice", 3, 13),  # array, lower bounds, as many upper bounds
     Function("shaped_replace", 3, 3),
+    Function("shaped_put", 3, 14),  # array, a value, a place in each dimension; or as many lower and upper bounds
     Function("stacked", 1, 1),  # ARRAY[...] of a list of arrays
     Function("gathered", 1, 1),  # array_agg() of arrays, of their list
     Function("array_fill", 2, 3),
@@ -255,6 +256,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("path_all", 4, 4),
     Function("json_elements", 1, 1),
     Function("json_elements_text", 1, 1),
+    Function("json_assign", 4, 4),  # document, path, the new value, whether NULL is an empty array
+    Function("json_array_text", 2, 2),  # a JSON array as an array's text; whether its elements are documents
     Function("json_keys", 1, 1),
     Function("json_values", 1, 1),
     Function("json_values_text", 1, 1),

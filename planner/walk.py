@@ -151,14 +151,14 @@ def used_columns(node: Node) -> set[Column]:
     return {item.column for item in walk(node) if isinstance(item, ColumnRef)}
 
 
-def produced_columns(relation: Relation) -> set[Column]:
+def produced_columns(node: Node) -> set[Column]:
     """Columns that some relation in the tree introduces."""
-    return {column for item in walk(relation) if isinstance(item, RELATIONS) for column in item.columns}
+    return {column for item in walk(node) if isinstance(item, RELATIONS) for column in item.columns}
 
 
-def free_columns(relation: Relation) -> set[Column]:
+def free_columns(node: Node) -> set[Column]:
     """Columns that a subquery takes from enclosing queries: used, but produced nowhere in it."""
-    return used_columns(relation) - produced_columns(relation)
+    return used_columns(node) - produced_columns(node)
 
 
 def is_dependent(relation: Relation, beside: Relation) -> bool:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.functions import (
     batches,
+    document_changes,
     documents,
     identifiers,
     late,
@@ -60,6 +61,7 @@ class Instance:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
         for family in (
+            document_changes,
             documents,
             identifiers,
             moments,
@@ -72,7 +74,8 @@ class Instance:
             zoned_times,
         ):
             batches.register(self._database, family.FUNCTIONS)
-        batches.register(self._database, documents.OF_NULL, strict=False)
+        for family in (document_changes, documents, shapes):
+            batches.register(self._database, family.OF_NULL, strict=False)
         late.register(self._database, self._query)
         _create_macros(self._database)
         if path is not None:

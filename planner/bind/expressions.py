@@ -100,6 +100,8 @@ def _column(env: Environment, node: Any) -> Scalar:
 
 def _parameter(env: Environment, node: Any) -> Scalar:
     if env.binding.bodies:
+        if not 0 < node.number <= len(env.binding.bodies[-1]):
+            raise env.error("42P02", f"there is no parameter ${node.number}", node)
         given: Scalar = env.binding.bodies[-1][node.number - 1]
         return given
     if node.number < 1 or node.number > 65535:

@@ -25,19 +25,26 @@ from planner.bind.scope import Scope
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.walk import used_columns, walk
 
 #: More rows than there are.
 _MANY: Final = 1 << 62
 
 
 def finish(
-    level: Level, node: Any, relation: Relation, targets: list[Target], order: list[SortKey], on: list[Scalar]
+    level: Level,
+    node: Any,
+    scope: Scope,
+    relation: Relation,
+    targets: list[Target],
+    order: list[SortKey],
+    on: list[Scalar],
 ) -> BoundQuery:
     """The query over its rows. What only ORDER BY and DISTINCT ON (``on``) need is computed beside, and dropped."""
     binding = level.binding
     outputs = [(_output_column(binding, target), target.scalar) for target in targets]
     shown = len(outputs)
-    distinct = bool(node.distinctClause) and not on
+    distinct = bool(node.distinctClause) and node.distinctClause[0] is None
     keys = []
     for key, item in zip(order, node.sortClause or (), strict=True):
         if distinct and not any(scalar == key.expression for _, scalar in outputs):
@@ -47,10 +54,10 @@ def finish(
     partition = tuple(_computed(binding, outputs, scalar, "distinct") for scalar in on)
     relation = Project(relation, tuple(outputs))
     if partition:
-        relation = _first_of_each(binding, relation, partition, tuple(keys))
+        relation = first_of_each(binding, relation, partition, tuple(keys))
     elif distinct:
         relation, keys = _distinct(binding, relation, keys)
-    relation = sorted_and_limited(level, node, relation, keys)
+    relation = sorted_and_limited(level, node, relation, keys, scope)
     if shown < len(relation.columns):
         kept = relation.columns[:shown]
         relation = Project(relation, tuple((replace_id(binding, column), ColumnRef(column)) for column in kept))
@@ -90,7 +97,7 @@ def _distinct(binding: Binding, relation: Relation, keys: list[SortKey]) -> tupl
     return found, moved
 
 
-def _first_of_each(
+def first_of_each(
     binding: Binding, relation: Relation, partition: tuple[Scalar, ...], keys: tuple[SortKey, ...]
 ) -> Relation:
     """SELECT DISTINCT ON: the first row in the query's order of each group of equal values."""
@@ -99,10 +106,12 @@ def _first_of_each(
     return Filter(Window(relation, ((number, call),)), Call("eq", (ColumnRef(number), Literal(1, INT8)), BOOL))
 
 
-def sorted_and_limited(level: Level, node: Any, relation: Relation, keys: list[SortKey]) -> Relation:
-    """ORDER BY, LIMIT and OFFSET."""
-    count = _limit(level, node.limitCount, "LIMIT")
-    offset = _limit(level, node.limitOffset, "OFFSET")
+def sorted_and_limited(
+    level: Level, node: Any, relation: Relation, keys: list[SortKey], scope: Scope | None = None
+) -> Relation:
+    """ORDER BY, LIMIT and OFFSET; these may use columns of enclosing queries, and none of the query's ``scope``."""
+    count = _limit(level, node.limitCount, "LIMIT", scope)
+    offset = _limit(level, node.limitOffset, "OFFSET", scope)
     if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES and count is not None:
         if not all(item is None or is_fixed(item) for item in (count, offset)):
             instead = "Give both as constants or parameters."
@@ -141,18 +150,16 @@ def _known(count: Scalar, default: int, sqlstate: str, clause: str) -> Scalar:
     return Call("coalesce", (checked, Literal(default, INT8)), INT8)
 
 
-def _limit(level: Level, node: Any, clause: str) -> Scalar | None:
+def _limit(level: Level, node: Any, clause: str, scope: Scope | None) -> Scalar | None:
     if node is None or (type(node).__name__ == "A_Const" and node.isnull):
         return None
-    env = Environment(level.binding, Scope(outer=None), clause, subqueries_of(level))
-    try:
-        scalar = bind_scalar(env, node)
-    except SqlError as error:
-        if error.sqlstate in ("42703", "42P01"):
-            raise SqlError(
-                "42P10", f"argument of {clause} must not contain variables", position=error.position
-            ) from None
-        raise
+    env = Environment(level.binding, scope or Scope(outer=level.outer), clause, subqueries_of(level))
+    scalar = bind_scalar(env, node)
+    own = {column for entry in env.scope.entries for column in used_columns(entry.scalar)}
+    for item in walk(scalar):
+        if isinstance(item, ColumnRef) and item.column in own:
+            position, _ = level.binding.origin(item)
+            raise SqlError("42P10", f"argument of {clause} must not contain variables", position=position)
     found = coerce(level.binding, scalar, INT8, "assignment", node)
     if found is None:
         raise env.error_at("42804", f"argument of {clause} must be type bigint, not type {display(scalar.type)}", node)

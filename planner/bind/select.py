@@ -33,7 +33,7 @@ from planner.bind.clauses import distinct_on, group_key, named_target, order_ite
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
-from planner.bind.finish import finish, sorted_and_limited
+from planner.bind.finish import finish, first_of_each, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
 from planner.bind.levels import BoundQuery, Cte, Level, Refused, Returned
@@ -46,7 +46,7 @@ from planner.bind.sources import bind_cte, bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
-from planner.expression import ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements import Output, Query
 from planner.walk import used_columns
 
@@ -187,9 +187,17 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
             relation = Filter(relation, having)
     if calls:
         relation = Window(relation, tuple(calls))
+    if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
+        relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
     if unnested:
         relation = Unnest(relation, tuple(unnested))
-    return finish(level, node, relation, targets, order, on)
+    return finish(level, node, scope, relation, targets, order, on)
+
+
+def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:
+    """Whether sets are called that must be there before DISTINCT ON: without any, or where it or ORDER BY needs one."""
+    sets = {column for column, _ in unnested}
+    return not sets or any(column in sets for scalar in scalars for column in used_columns(scalar))
 
 
 def _obstacle(node: Any, aggregates: bool, windows: bool, sets: bool) -> str | None:

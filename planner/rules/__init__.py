@@ -25,6 +25,7 @@ from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
+from planner.rules.number_by_rows import number_by_rows
 from planner.rules.order_joins import order_joins
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
@@ -55,6 +56,7 @@ REWRITES: Final[tuple[Rule, ...]] = (
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
     match_rows,  # before pushing: what it leaves may become joins' predicates
     look_up_arrays,  # anywhere: a filter stays one
+    number_by_rows,  # before merging: what it leaves is a filter
     merge_filters,  # one filter per place, so that the next rule sees all predicates at once
     unnest_in_place,  # before pushing: a filter may go below it, and not into a lateral join's right side
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it

@@ -89,6 +89,39 @@ def _elements(document: str) -> list[str]:
     return list(elements(document))
 
 
+def _array_text(document: str, is_raw: bool) -> str:
+    """A JSON array as an array's text, of as many dimensions as arrays are around its first value (populate_array());
+    elements are documents where it is ``is_raw``, else what these mean as texts."""
+    depth = _depth(document)
+    return _braced(document, depth, is_raw) if depth else "{}"
+
+
+def _depth(document: str) -> int:
+    """How many arrays are around the first value; 0 without any."""
+    for item in elements(document):
+        inner = _depth(item) if kind(item) == "array" else 0
+        if inner or kind(item) != "array":
+            return inner + 1
+    return 0
+
+
+def _braced(document: str, depth: int, is_raw: bool) -> str:
+    if kind(document) != "array":
+        raise error("22P02", "expected JSON array")
+    items = elements(document)
+    if depth > 1:
+        return "{" + ",".join(_braced(item, depth - 1, is_raw) for item in items) + "}"
+    return "{" + ",".join(_element_text(item, is_raw) for item in items) + "}"
+
+
+def _element_text(item: str, is_raw: bool) -> str:
+    text = text_of(item)
+    if text is None:
+        return "NULL"
+    escaped = (item if is_raw else text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def _fields(document: str) -> Iterator[tuple[str, str]]:
     if kind(document) != "object":
         raise error("22023", "cannot deconstruct a non-object")
@@ -163,103 +196,6 @@ def _exists_any(document: str, keys: Sequence[str | None]) -> bool:
 
 def _exists_all(document: str, keys: Sequence[str | None]) -> bool:
     return all(key is None or _exists(document, key) for key in keys)
-
-
-def _concat(left: str, right: str) -> str:
-    a, b = parse(left), parse(right)
-    if isinstance(a, dict) and isinstance(b, dict):
-        return canonical({**a, **b})
-    return canonical([*(a if isinstance(a, list) else [a]), *(b if isinstance(b, list) else [b])])
-
-
-def _remove(document: str, keys: Sequence[str | None]) -> str:
-    value = parse(document)
-    if isinstance(value, dict):
-        return canonical({key: item for key, item in value.items() if key not in keys})
-    if not isinstance(value, list):
-        raise error("22023", "cannot delete from scalar")
-    return canonical(
-        [item for item in value if isinstance(item, Number) or not (isinstance(item, str) and item in keys)]
-    )
-
-
-def _remove_at(document: str, index: int) -> str:
-    value = parse(document)
-    if not isinstance(value, list):
-        what = "object using integer index" if isinstance(value, dict) else "scalar"
-        raise error("22023", f"cannot delete from {what}")
-    if -len(value) <= index < len(value):
-        del value[index]
-    return canonical(value)
-
-
-def _remove_path(document: str, path: Sequence[str | None]) -> str:
-    value = parse(document)
-    if not isinstance(value, dict | list):
-        raise error("22023", "cannot delete path in scalar")
-    steps = _steps(path)
-    holder, place = _reach(value, steps)
-    if isinstance(holder, dict):
-        holder.pop(place, None)
-    elif isinstance(holder, list) and -len(holder) <= place < len(holder):
-        del holder[place]
-    return canonical(value)
-
-
-def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> str:
-    value = parse(document)
-    if not isinstance(value, dict | list):
-        raise error("22023", "cannot set path in scalar")
-    holder, place = _reach(value, _steps(path))
-    if isinstance(holder, dict):
-        if place in holder or create:
-            holder[place] = parse(new)
-    elif isinstance(holder, list):
-        if -len(holder) <= place < len(holder):
-            holder[place] = parse(new)
-        elif create:
-            holder.insert(0 if place < 0 else len(holder), parse(new))
-    return canonical(value)
-
-
-def _insert(document: str, path: Sequence[str | None], new: str, after: bool) -> str:
-    value = parse(document)
-    if not isinstance(value, dict | list):
-        raise error("22023", "cannot set path in scalar")
-    holder, place = _reach(value, _steps(path))
-    if isinstance(holder, dict):
-        if place in holder:
-            raise error("22023", "cannot replace existing key")
-        holder[place] = parse(new)
-    elif isinstance(holder, list):
-        inside = -len(holder) <= place < len(holder)
-        at = place % len(holder) + after if inside else 0 if place < 0 else len(holder)
-        holder.insert(at, parse(new))
-    return canonical(value)
-
-
-def _steps(path: Sequence[str | None]) -> list[str]:
-    for position, step in enumerate(path, 1):
-        if step is None:
-            raise error("22004", f"path element at position {position} is null")
-    return [step for step in path if step is not None]
-
-
-def _reach(value: Any, steps: list[str]) -> tuple[Any, Any]:
-    """The container that the last step is in, and the step as its key or index; (None, None) where there is none."""
-    for position, step in enumerate(steps, 1):
-        place: Any = step
-        if isinstance(value, list):
-            if not _INDEX.fullmatch(step):
-                raise error("22P02", f'path element at position {position} is not an integer: "{step}"')
-            place = int(step)
-        if position == len(steps):
-            return value, place
-        if isinstance(value, dict):
-            value = value.get(place)
-        elif isinstance(value, list):
-            value = value[place] if -len(value) <= place < len(value) else None
-    return None, None
 
 
 def _stripped(value: Any) -> Any:
@@ -352,6 +288,7 @@ FUNCTIONS: Final[Functions] = {
     "doc_length": (_length, "INTEGER"),
     "doc_elements": (_elements, "VARCHAR[]"),
     "doc_elements_text": (_texts(_elements), "VARCHAR[]"),
+    "doc_array_text": (_array_text, "VARCHAR"),
     "doc_record": (_record, "VARCHAR"),
     "doc_records": (_records, "VARCHAR[]"),
     "doc_keys": (_keys, "VARCHAR[]"),
@@ -361,12 +298,6 @@ FUNCTIONS: Final[Functions] = {
     "doc_exists": (_exists, "BOOLEAN"),
     "doc_exists_any": (_exists_any, "BOOLEAN"),
     "doc_exists_all": (_exists_all, "BOOLEAN"),
-    "doc_concat": (_concat, "VARCHAR"),
-    "doc_remove": (_remove, "VARCHAR"),
-    "doc_remove_at": (_remove_at, "VARCHAR"),
-    "doc_remove_path": (_remove_path, "VARCHAR"),
-    "doc_set": (_set, "VARCHAR"),
-    "doc_insert": (_insert, "VARCHAR"),
     "doc_object": (_object, "VARCHAR"),
     "doc_paired": (_paired, "VARCHAR"),
     "doc_number": (_number, "VARCHAR"),

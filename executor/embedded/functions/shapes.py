@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from catalog import shapes
 from catalog.errors import SqlError
-from catalog.types import INT4, TEXT, SqlType, array, shaped
+from catalog.types import INT4, INT8, TEXT, SqlType, array, shaped
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function
@@ -29,11 +29,13 @@ def _stacked(given: list[_Shape | None]) -> list[int]:
     return list(shapes.stacked([item for item in given if item is not None]))
 
 
-def _filled(sizes: list[int | None], lowers: list[int | None]) -> list[int]:
+def _filled(sizes: list[int | None] | None, lowers: list[int | None] | None) -> list[int]:
     """array_fill()'s shape. Raises 22004, 2202E and 54000."""
+    if sizes is None or lowers is None:
+        raise SqlError("22004", "dimension array or low bound array cannot be null")
     if None in sizes or None in lowers:
         raise SqlError("22004", "dimension values cannot be null")
-    if lowers and len(lowers) != len(sizes):
+    if len(lowers) != len(sizes):
         raise SqlError("2202E", "wrong number of array subscripts", "Low bound array has different size.")
     return list(shapes.shaped([int(size or 0) for size in sizes], [int(low or 0) for low in lowers]))
 
@@ -47,8 +49,11 @@ FUNCTIONS: Final[Functions] = {
     "shape_joined": (lambda left, right: list(shapes.joined(left, right)), "INTEGER[]"),
     "shape_slice": (lambda shape, low, high: list(shapes.sliced(shape, low, high)[1]), "INTEGER[]"),
     "shape_places": (lambda shape, low, high: shapes.sliced(shape, low, high)[0], "INTEGER[]"),
-    "shape_filled": (_filled, "INTEGER[]"),
+    "shape_replaced": (lambda *given: list(shapes.replaced(*given)[1]), "INTEGER[]"),
+    "shape_sources": (lambda *given: shapes.replaced(*given)[0], "INTEGER[]"),
 }
+#: Those that see NULL.
+OF_NULL: Final[Functions] = {"shape_filled": (_filled, "INTEGER[]")}
 
 STATEMENTS: Final = """
 CREATE MACRO ms_shaped(a) AS CASE WHEN a IS NOT NULL THEN
@@ -87,6 +92,15 @@ CREATE MACRO ms_gathered(xs) AS CASE WHEN list_count(xs) < len(xs)
     THEN error('!2202E!cannot accumulate arrays of different dimensionality')
     WHEN len(xs) > 0 AND ms_shape(xs[1])[1] = 0 THEN error('!2202E!cannot accumulate empty arrays')
     ELSE ms_stacked(xs) END;
+CREATE MACRO ms_filled(empty, value, shape) AS ms_with_shape(list_resize(empty,
+    CASE WHEN shape[1] = 0 THEN 0 ELSE list_product(shape[2:1 + shape[1]]) END::BIGINT, value), shape);
+CREATE MACRO ms_replaced(items, shape, given, low, high, is_slice) AS {
+    'items': list_transform(shape_sources(shape, low, high, len(given), is_slice),
+        lambda p: CASE WHEN p < 0 THEN given[-p] ELSE items[p] END),
+    'shape': shape_replaced(shape, low, high, len(given), is_slice)};
+CREATE MACRO ms_shaped_put(x, empty, given, low, high, is_slice) AS
+    CASE WHEN given IS NULL THEN coalesce(x, {'items': empty, 'shape': [0]})
+    ELSE ms_replaced(coalesce(ms_items(x), empty), coalesce(ms_shape(x), [0]), given, low, high, is_slice) END;
 CREATE MACRO ms_shaped_replace(x, old, new) AS ms_with_shape(ms_array_replace(ms_items(x), old, new), ms_shape(x));
 """
 
@@ -200,16 +214,33 @@ def _over_arrays(name: str) -> Build:
     return build
 
 
+def _empty(printer: Any, kind: SqlType) -> Expr:
+    assert kind.element is not None
+    return cast_to(printer, exp.Array(expressions=[]), array(kind.element))
+
+
+def _put(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """An element of an array, one given, or a slice's given elements, in its place."""
+    value, given, *bounds = arguments
+    is_slice = is_shaped(node.arguments[1].type)
+    half = len(bounds) // 2
+    low, high = (
+        cast_to(printer, exp.Array(expressions=side), array(INT8))
+        for side in ((bounds[:half], bounds[half:]) if is_slice else (bounds, bounds))
+    )
+    values = macro("ms_items", given) if is_slice else exp.Array(expressions=[given])
+    whether = exp.Boolean(this=is_slice)
+    return cast_to(
+        printer, macro("ms_shaped_put", value, _empty(printer, node.type), values, low, high, whether), node.type
+    )
+
+
 def _fill(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     value, sizes, *lowers = arguments
-    shape = function("shape_filled", sizes, *(lowers or [cast_to(printer, exp.Array(expressions=[]), array(INT4))]))
-    assert node.type.element is not None
-    unit = exp.Array(expressions=[exp.Literal.number(1)])
-    count = function("list_product", function("list_concat", unit, sizes.copy()))
-    number = exp.Cast(this=count, to=printer.type(SqlType("int8")))
-    empty = cast_to(printer, exp.Array(expressions=[]), array(node.type.element))
-    items = function("list_resize", empty, number, value)
-    return cast_to(printer, with_shape(items, shape), node.type)
+    units = exp.Lambda(this=exp.Literal.number(1), expressions=[exp.Identifier(this="a", quoted=True)])
+    given = lowers or [cast_to(printer, function("list_transform", sizes.copy(), units), array(INT4))]
+    found = macro("ms_filled", _empty(printer, node.type), value, function("shape_filled", sizes, *given))
+    return cast_to(printer, found, node.type)
 
 
 SHAPED: Final[Mapping[str, Build]] = {
@@ -226,6 +257,7 @@ SHAPED: Final[Mapping[str, Build]] = {
     "shaped_slice": _slice,
     "shaped_cat": _named("ms_shaped_cat"),
     "shaped_replace": _named("ms_shaped_replace"),
+    "shaped_put": _put,
     "stacked": _over_arrays("ms_stacked"),
     "gathered": _over_arrays("ms_gathered"),
     "array_fill": _fill,

@@ -159,6 +159,8 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_array_length": _named("doc_length"),
     "json_elements": _named("doc_elements"),
     "json_elements_text": _named("doc_elements_text"),
+    "json_assign": _named("doc_assign"),
+    "json_array_text": _named("doc_array_text"),
     "json_keys": _named("doc_keys"),
     "json_values": _named("doc_values"),
     "json_values_text": _named("doc_values_text"),

@@ -12,7 +12,8 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
-from catalog.shapes import EMPTY
+from catalog.shapes import EMPTY, too_many
+from catalog.shapes import MOST as DIMENSIONS
 from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
 from planner.algebra import Aggregate, Relation
 from planner.bind.calls.choice import choose_overload
@@ -130,23 +131,24 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     if scalar.type.name == "jsonb":
         return bind_parts(env, scalar, indices, bind)
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
-        letter = (Cast(scalar, TEXT), _after(_place(env, first.uidx, bind)), Literal(1, INT4))
+        letter = (Cast(scalar, TEXT), _after(place_of(env, first.uidx, bind)), Literal(1, INT4))
         return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node)
+    require_dimensions(indices)
     if is_shaped(scalar):
-        return of_shaped(scalar, indices, lambda item: _place(env, item, bind))
+        return of_shaped(scalar, indices, lambda item: place_of(env, item, bind))
     if others:  # of one dimension, as all these arrays are
         kind = shaped(scalar.type.element)
-        return of_shaped(Cast(scalar, kind), indices, lambda item: _place(env, item, bind))
+        return of_shaped(Cast(scalar, kind), indices, lambda item: place_of(env, item, bind))
     if not first.is_slice:
-        place = _place(env, first.uidx, bind)
+        place = place_of(env, first.uidx, bind)
         if scalar.type.name in VECTORS:  # they begin at 0
             place = _after(place)
         return Call("subscript", (scalar, place), scalar.type.element)
-    low = Literal(1, INT4) if first.lidx is None else _place(env, first.lidx, bind)
-    high = Call("cardinality", (scalar,), INT4) if first.uidx is None else _place(env, first.uidx, bind)
+    low = Literal(1, INT4) if first.lidx is None else place_of(env, first.lidx, bind)
+    high = Call("cardinality", (scalar,), INT4) if first.uidx is None else place_of(env, first.uidx, bind)
     return Call("slice", (scalar, low, high), array(scalar.type.element))
 
 
@@ -154,7 +156,14 @@ def _after(place: Scalar) -> Scalar:
     return Call("add", (place, Literal(1, INT4)), INT4)
 
 
-def _place(env: Environment, node: Any, bind: Bind) -> Scalar:
+def require_dimensions(indices: Sequence[Any]) -> None:
+    """Raises 54000 for more subscripts than an array can have dimensions."""
+    if len(indices) > DIMENSIONS:
+        raise too_many(len(indices))
+
+
+def place_of(env: Environment, node: Any, bind: Bind) -> Scalar:
+    """A subscript as an integer. Raises 42804."""
     scalar = bind(env, node)
     found = coerce(env.binding, scalar, INT4, "assignment", node)
     if found is None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pglast import ast
 
 from catalog.catalog import Catalog
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
@@ -20,7 +20,7 @@ from planner.bind.calls.arguments import by_position
 from planner.bind.calls.behind import bind_behind
 from planner.bind.calls.calling import Bind, Special, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
-from planner.bind.calls.choice import choose
+from planner.bind.calls.choice import choose, no_function
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.calls.late import is_late, late
 from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
@@ -39,6 +39,7 @@ from planner.bind.calls.windows import bind_window
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
+from planner.bind.rows import declared_row, field_of
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
@@ -96,7 +97,23 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     arguments = [bind(env, item) for item in node.args or ()]
     node, arguments = without_voids(node, arguments)
     about_catalog = bind_catalog_call(env, name, arguments, node)
-    return _call(env, name, arguments, node) if about_catalog is None else about_catalog
+    if about_catalog is not None:
+        return about_catalog
+    try:
+        return _call(env, name, arguments, node)
+    except SqlError as error:
+        field = _field(names, arguments) if error.sqlstate == "42883" else None
+        if field is None:
+            raise
+        return field
+
+
+def _field(names: Sequence[str], arguments: Sequence[Scalar]) -> Scalar | None:
+    """name(row), which is the row's field where there is no such function."""
+    if len(names) != 1 or len(arguments) != 1 or arguments[0].type.row is None:
+        return None
+    known = [name for name, _ in declared_row(arguments[0]).fields]
+    return field_of(arguments[0], known.index(names[0])) if names[0] in known else None
 
 
 def bind_values(name: str, arguments: Sequence[Scalar], kind: SqlType, time_zone: str) -> Scalar:
@@ -131,6 +148,8 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         return meant
     chosen = choose(env, name, arguments, node, known)
     if isinstance(chosen, TypeCall):
+        if arguments[0].type.row is not None:  # text(row) could be meant as a field's name
+            raise no_function(env, arguments, node)
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"
         return found

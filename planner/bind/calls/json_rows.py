@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array
+from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.choice import NO_MATCH
 from planner.bind.environment import Environment
@@ -47,13 +47,15 @@ def bind_rows(
     With the type of the rows, where it is known. Raises 42601.
     """
     name = names_of(node.funcname)[-1]
-    if (name in _DECLARED) != bool(definitions):
+    base, document = _arguments(env, name, node, bind)
+    fields = tuple(_field(env, item) for item in definitions or ())
+    if base is not None and (not definitions or _is_named(base)):
+        fields = _declared(base)
+    if (base is None or not _is_named(base)) != bool(definitions):
         if definitions:
             message = "a column definition list is redundant for a function returning a named composite type"
             raise env.error("42601", message, definitions[0])
         raise env.error("42601", 'a column definition list is required for functions returning "record"', node)
-    base, document = _arguments(env, name, node, bind)
-    fields = tuple(_field(env, item) for item in definitions or ()) if base is None else _declared(base)
     relation: Relation = Values((), ((),))
     if name.endswith("set"):
         element = env.binding.column(name, document.type)
@@ -61,7 +63,9 @@ def bind_rows(
         document = ColumnRef(element)
     else:
         document = _record(document)
-    values = _values(document, fields, base)
+    if base is not None and [kind for _, kind in fields] != [kind for _, kind in _declared(base)]:
+        raise SqlError("42804", "function return row and query-specified return row do not match")
+    values = _values(document, fields if base is None else _declared(base), base)
     outputs = tuple(
         (env.binding.column(label, kind), value) for (label, kind), value in zip(fields, values, strict=True)
     )
@@ -86,7 +90,10 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
     if is_set and (env.sets is None or env.in_aggregate or env.in_window):
         raise unsupported(f"{name}() in this place", "Put it into FROM.", env.binding.position(node))
     base, document = _arguments(env.without_sets(name), name, node, bind)
-    assert base is not None
+    if base is None:
+        instead = "call the function in the FROM clause using a column definition list."
+        hint = f"Provide a non-null record argument, or {instead}"
+        raise env.error("0A000", f"could not determine row type for result of {name}", None, hint=hint)
     if is_set:
         assert env.sets is not None
         document = ColumnRef(env.sets.add(env.binding, name, _records(name, document)))
@@ -100,20 +107,38 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scalar | None, Scalar]:
-    """The row that a call begins with, if it takes one, and the document. Raises 42883, 42804 and 0A000."""
+    """The row that a call begins with, if it takes one that is not NULL::record, and the document.
+
+    Raises 42883, 42804 and 0A000.
+    """
     nodes: tuple[Any, ...] = node.args or ()
     wanted = 1 if name in _DECLARED else 2
-    given = [bind(env, item) for item in nodes]
+    is_unknown = wanted == 2 == len(nodes) and _is_null_record(nodes[0])
+    given = [
+        Literal(None, SqlType("unknown")) if is_unknown and item is nodes[0] else bind(env, item) for item in nodes
+    ]
     kind = JSONB if name.startswith("jsonb") else JSON
     document = coerce(env.binding, given[-1], kind, "implicit", nodes[-1]) if len(given) == wanted else None
     if document is None:
         shown = ", ".join(display(item.type) for item in given)
         raise env.error("42883", f"function {name}({shown}) does not exist", node, hint=NO_MATCH)
-    if wanted == 1:
+    if wanted == 1 or is_unknown:
         return None, document
     if given[0].type.row is None:
         raise SqlError("42804", f"first argument of {name} must be a row type")
     return given[0], document
+
+
+def _is_null_record(node: Any) -> bool:
+    """NULL::record, a row of which nothing is known."""
+    if type(node).__name__ != "TypeCast" or type(node.arg).__name__ != "A_Const" or not node.arg.isnull:
+        return False
+    return names_of(node.typeName.names)[-1] == "record" and not node.typeName.arrayBounds
+
+
+def _is_named(base: Scalar) -> bool:
+    """Whether a row is of a type that has a name."""
+    return base.type.row is not None and bool(base.type.row.oid)
 
 
 def _record(document: Scalar) -> Scalar:
@@ -157,10 +182,12 @@ def _value(document: Scalar, name: str, kind: SqlType) -> Scalar:
         return written
     read = Cast(written, kind)
     form = Call("json_typeof", (part,), TEXT)
-    if kind.element is not None and kind.name == "array":
-        if kind.element.row is not None or kind.element.name in ("json", "jsonb"):
+    if kind.element is not None and kind.name in ("array", "shaped"):
+        if kind.element.row is not None:
             raise unsupported(f"a field of type {kind} of a document", "Take the elements apart in a second step.")
-        items = Cast(Call("json_elements_text", (part,), array(TEXT)), kind)
+        is_raw = Literal(kind.element.name in ("json", "jsonb"), BOOL)
+        items: Scalar = Cast(Call("json_array_text", (part, is_raw), TEXT), shaped(kind.element))
+        items = items if items.type == kind else Cast(items, kind)
         return Case(((Call("eq", (form, Literal("array", TEXT)), BOOL), items),), read, kind)
     if kind.row is not None:
         inner = Call("row", tuple(_values(part, kind.row.fields, None)), kind)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from catalog.system.functions import SHOWN
 from catalog.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.named_oids import shown_oid, shown_oids
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.environment import Environment
@@ -85,7 +87,7 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     chosen = choose_overload(env, name, arguments, node, _TABLES[name])
     found = coerced(env, chosen, arguments, nodes)
     if chosen.name == "to_json":
-        call = Call("to_json", tuple(found), JSON)
+        call = Call("to_json", (_known(env, found[0], nodes[0]),), JSON)
         return Cast(call, JSONB, True) if name == "to_jsonb" else call
     call = Call(chosen.name, with_path_defaults(chosen.name, found), result(chosen, found))
     return Cast(call, JSONB, True) if name == "jsonb_object" else call
@@ -117,7 +119,14 @@ def as_json(env: Environment, scalar: Scalar, node: Any) -> Scalar:
 
 
 def _known(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    return (coerce(env.binding, scalar, TEXT, "implicit", node) or scalar) if scalar.type.name == "unknown" else scalar
+    """A value in a type that a document can show; oids that have names are these."""
+    if scalar.type.name == "unknown":
+        return coerce(env.binding, scalar, TEXT, "implicit", node) or scalar
+    if scalar.type.name in SHOWN:
+        return shown_oid(env.binding, scalar)
+    if scalar.type.element is not None and scalar.type.element.name in SHOWN:
+        return shown_oids(env.binding, scalar)
+    return scalar
 
 
 def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
@@ -129,7 +138,7 @@ def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> S
             raise env.error("22023", "argument list must have even number of elements", None)
         for index in range(0, len(arguments), 2):
             key = _known(env, arguments[index], nodes[index])
-            if key.type.element is not None or key.type.name in ("json", "jsonb"):
+            if key.type.element is not None or key.type.row is not None or key.type.name in ("json", "jsonb"):
                 raise env.error("22023", "key value must be scalar, not array, composite, or json", None)
             parts[index] = key if key.type == TEXT else Cast(key, TEXT, True)
     call = Call(f"json_build_{what}", tuple(parts), JSON)
@@ -149,13 +158,24 @@ def _path(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
 
 def bind_parts(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind) -> Scalar:
     """document[i]['key'], a part of jsonb by its path. Raises 42804 for a slice and for what is neither."""
+    return Call("json_path", (document, array_of(_path_of(env, parts, bind), TEXT)), JSONB)
+
+
+def with_part(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind, given: Scalar) -> Scalar:
+    """The document after document[i]['key'] = given; NULL is an empty array first where the first step is a number."""
+    path = _path_of(env, parts, bind)
+    is_list = isinstance(path[0], Cast) and path[0].argument.type == INT4
+    return Call("json_assign", (document, array_of(path, TEXT), given, Literal(is_list, BOOL)), JSONB)
+
+
+def _path_of(env: Environment, parts: Sequence[Any], bind: Bind) -> list[Scalar]:
     path = []
     for part in parts:
         if part.is_slice:
             place = part.uidx if part.uidx is not None else part.lidx
             raise env.error_at("42804", "jsonb subscript does not support slices", part if place is None else place)
         path.append(_step(env, bind(env, part.uidx), part.uidx))
-    return Call("json_path", (document, array_of(path, TEXT)), JSONB)
+    return path
 
 
 def _step(env: Environment, scalar: Scalar, node: Any) -> Scalar:

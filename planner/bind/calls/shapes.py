@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from catalog.shapes import stacked
-from catalog.types import INT4, TEXT, SqlType, array, shaped
+from catalog.shapes import UNSAID, stacked
+from catalog.types import INT4, INT8, TEXT, SqlType, array, shaped
 from planner.bind.calls.overloads import Overload
 from planner.bind.environment import Environment
 from planner.bind.types import coerced_implicitly, common_type
@@ -106,3 +106,16 @@ def subscripted(scalar: Scalar, indices: Sequence[Any], place: Callable[[Any], S
         low.append(Literal(1, INT4) if not item.is_slice else LEAST if item.lidx is None else place(item.lidx))
         high.append(MOST if item.uidx is None else place(item.uidx))
     return Call("shaped_slice", (scalar, *low, *high), shaped(scalar.type.element))
+
+
+def put(scalar: Scalar, indices: Sequence[Any], place: Callable[[Any], Scalar], given: Scalar) -> Scalar:
+    """value[i][j] = given, and value[a:b][c:d] = given: the array of any dimensions after that."""
+    if not any(item.is_slice for item in indices):
+        return Call("shaped_put", (scalar, given, *(place(item.uidx) for item in indices)), scalar.type)
+    unsaid = Literal(UNSAID, INT8)
+    low, high = [], []
+    for item in indices:
+        first = unsaid if item.lidx is None else place(item.lidx)
+        low.append(first if item.is_slice else Literal(1, INT4))
+        high.append(unsaid if item.uidx is None else place(item.uidx))
+    return Call("shaped_put", (scalar, given, *low, *high), scalar.type)

@@ -232,11 +232,14 @@ def _given(binding: Binding, function: Function, given: Mapping[int, tuple[Scala
     return found
 
 
-def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
-    """A value as a parameter or result of a type; a numeric keeps its digits, as one without declared digits does."""
+def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_field: bool = False) -> Scalar:
+    """A value as a parameter or result of a type; a numeric keeps its digits, as one without declared digits does.
+
+    Fields of a declared row have theirs.
+    """
     from planner.bind.types import coerce
 
-    if scalar.type.name == kind.name == "numeric":
+    if scalar.type.name == kind.name == "numeric" and not (is_field and declared_typmod(kind) != -1):
         return scalar
     found = coerce(binding, scalar, kind, "assignment", node)
     if found is None:
@@ -299,7 +302,7 @@ def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Bo
     outputs = []
     for place, ((name, wanted), scalar) in enumerate(zip(columns, found, strict=True), 1):
         try:
-            value = declared(binding, scalar, wanted, None)
+            value = declared(binding, scalar, wanted, None, kind is not None)
         except SqlError:
             at = f"Final statement returns {scalar.type} instead of {wanted} at column {place}."
             raise SqlError("42P13", message, at if several else f"Actual return type is {scalar.type}.") from None
@@ -346,7 +349,8 @@ def _expression(binding: Binding, scope: Scope, node: Any) -> Scalar:
 def value_node(body: str, returns: bool) -> Any:
     """A body's value as an expression of the grammar. Raises 0A000 and 42P13."""
     query = _query_node(f"SELECT {body}" if returns else body)
-    targets: list[Any] = list(_first(query).targetList or ())
+    first = _first(query)
+    targets: list[Any] = list(first.targetList or (first.valuesLists or ((),))[0])
     if len(targets) != 1:
         raise SqlError("42P13", "return type mismatch in function", "Final statement must return exactly one column.")
     if _is_expression(query):

@@ -13,7 +13,7 @@ from typing import Any
 from catalog.errors import unsupported
 from catalog.objects import ColumnDefinition, Stream, Table
 from planner.algebra import Project
-from planner.bind.changes.fields import assign_field
+from planner.bind.changes.fields import assign_part
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import refuse_updated
 from planner.bind.definitions.identity import check_updated
@@ -52,6 +52,7 @@ def assignments(env: Environment, target: Table, items: tuple[Any, ...], old: Se
     names = [column.name for column in target.columns]
     found: dict[int, Scalar] = {}
     whole: set[int] = set()
+    parts: set[int] = set()
     for item in items:
         if item.name not in names:
             raise env.error("42703", f'column "{item.name}" of relation "{target.name}" does not exist', item)
@@ -59,14 +60,18 @@ def assignments(env: Environment, target: Table, items: tuple[Any, ...], old: Se
         if index in found and (index in whole or not item.indirection):
             raise env.error("42601", f'multiple assignments to same column "{item.name}"', None)
         if item.indirection:
-            found[index] = assign_field(env, found.get(index, ColumnRef(old[index])), item)
+            found[index] = assign_part(env, found.get(index, ColumnRef(old[index])), item)
+            parts.add(index)
         else:
             whole.add(index)
             found[index] = _assigned(env, target.columns[index], item.val)
         if not _is_default(item.val):
             check_updated(target.columns[index])
             refuse_updated(target.columns[index])
-    return found
+    return {
+        index: into_domain(env.binding, value, target.columns[index].domain) if index in parts else value
+        for index, value in found.items()
+    }
 
 
 def _is_default(node: Any) -> bool:

@@ -20,10 +20,11 @@ from catalog.types import INT8
 from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
 from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
 from planner.bind.changes.conflict import bind_conflict
-from planner.bind.changes.fields import with_field
+from planner.bind.changes.fields import with_part
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
+from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
 from planner.bind.levels import Level
@@ -172,13 +173,22 @@ def value_row(
     for index, cell, item in zip(indexes, cells, named or (None,) * len(indexes), strict=False):
         if item is not None and item.indirection:
             known = values.get(index, Literal(None, target.columns[index].type))
-            values[index] = with_field(env, known, item, cell)
+            values[index] = with_part(env, known, item, cell)
         elif type(cell).__name__ != "SetToDefault":
             value = assign(env, bind_scalar(env, cell), target.columns[index], cell)
             refuse_inserted(target.columns[index])
             if takes_given(target.columns[index], node.override):
                 values[index] = value
+    _check_parts(env.binding, target, indexes, named, values)
     return tuple(values[index] if index in values else default(index) for index in range(len(target.columns)))
+
+
+def _check_parts(
+    binding: Binding, target: Table | Stream, indexes: list[int], named: Any, values: dict[int, Scalar]
+) -> None:
+    """What is put together of parts is checked once, as a whole."""
+    for index in {index for index, item in zip(indexes, named or (), strict=False) if item.indirection}:
+        values[index] = into_domain(binding, values[index], target.columns[index].domain)
 
 
 def _check_width(env: Environment, width: int, indexes: list[int], named: Any, nodes: Sequence[Any]) -> None:
@@ -209,9 +219,10 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
     for index, scalar, place, item in zip(indexes, scalars, places, node.cols or (None,) * len(indexes), strict=False):
         definition = target.columns[index]
         if item is not None and item.indirection:
-            values[index] = with_field(env, values.get(index, Literal(None, definition.type)), item, place, scalar)
+            values[index] = with_part(env, values.get(index, Literal(None, definition.type)), item, place, scalar)
         elif takes_given(definition, node.override):
             values[index] = assign(env, scalar, definition, place)
+    _check_parts(binding, target, indexes, node.cols, values)
     for index in values:
         refuse_inserted(target.columns[index])
     outputs = tuple(

@@ -1,47 +1,103 @@
-"""SET column.field = value, and INSERT INTO t (column.field): a row like the one before with another field.
+"""SET column.field = value and SET column[i] = value, and INSERT INTO t (column.field, column[i]): parts of a column.
 
-Owns: PostgreSQL's errors for such targets. A NULL has no fields, so that it becomes a row with this one.
+Owns: PostgreSQL's errors for such targets. The column becomes a row like the one before with another field, or an array
+with another element or slice. A NULL has no fields and no elements, so that it becomes a row or array with this one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.types import JSONB, SqlType, shaped
+from planner.bind.calls.arrays import place_of, require_dimensions, subscripted
+from planner.bind.calls.jsons import with_part as with_member
+from planner.bind.calls.shapes import is_shaped, put
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.rows import field_of, fields_of
 from planner.bind.types import coerce, display
-from planner.expression import Call, Scalar
+from planner.expression import Call, Cast, Scalar
+
+_REQUIRES: Final = 'subscripted assignment to "{}" requires type'
 
 
-def assign_field(env: Environment, row: Scalar, item: Any) -> Scalar:
-    """The row after one item of a SET list that names fields. Raises 42703, 42804 and 0A000."""
+def assign_part(env: Environment, whole: Scalar, item: Any) -> Scalar:
+    """The column after one item of a SET list that names a part of it. Raises 42703, 42804 and 0A000."""
     if type(item.val).__name__ == "MultiAssignRef":
         raise unsupported("assignment to a part of a column", "Assign the whole.", env.binding.position(item))
-    return with_field(env, row, item, item.val)
+    return with_part(env, whole, item, item.val)
 
 
-def with_field(env: Environment, row: Scalar, item: Any, node: Any, value: Scalar | None = None) -> Scalar:
-    """The row with another value, an expression's or a given one, of the field that a target names."""
-    path = item.indirection
+def with_part(env: Environment, whole: Scalar, item: Any, node: Any, value: Scalar | None = None) -> Scalar:
+    """The column with another value, an expression's or a given one, of the part that a target names."""
     if type(node).__name__ == "SetToDefault":
-        raise env.error("0A000", "cannot set a subfield to DEFAULT", item)
-    if any(type(part).__name__ != "String" for part in path):
-        raise unsupported("assignment to a part of a column", "Assign the whole.", env.binding.position(item))
-    places: list[int] = []
-    inner = row
-    for part in path:
-        places.append(_place(env, inner, part.sval, item))
-        inner = field_of(inner, places[-1])
+        part = "a subfield" if type(item.indirection[-1]).__name__ == "String" else "an array element"
+        raise env.error("0A000", f"cannot set {part} to DEFAULT", item)
     value = bind_scalar(env, node) if value is None else value
-    found = coerce(env.binding, value, inner.type, "assignment", node)
+    return _changed(env, whole, item.indirection, item, node, value)
+
+
+def _changed(env: Environment, whole: Scalar, path: Sequence[Any], item: Any, node: Any, value: Scalar) -> Scalar:
+    """The whole with a value at a path of fields and subscripts, of which there is one."""
+    indices = list(takewhile(_is_subscript, path))
+    if indices:
+        return _with_element(env, whole, indices, path[len(indices) :], item, node, value)
+    if type(path[0]).__name__ != "String":
+        raise unsupported("assignment to a part of a column", "Assign the whole.", env.binding.position(item))
+    name, *rest = path
+    place = _place(env, whole, name.sval, item)
+    fields = [field for _, field in fields_of(whole)]
+    if rest:
+        fields[place] = _changed(env, fields[place], rest, item, node, value)
+    else:
+        kind = field_of(whole, place).type
+        fields[place] = _assigned(env, value, kind, f'subfield "{name.sval}" is of type', item, node)
+    return Call("row", tuple(fields), whole.type)
+
+
+def _is_subscript(part: Any) -> bool:
+    return type(part).__name__ == "A_Indices"
+
+
+def _with_element(
+    env: Environment, whole: Scalar, indices: Sequence[Any], rest: Sequence[Any], item: Any, node: Any, value: Scalar
+) -> Scalar:
+    element = whole.type.element
+    is_slice = any(index.is_slice for index in indices)
+    if whole.type == JSONB and not rest:
+        document = _assigned(env, value, JSONB, _REQUIRES.format(item.name), item, node)
+        return with_member(env, whole, indices, bind_scalar, document)
+    if element is None:
+        message = f"cannot subscript type {display(whole.type)} because it does not support subscripting"
+        raise env.error("42804", message, item)
+    if whole.type.name not in ("array", "shaped") or (rest and is_slice):
+        raise unsupported("assignment to a part of a column", "Assign the whole.", env.binding.position(item))
+    require_dimensions(indices)
+    kind = whole.type
+    if isinstance(whole, Cast) and is_shaped(whole.argument):  # another item of the same list, which may say bounds
+        whole = whole.argument
+    elif not is_shaped(whole):
+        whole = Cast(whole, shaped(element))
+    if rest:
+        inner = subscripted(env, whole, indices, item, bind_scalar)
+        given = _changed(env, inner, rest, item, node, value)
+    else:
+        wanted = shaped(element) if is_slice else element
+        given = _assigned(env, value, wanted, _REQUIRES.format(item.name), item, node)
+    found = put(whole, indices, lambda index: place_of(env, index, bind_scalar), given)
+    return found if kind == found.type else Cast(found, kind)
+
+
+def _assigned(env: Environment, value: Scalar, kind: SqlType, words: str, item: Any, node: Any) -> Scalar:
+    found = coerce(env.binding, value, kind, "assignment", node)
     if found is None:
-        kinds = f"is of type {display(inner.type)} but expression is of type {display(value.type)}"
+        message = f"{words} {display(kind)} but expression is of type {display(value.type)}"
         hint = "You will need to rewrite or cast the expression."
-        message = f'subfield "{path[-1].sval}" {kinds}'
         raise SqlError("42804", message, hint=hint, position=env.binding.position(item))
-    return _with(row, places, found)
+    return found
 
 
 def _place(env: Environment, row: Scalar, name: str, item: Any) -> int:
@@ -52,10 +108,3 @@ def _place(env: Environment, row: Scalar, name: str, item: Any) -> int:
     if name not in names:
         raise env.error("42703", f"{of} there is no such column in data type {display(row.type)}", item)
     return names.index(name)
-
-
-def _with(row: Scalar, places: list[int], value: Scalar) -> Scalar:
-    fields = [field for _, field in fields_of(row)]
-    place, *rest = places
-    fields[place] = _with(fields[place], rest, value) if rest else value
-    return Call("row", tuple(fields), row.type)

@@ -50,3 +50,17 @@ SELECT format('%s', a), concat(a), a::varchar FROM m WHERE id IN (1, 5) ORDER BY
 SELECT p[1][1], p[1:2][1:1], p[2:3] FROM m WHERE id = 1;
 SELECT v.x, v.x[1][2] FROM (VALUES (ARRAY[[1,2]]), (ARRAY[[3,4]])) AS v(x) ORDER BY 1;
 DROP TABLE m;
+-- Arrays without elements, array_fill() without dimensions, and too many of them.
+SELECT array_fill(1, NULL, ARRAY[2]);
+SELECT array_fill(1, ARRAY[2], NULL);
+SELECT array_fill(1, ARRAY[2], '{}');
+SELECT array_fill(1, '{}', ARRAY[2]);
+SELECT array_fill(1, NULL);
+SELECT a, a = '{}', array_dims(a) FROM (SELECT array_fill(42, '{}') AS a) AS q;
+SELECT a, a = '{}', array_dims(a) FROM (SELECT array_fill(42, '{}', '{}') AS a) AS q;
+SELECT a, a = '{}', array_dims(a) FROM (SELECT array_fill(42, '{0,2}') AS a) AS q;
+SELECT ('{}'::int[])[1][2][3][4][5][6][7];
+SELECT ('{}'::int[])[1][2][3][4][5][6][1:7];
+SELECT '{{},{}}'::text[];
+SELECT '{{{}}}'::text[];
+SELECT '{{}}'::text[];

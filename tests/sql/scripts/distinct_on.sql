@@ -27,4 +27,10 @@ SELECT g, count(*) FROM t GROUP BY g ORDER BY count(*) DESC FETCH FIRST 2 ROWS W
 SELECT v FROM t UNION ALL SELECT 2 ORDER BY v FETCH FIRST 2 ROWS WITH TIES;
 SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS ONLY;
 SELECT v FROM t ORDER BY v FETCH FIRST -1 ROWS WITH TIES;
+-- Sets of a select list are drawn after DISTINCT ON and ORDER BY that need none of them.
+SELECT DISTINCT ON (g) g, id, generate_series(1, 2) AS n FROM t ORDER BY g, id DESC;
+SELECT DISTINCT ON (g) g, id, generate_series(1, id) AS n FROM t ORDER BY g, id DESC, n DESC;
+SELECT DISTINCT ON (g) g, generate_series(1, 2) AS n FROM t ORDER BY g, count(*) OVER () LIMIT 3;
+SELECT DISTINCT ON (n) generate_series(1, 2) AS n, id FROM t ORDER BY n, id;
+SELECT DISTINCT ON (g) g, count(*), generate_series(1, count(*)) FROM t GROUP BY g, v ORDER BY g, v LIMIT 3 OFFSET 1;
 DROP TABLE t;

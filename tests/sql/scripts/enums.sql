@@ -149,3 +149,11 @@ SELECT 'a'::passing;
 DROP VIEW happy;
 DROP TABLE refers, checked, one, copied, person;
 DROP TYPE mood, colour;
+-- Keys of other enums compare with none.
+CREATE TYPE one_enum AS ENUM ('a');
+CREATE TYPE other_enum AS ENUM ('a');
+CREATE TABLE enum_parent (e one_enum PRIMARY KEY);
+CREATE TABLE enum_child (e other_enum REFERENCES enum_parent);
+CREATE TABLE enum_child (e one_enum REFERENCES enum_parent);
+DROP TABLE enum_child, enum_parent;
+DROP TYPE one_enum, other_enum;

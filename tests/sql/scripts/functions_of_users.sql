@@ -117,3 +117,14 @@ SELECT has_function_privilege('f_caller', 'secret(int)', 'EXECUTE');
 REVOKE ALL ON of_secret FROM f_caller;
 REVOKE ALL ON SCHEMA script_functions_of_users FROM f_caller;
 DROP ROLE f_caller;
+-- Fields of declared rows have their digits; VALUES as a body.
+CREATE TYPE digits AS (a numeric(20,6), b numeric(20,2));
+CREATE FUNCTION of_digits() RETURNS SETOF digits LANGUAGE sql AS 'SELECT 7.1361783199, 7.1361783199 UNION ALL SELECT 1, 2.225';
+SELECT of_digits();
+SELECT * FROM of_digits();
+SELECT (of_digits()).b;
+SELECT a * 2, b * 2 FROM of_digits();
+CREATE FUNCTION of_values(a int) RETURNS int LANGUAGE sql AS 'VALUES (a + 1)';
+SELECT of_values(2);
+DROP FUNCTION of_digits(), of_values(int);
+DROP TYPE digits;

@@ -75,3 +75,12 @@ SELECT d[1.0] FROM j;
 SELECT d[id::int8] FROM j;
 SELECT d[true] FROM j;
 SELECT t['a'] FROM j;
+-- Names of oids, and rows as keys.
+SELECT json_build_object('a', 'pg_class'::regclass, 'b', ARRAY['pg_class'::regclass, 'pg_type'::regclass]);
+SELECT to_json('pg_class'::regclass), to_jsonb('int4'::regtype);
+SELECT row_to_json(r) FROM (SELECT relkind, oid::regclass AS name FROM pg_class WHERE relname = 'pg_class') r;
+SELECT json_agg(oid::regclass ORDER BY oid) FROM pg_class WHERE relname in ('pg_class', 'pg_type');
+SELECT jsonb_agg(q) FROM (SELECT oid::regclass FROM pg_class WHERE relname in ('pg_class', 'pg_type') order by 1) q;
+SELECT json_build_object(ROW(1, 2), 3);
+SELECT jsonb_build_object(r, 2) FROM (SELECT 1 AS a, 2 AS b) r;
+SELECT json_agg(x.*) FROM (VALUES ('pg_class'::regclass)) x (c);

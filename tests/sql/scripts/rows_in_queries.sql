@@ -98,3 +98,16 @@ prepare p as select $1::text, row($1::int, 2);
 select * from (select row(1, 'x'::text) as r) s where (r).f1 = 1;
 select r from (select row(1, 'x'::text) as r) s order by r;
 select ('x', 1), ROW('x', 1), (1);
+-- Fields called as functions, and rows that are no texts.
+CREATE TABLE full_names (first text, last text);
+INSERT INTO full_names VALUES ('Joe', 'Blow');
+SELECT last(f), f.first, first(f) FROM full_names f;
+SELECT last(full_names.*) FROM full_names;
+SELECT upper(last(f)) FROM full_names f WHERE first(f) = 'Joe';
+SELECT text(f) FROM full_names f;
+SELECT name(f) FROM full_names f;
+SELECT text(ROW('Jim', 'Beam'));
+SELECT missing(f) FROM full_names f;
+SELECT last(f, 1) FROM full_names f;
+SELECT CAST(f AS text), f::text FROM full_names f;
+DROP TABLE full_names;

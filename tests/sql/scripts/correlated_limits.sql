@@ -1,0 +1,20 @@
+-- LIMIT and OFFSET that columns of enclosing queries give.
+CREATE TABLE few (id int, dataa text);
+INSERT INTO few VALUES (1,'a'),(2,'a'),(3,'b');
+SELECT (SELECT generate_series(1,3) LIMIT 1 OFFSET few.id) FROM few ORDER BY id;
+SELECT id, ARRAY(SELECT generate_series(1,3) LIMIT few.id) FROM few ORDER BY id;
+SELECT id, x FROM few, LATERAL (SELECT generate_series(1,3) AS x ORDER BY 1 LIMIT few.id) q ORDER BY id, x;
+SELECT id FROM few LIMIT few.id;
+SELECT id FROM few LIMIT nothing;
+SELECT id, (SELECT few.id FROM few LIMIT id) FROM few;
+SELECT id, (SELECT f.dataa FROM few f ORDER BY f.id LIMIT 1 OFFSET few.id - 1) FROM few ORDER BY 1;
+SELECT id, (SELECT count(*) FROM (SELECT 1 FROM few f LIMIT few.id) q) FROM few ORDER BY 1;
+SELECT id, EXISTS (SELECT 1 FROM few f OFFSET few.id) FROM few ORDER BY 1;
+SELECT id, 3 IN (SELECT f.id FROM few f ORDER BY f.id LIMIT few.id) FROM few ORDER BY 1;
+SELECT id FROM few LIMIT (SELECT 2);
+SELECT id FROM few LIMIT (SELECT few.id);
+SELECT 1 AS a UNION SELECT 2 LIMIT a;
+SELECT count(*) FROM few LIMIT count(*);
+SELECT id, x FROM few CROSS JOIN LATERAL (SELECT f.id AS x FROM few f ORDER BY f.id DESC LIMIT few.id - 1 OFFSET 1) q ORDER BY 1, 2;
+SELECT id, (SELECT f.id FROM few f ORDER BY f.id LIMIT few.id - 2) FROM few WHERE id < 2;
+DROP TABLE few;
