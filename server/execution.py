@@ -72,7 +72,7 @@ from planner.statements import (
 from server import cursors, functions
 from server.forward import Forward
 from server.identity import take_on
-from server.parameters import boolean
+from server.kinds import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
 from server.rows import Names, encode_rows, is_named, shown_by_name
