@@ -230,7 +230,7 @@ def planned(
 
 
 def _set(session: Session, statement: SetVariable) -> Result:
-    word = "RESET" if statement.value is None else "SET"
+    word = statement.tag
     if statement.name.lower() == "all":
         session.settings.reset_all()
         return Result(word)
@@ -253,10 +253,12 @@ def _set_modes(session: Session, statement: SetModes) -> Result:
 
 
 def _check_transaction(session: Session, statement: SetVariable) -> None:
-    """SET TRANSACTION: the isolation takes effect; both are refused where they come too late (25001)."""
+    """SET TRANSACTION: the isolation takes effect; all are refused where they come too late (25001)."""
     name, value = statement.name, statement.value or session.settings.value(f"default_{statement.name}")
     if name == "transaction_isolation":
         session.db.isolate(value.strip().lower())
+    elif name == "transaction_deferrable" and session.db.has_begun:
+        raise SqlError("25001", "SET TRANSACTION [NOT] DEFERRABLE must be called before any query")
     elif session.settings.read_only and session.db.has_begun and boolean(name, value) == "off":
         raise SqlError("25001", "transaction read-write mode must be set before any query")
 

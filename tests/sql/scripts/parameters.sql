@@ -55,3 +55,8 @@ COMMIT;
 SHOW transaction_deferrable;
 SET default_transaction_deferrable = on;
 SHOW transaction_deferrable;
+RESET default_transaction_deferrable;
+START TRANSACTION READ WRITE, NOT DEFERRABLE;
+SELECT 1;
+SET TRANSACTION DEFERRABLE;
+ROLLBACK;
