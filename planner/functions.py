@@ -75,6 +75,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("is_not_false", 1, 1),
     Function("in", 2, -1),  # first = any of the others
     Function("coalesce", 1, -1),
+    Function("grouping", 1, 31),  # until the groups of its query are known (planner/bind/grouping.py)
     Function("nullif", 2, 2),
     Function("row", 1, -1),
     *(Function(name, 2, 2) for name in ("json_record", "json_records")),  # a document, and whose error it is

@@ -27,6 +27,7 @@ from server.config import Chosen, Config
 from server.connection import Connection
 from server.memory import leave_out_pandas
 from server.notifying import Channels
+from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -111,7 +112,7 @@ class Server:
         self.completions = Completions(self.loop)
         self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
-        self.workers = ThreadPoolExecutor(config.max_connections + 1, "session")
+        self.workers = Workers(config.max_connections + 1, "session")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._left = asyncio.Event()

@@ -25,9 +25,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "compatibility.md"
 ENGINES: Final = ("embedded", "spark")
 SPARK: Final = {"spark_master": "local[2]", "spark_driver_memory": "1g"}
-#: Where the parts of the page begin that ``tools.clients`` and ``tools.suites`` write, which come last.
+#: Where the parts of the page begin that ``tools.clients``, ``suites`` and ``regression`` write, which come last.
 CLIENTS: Final = "## Clients\n"
 SUITES: Final = "## Suites\n"
+REGRESSION: Final = "## PostgreSQL's regression tests\n"
 INTRODUCTION: Final = """# Compatibility
 
 A generator writes expressions from PostgreSQL's own tables of operators, functions, aggregates and casts over columns

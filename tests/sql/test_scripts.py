@@ -43,7 +43,7 @@ class Outcome:
     """What a statement gave."""
 
     tag: str | None
-    columns: tuple[tuple[str, int], ...]
+    columns: tuple[tuple[str, str], ...]
     rows: tuple[tuple[object, ...], ...]
     error: tuple[str | None, ...] | None = None
 
@@ -114,7 +114,7 @@ def outcome(connection: Connection, statement: str) -> Outcome:
         cursor = connection.execute(statement.encode())
     except psycopg.Error as error:
         diag = error.diag
-        about = (diag.table_name, diag.column_name, diag.constraint_name, diag.datatype_name)
+        about: tuple[str | None, ...] = (diag.table_name, diag.column_name, diag.constraint_name, diag.datatype_name)
         # No promise of its own catalogs, nor which column a domain's new constraint meets first.
         if (diag.table_name or "pg_").startswith("pg_") or statement.startswith("ALTER DOMAIN"):
             about = ()

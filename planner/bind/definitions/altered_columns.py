@@ -10,7 +10,7 @@ from typing import Any
 
 from pglast.enums import AlterTableType
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
@@ -251,19 +251,17 @@ def identity(change: Alteration, command: Any) -> None:
             raise SqlError("55000", f"{column} is not an identity column")
         change.notices.append(f"{column} is not an identity column, skipping")
         return
-    owned = binding.context.catalog.owned(table.oid)
-    own = next((item for item in owned if item.owner == (table.oid, known.name)), None)
-    if own is None and any(item.defname != "generated" for item in command.def_):
-        instead = "Give the sequence's options where the column is added."
-        raise unsupported("options of the sequence of a column that is new", instead)
-    if own is not None and command.subtype == AlterTableType.AT_DropIdentity:
+    for item in command.def_ or ():
+        if item.defname == "generated":
+            change.parts.columns[index] = known = replace(known, identity=chr(item.arg.ival))
+    items = [item for item in command.def_ or () if item.defname != "generated"]
+    if known.name in change.parts.owned:  # the same command adds it, whose sequence PostgreSQL leaves as it is
+        return
+    own = next(item for item in binding.context.catalog.owned(table.oid) if item.owner == (table.oid, known.name))
+    if command.subtype == AlterTableType.AT_DropIdentity:
         change.drops[own.oid] = None
         change.parts.columns[index] = replace(known, identity="", default=None, sequences=())
         return
-    items = [item for item in command.def_ if item.defname != "generated"]
-    for item in command.def_:
-        if item.defname == "generated":
-            change.parts.columns[index] = replace(known, identity=chr(item.arg.ival))
-    if items and own is not None:
+    if items:
         restarts = any(item.defname == "restart" for item in items)
         change.options.append(AlterSequence(with_options(binding, own, items, False, True), restarts))

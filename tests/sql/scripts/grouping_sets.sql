@@ -33,6 +33,8 @@ SELECT grouping(a) FROM s GROUP BY a ORDER BY a;
 SELECT count(DISTINCT b), string_agg(b, ',' ORDER BY b), a FROM s GROUP BY ROLLUP (a) ORDER BY a, 2;
 SELECT s.a, t.b, count(*) FROM s JOIN s t ON s.a = t.a GROUP BY GROUPING SETS ((s.a, t.b), (t.b), ());
 SELECT CASE WHEN grouping(a) = 1 THEN 'all' ELSE a::text END AS a, sum(c) FROM s GROUP BY ROLLUP (a) ORDER BY 1;
+SELECT CASE grouping(a) WHEN 1 THEN 'all' ELSE a::text END AS a, nullif(grouping(a), 1), grouping(a) IN (1, 2), coalesce(a, grouping(a)) FROM s GROUP BY ROLLUP (a) ORDER BY 1;
+SELECT a, grouping(a) BETWEEN 0 AND 1 FROM s GROUP BY ROLLUP (a) ORDER BY a;
 SELECT a, (SELECT count(*) FROM s o WHERE o.a = s.a) FROM s GROUP BY ROLLUP (a) ORDER BY a;
 SELECT a, b FROM s GROUP BY ROLLUP (a);
 SELECT grouping(b) FROM s GROUP BY a;

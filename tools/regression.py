@@ -1,0 +1,175 @@
+"""``python -m tools.regression --source FOLDER [NAME ...]``: PostgreSQL's own regression tests, statement by statement.
+
+FOLDER is PostgreSQL's unpacked source (``apt-get source postgresql-15``). Each file of SQL runs on a PostgreSQL and on
+Millstream, after ``test_setup``, which makes the tables that they share. What psql itself would do is left out, and
+EXPLAIN, whose text is each server's own. Prints what differs; without NAMEs all of ``FILES`` run, and
+docs/compatibility.md gets the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from pglast import split
+from pglast.parser import ParseError
+from psycopg.types.string import TextLoader
+
+from tests.rig.postgres import Postgres
+from tests.rig.server import Millstream
+from tests.sql.test_scripts import Connection, Outcome, outcome
+from tools.compatibility import PAGE, REGRESSION, with_part
+
+_SETUP: Final = "test_setup"
+#: Without what is about triggers, plpgsql, partitions, inheritance and types that Millstream has none of.
+FILES: Final = (
+    *("boolean", "char", "name", "varchar", "text", "int2", "int4", "int8", "oid", "float4", "float8", "numeric"),
+    *("uuid", "enum", "strings", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "horology"),
+    *("regex", "arrays", "json", "jsonb", "jsonpath", "jsonb_jsonpath", "rowtypes", "domain", "create_type"),
+    *("select", "select_into", "select_distinct", "select_distinct_on", "select_implicit", "select_having"),
+    *("subselect", "union", "case", "join", "aggregates", "window", "groupingsets", "with", "limit", "tsrf"),
+    *("rangefuncs", "tablesample", "expressions", "misc_functions", "regproc", "insert", "insert_conflict", "update"),
+    *("delete", "returning", "merge", "truncate", "copy2", "create_table_like", "create_view", "temp", "namespace"),
+    *("identity", "generated", "sequence", "constraints", "foreign_key", "alter_table", "drop_if_exists"),
+    *("prepare", "portals", "transactions", "privileges", "dependency", "comments", "advisory_lock", "guc"),
+)
+#: What a statement gave here, beside what it gave there. ``missing`` is an error of a name or a failed transaction,
+#: which nearly always follows from a statement that was refused before.
+EQUAL, REFUSED, MISSING, DIFFERENT = KINDS = ("equal", "refused", "missing", "different")
+_MISSING: Final = frozenset(("42P01", "42704", "42883", "42703", "3F000", "25P02", "26000", "34000", "3B001"))
+_SET: Final = re.compile(r"\\set\s+(\w+)\s+:abs_srcdir\s+'(.*)'")
+_FROM_CLIENT: Final = re.compile(r"(?i)copy\b.*\bfrom\s+std(?:in|out)\b[^;]*;\s*$")
+_END: Final = re.compile(r";[ \t]*\n")
+_COMMENT: Final = re.compile(r"(?m)^\s*--.*$")
+_LEFT_OUT: Final = re.compile(r"(?is)explain\b|copy\b.*\bto\s+(stdout|')|copy\b.*\bfrom\s+std")
+#: Their texts are compared, not what the driver makes of them, which has no infinite dates.
+_TEXTS: Final = ("date", "timestamp", "timestamptz", "time", "timetz", "interval", "json", "jsonb")
+#: A statement, and the rows that follow it in the file where it is a COPY.
+Item = tuple[str, str | None]
+
+
+def main() -> int:
+    """Runs, prints and writes."""
+    parser = argparse.ArgumentParser(prog="python -m tools.regression", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="files; all without any")
+    parser.add_argument("--source", type=Path, required=True, help="PostgreSQL's unpacked source")
+    chosen = parser.parse_args()
+    counted = {}
+    judge = Postgres()
+    try:
+        with Millstream(settings={"spark_enabled": False}) as server:
+            for name in (_SETUP, *(chosen.names or FILES)):
+                counted[name] = _compared(server, judge, chosen.source / "src/test/regress", name, bool(chosen.names))
+                print(f"{name}: {dict(counted[name])}", flush=True)
+    finally:
+        judge.stop()
+    if not chosen.names:
+        PAGE.write_text(with_part(PAGE.read_text(), REGRESSION, _section(counted)))
+    return 0
+
+
+def _compared(server: Millstream, judge: Postgres, folder: Path, name: str, is_told: bool) -> Counter[str]:
+    """How many statements of a file gave what; what is not equal is told."""
+    found: Counter[str] = Counter()
+    text = (folder / "sql" / f"{name}.sql").read_text()
+    with server.connect() as ours, judge.connect() as theirs:
+        for connection in (ours, theirs):
+            connection.execute("SET statement_timeout = '20s'")
+            for kind in _TEXTS:
+                connection.adapters.register_loader(kind, TextLoader)
+        for item in items(text, folder):
+            here, there = _outcome(ours, item), _outcome(theirs, item)
+            kind = compared(here, there)
+            found[kind] += 1
+            if is_told and kind != EQUAL:
+                print(f"{kind}: {item[0]}\n  found  {here}\n  wanted {there}")
+    return found
+
+
+def compared(here: Outcome, there: Outcome) -> str:
+    """One of KINDS. Places of errors do not count."""
+    errors = tuple(item.error[0] if item.error is not None else None for item in (here, there))
+    if here == there or errors[0] == errors[1] is not None:
+        return EQUAL
+    if errors[0] == "0A000":
+        return REFUSED
+    return MISSING if errors[0] in _MISSING and errors[1] not in _MISSING else DIFFERENT
+
+
+def items(text: str, folder: Path) -> Iterator[Item]:
+    """A file's statements, in order."""
+    variables = {"abs_srcdir": str(folder)}
+    lines = iter(text.split("\n"))
+    waiting: list[str] = []
+    for line in lines:
+        setting = _SET.match(line)
+        if setting is not None:
+            variables[setting.group(1)] = str(folder) + setting.group(2)
+        if line.startswith("\\"):
+            continue
+        for name, value in variables.items():
+            line = line.replace(f":'{name}'", f"'{value}'")
+        line = re.sub(r"\s*\\(gset|gexec|gdesc|gx|g|crosstabview|;).*$", ";", line)
+        if _FROM_CLIENT.match(line):
+            yield from _statements(waiting)
+            yield line.rstrip("; "), "".join(f"{row}\n" for row in iter(lambda: next(lines, "\\."), "\\."))
+        else:
+            waiting.append(line)
+    yield from _statements(waiting)
+
+
+def _statements(lines: list[str]) -> Iterator[Item]:
+    """What stands in lines, which are taken away; without what is each server's own."""
+    text = "\n".join(lines)
+    lines.clear()
+    try:
+        found = list(split(text, with_parser=False)) if text.strip() else []
+    except ParseError:  # an escape that is wrong on purpose
+        found = _END.split(text)
+    for statement in found:
+        bare = _COMMENT.sub("", statement).strip()
+        if bare and not _LEFT_OUT.match(bare):
+            yield bare, None
+
+
+def _outcome(connection: Connection, item: Item) -> Outcome:
+    statement, rows = item
+    if rows is None:
+        return outcome(connection, statement)
+    try:
+        with connection.cursor().copy(statement.encode()) as copy:
+            copy.write(rows)
+    except psycopg.Error as error:
+        return Outcome(None, (), (), (error.diag.sqlstate,))
+    return Outcome("COPY", (), ())
+
+
+def _section(counted: dict[str, Counter[str]]) -> list[str]:
+    """The page's part."""
+    total = sum(counted.values(), Counter())
+    shares = ", ".join(f"{total[kind] / total.total():.1%} {kind}" for kind in KINDS)
+    rows = [
+        f"| {name} | {of.total()} | {' | '.join(str(of[kind]) for kind in KINDS)} |" for name, of in counted.items()
+    ]
+    return [
+        REGRESSION,
+        "The statements of PostgreSQL 15's own regression tests (`python -m tools.regression`, its source",
+        "package), without the files about triggers, plpgsql, partitions, inheritance and types that are not",
+        "there, of which many of these make use, too. **Missing** is an error of a name or of a failed",
+        "transaction, nearly always since an earlier statement of the file was refused; **different** is",
+        "everything else that is not equal, much of it again what follows from rows that are not there. Of",
+        f"{total.total():,} statements: {shares}.",
+        "",
+        f"| file | statements | {' | '.join(KINDS)} |",
+        "|---|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
