@@ -208,7 +208,7 @@ class Session:
         """Calls a function that may block, in a worker thread. Raises 57014 when it was cancelled."""
         self._working = True
         try:
-            return await self.server.loop.run_in_executor(self.server.workers, _called, function, *arguments)
+            return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:
             if error.sqlstate == "57014":
                 self.end_cancelled()
@@ -435,14 +435,6 @@ def _now() -> datetime.datetime:
 
 def _is_end(statement: Statement) -> bool:
     return isinstance(statement, TransactionControl) and statement.action in _ENDS
-
-
-def _called(function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """What the function gives. No future takes a StopIteration: who waits for it would wait for ever."""
-    try:
-        return function(*arguments)
-    except StopIteration as error:
-        raise RuntimeError("a search that must find found nothing") from error
 
 
 def _is_own(statement: Statement) -> bool:
