@@ -68,9 +68,9 @@ def quote_name(name: str) -> str:
 
 
 def made_name(table: str, column: str, label: str) -> str:
-    """table_column_label cut to 63 bytes, the longer of the first two first (makeObjectName)."""
-    first, second, room = table.encode(), column.encode(), _LONGEST - len(label) - 2
+    """table_column_label, or table_label, cut to 63 bytes, the longer of the first two first (makeObjectName)."""
+    first, second, room = table.encode(), column.encode(), _LONGEST - len(label) - (2 if column else 1)
     while len(first) + len(second) > room:
         first, second = (first[:-1], second) if len(first) > len(second) else (first, second[:-1])
     parts = (part.decode(errors="ignore") for part in (first, second))
-    return "_".join((*parts, label))
+    return "_".join((*filter(None, parts), label))

@@ -107,11 +107,11 @@ class Block:
             if self.current.failed:
                 raise failed_transaction()
             notice = SqlError("25001", "there is already a transaction in progress")
-            return Result("BEGIN", notices=(notice,))
+            return Result(statement.tag, notices=(notice,))
         self.current.explicit = True
         self.current.repeatable = statement.isolation in _FIXED
         self.current.read_only = bool(statement.read_only)
-        return Result("BEGIN")
+        return Result(statement.tag)
 
     @property
     def has_begun(self) -> bool:

@@ -217,12 +217,14 @@ class CopyOut:
 
 @dataclass(frozen=True, slots=True)
 class TransactionControl:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is that of a beginning."""
 
     action: Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
     name: str | None = None
     isolation: str | None = None
     read_only: bool | None = None
+    deferrable: bool | None = None
+    tag: str = "BEGIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +237,12 @@ class SetConstraints:
 
 @dataclass(frozen=True, slots=True)
 class SetVariable:
-    """SET [LOCAL], RESET (``value`` None), RESET ALL (``name`` 'all')."""
+    """SET [LOCAL], also TO DEFAULT (``value`` None), RESET, RESET ALL (``name`` 'all')."""
 
     name: str
     value: str | None
     local: bool = False
+    tag: Literal["SET", "RESET"] = "SET"
 
 
 @dataclass(frozen=True, slots=True)

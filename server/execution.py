@@ -74,7 +74,7 @@ from server import cursors, functions
 from server.do_blocks import run_block
 from server.forward import Forward
 from server.identity import take_on
-from server.parameters import boolean
+from server.kinds import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
 from server.rows import Names, encode_rows, is_named, shown_by_name
@@ -234,7 +234,7 @@ def planned(
 
 
 def _set(session: Session, statement: SetVariable) -> Result:
-    word = "RESET" if statement.value is None else "SET"
+    word = statement.tag
     if statement.name.lower() == "all":
         session.settings.reset_all()
         return Result(word)
@@ -257,10 +257,12 @@ def _set_modes(session: Session, statement: SetModes) -> Result:
 
 
 def _check_transaction(session: Session, statement: SetVariable) -> None:
-    """SET TRANSACTION: the isolation takes effect; both are refused where they come too late (25001)."""
+    """SET TRANSACTION: the isolation takes effect; all are refused where they come too late (25001)."""
     name, value = statement.name, statement.value or session.settings.value(f"default_{statement.name}")
     if name == "transaction_isolation":
         session.db.isolate(value.strip().lower())
+    elif name == "transaction_deferrable" and session.db.has_begun:
+        raise SqlError("25001", "SET TRANSACTION [NOT] DEFERRABLE must be called before any query")
     elif session.settings.read_only and session.db.has_begun and boolean(name, value) == "off":
         raise SqlError("25001", "transaction read-write mode must be set before any query")
 

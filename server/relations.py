@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from catalog.postgres import rows
 from catalog.privileges import DATABASE
 from catalog.roles import READ_ALL_STATS
 from catalog.system.naming import DATABASE_NAME
@@ -18,8 +17,9 @@ from catalog.system.stored import stored
 from executor.separation.running import RunningQuery
 from executor.system import system_rows
 from server.config import ConfigError
+from server.kinds import Parameter
 from server.locks import awaited, lock_rows, sessions, wait_rows
-from server.parameters import PARAMETERS, Parameter
+from server.parameters import PARAMETERS
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -37,7 +37,8 @@ def _progress(query: RunningQuery | None) -> Row:
     }
 
 
-_CONTEXTS: Final[Mapping[str, str]] = {"user": "user", "internal": "internal", "server": "postmaster"}
+#: Contexts that pg_settings calls by another name.
+_CONTEXTS: Final[Mapping[str, str]] = {"server": "postmaster"}
 #: What sessions of others look like to who may not see them.
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",
@@ -56,7 +57,9 @@ def own_relations(session: Session) -> Own:
     """What a session reads of itself."""
     return {
         "pg_settings": lambda: _settings(session),
-        "shown_settings": lambda: ({"name": name.lower(), "value": value} for name, value, _ in _shown(session)),
+        "shown_settings": lambda: (
+            {"name": name.lower(), "value": value} for name, value, _ in session.settings.show_all()
+        ),
         "pg_prepared_statements": lambda: _prepared(session),
         "pg_cursors": lambda: _cursors(session),
         "pg_stat_activity": lambda: _activity(session),
@@ -72,13 +75,6 @@ def own_relations(session: Session) -> Own:
         "listening_channels": lambda: ({"channel": name} for name in sorted(session.listening.channels)),
         "notification_queue": lambda: ({"usage": session.server.channels.usage()},),
     }
-
-
-def _shown(session: Session) -> Iterator[tuple[str, str, str]]:
-    yield from session.settings.show_all()
-    for row in rows("pg_settings"):
-        if str(row["name"]).lower() not in PARAMETERS:
-            yield str(row["name"]), str(row["setting"] or ""), ""
 
 
 def _settings(session: Session) -> Iterator[Row]:
@@ -103,7 +99,7 @@ def _value(session: Session, parameter: Parameter) -> Row:
         "setting": value,
         "unit": parameter.unit or None,
         "short_desc": parameter.description,
-        "context": _CONTEXTS[parameter.context],
+        "context": _CONTEXTS.get(parameter.context, parameter.context),
         "source": session.server.chosen.source(parameter.name) if value == default else "session",
         "boot_val": parameter.default,
         "reset_val": default,

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.objects import is_temporary
 from catalog.system.names import names_of
 from catalog.types import SqlType
 from executor.result import Result
@@ -26,7 +27,17 @@ from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.expression import Value
 from planner.parse import Raw
-from planner.statements import CopyOut, Insert, Query, Statement, TransactionControl
+from planner.statements import (
+    CopyIn,
+    CopyOut,
+    Delete,
+    Insert,
+    Merge,
+    Query,
+    Statement,
+    TransactionControl,
+    Update,
+)
 from protocol import encoder
 from protocol import messages as m
 from server import answers, copying, execution, extended
@@ -351,7 +362,7 @@ class Session:
             raise failed_transaction()
         if isinstance(statement, CopyOut):
             statement = statement.query
-        if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)):
+        if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)) and not _is_own(statement):
             word = execution.WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")
         if self.settings.read_only and isinstance(statement, Query) and statement.locking is not None:
@@ -388,8 +399,10 @@ class Session:
         self.members.begin()
         if statement.isolation is not None:
             self.settings.set("transaction_isolation", statement.isolation, local=True)
-        if statement.read_only is not None:
-            self.settings.set("transaction_read_only", "on" if statement.read_only else "off", local=True)
+        for name in ("read_only", "deferrable"):
+            flag = getattr(statement, name)
+            if flag is not None:
+                self.settings.set(f"transaction_{name}", "on" if flag else "off", local=True)
 
     # -- plans -------------------------------------------------------------------------------------------------
 
@@ -422,3 +435,8 @@ def _now() -> datetime.datetime:
 
 def _is_end(statement: Statement) -> bool:
     return isinstance(statement, TransactionControl) and statement.action in _ENDS
+
+
+def _is_own(statement: Statement) -> bool:
+    """Whether a statement changes rows of a temporary table, which is no change of the database."""
+    return isinstance(statement, Insert | Update | Delete | Merge | CopyIn) and is_temporary(statement.target)

@@ -16,7 +16,8 @@ from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
 from protocol.values.styles import style
-from server.parameters import PARAMETERS, REPORTED, Parameter, show, text
+from server.kinds import Context, Parameter, show, text
+from server.parameters import PARAMETERS, REPORTED
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
 #: Settings that say who the session is: what they may be, the catalog knows (``server.identity``).
@@ -24,9 +25,17 @@ IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
 _MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "intervalstyle", "search_path", "client_encoding", *IDENTITY)
 #: Belong to the transaction: gone when it ends, whoever set them.
-OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only")
-_FRAMEWORK: Final = {"transaction_isolation": "default_transaction_isolation",
-                     "transaction_read_only": "default_transaction_read_only"}  # fmt: skip
+OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
+_FRAMEWORK: Final = {name: f"default_{name}" for name in OF_TRANSACTION}
+
+#: Contexts of what a session may set, and why it may not in the others.
+_OF_SESSIONS: Final = ("user", "superuser")
+_NEVER: Final[Mapping[Context, str]] = {
+    "internal": "cannot be changed",
+    "server": "cannot be changed without restarting the server",
+    "sighup": "cannot be changed now",
+    "backend": "cannot be set after connection start",
+}
 
 Values = Mapping[str, str]
 
@@ -58,7 +67,7 @@ class Settings:
         self._place: tuple[tuple[str, ...], str] | None = None
         for name, value in defaults.items():
             parameter = _find(name)
-            fixed = parameter.context != "user"
+            fixed = parameter.context not in _OF_SESSIONS
             self._defaults[name.lower()] = value if fixed else parameter.read(parameter.name, value)
         self.read_only = self.is_on("transaction_read_only")
 
@@ -162,7 +171,7 @@ class Settings:
         """SET [LOCAL]; None is DEFAULT. Raises 42704, 22023, 55P02 or 0A000."""
         parameter = _find(name)
         lowered = parameter.name.lower()
-        _check_context(parameter)
+        _check_context(parameter, self.superuser)
         stored = self.default(lowered) if value is None else parameter.read(parameter.name, value)
         if lowered in OF_TRANSACTION and not self._saved:
             return  # the transaction is this statement alone
@@ -176,7 +185,7 @@ class Settings:
     def check(self, name: str, value: str | None) -> None:
         """What ``set`` would raise, of a setting that is to be kept for other sessions."""
         parameter = _find(name)
-        _check_context(parameter)
+        _check_context(parameter, self.superuser)
         if value is not None:
             parameter.read(parameter.name, value)
 
@@ -253,11 +262,12 @@ def _find(name: str) -> Parameter:
     raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
 
 
-def _check_context(parameter: Parameter) -> None:
-    if parameter.context == "internal":
-        raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed')
-    if parameter.context == "server":
-        raise SqlError("55P02", f'parameter "{parameter.name}" cannot be changed without restarting the server')
+def _check_context(parameter: Parameter, superuser: bool) -> None:
+    """Raises 55P02, and 42501 of what only superusers may set."""
+    if parameter.context == "superuser" and not superuser:
+        raise SqlError("42501", f'permission denied to set parameter "{parameter.name}"')
+    if parameter.context in _NEVER:
+        raise SqlError("55P02", f'parameter "{parameter.name}" {_NEVER[parameter.context]}')
 
 
 @functools.lru_cache(256)

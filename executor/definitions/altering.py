@@ -79,10 +79,12 @@ def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step
             left.discard(old)
             if old != definition.name:
                 kept.append(("rename", old, definition.name))
-        elif _is_one_value(scalar):
+        elif _is_one_value(scalar) and definition.name not in rows.input.sources:  # a key may be over the old one
             added.append(add_step(definition, _value(transaction, scalar)))
         else:
             return None
+    if names and len(left) == len(names):  # a stored table keeps one column at any time
+        return None
     return (*(("drop", name) for name in sorted(left)), *kept, *added)
 
 

@@ -145,15 +145,15 @@ class Caller:
             return int(self._nextval(sequence, 1)[0])
         if function == "currval":
             return self.sequences.currval(sequence)
-        self._refuse_read_only("setval")
+        self._refuse_read_only("setval", sequence)
         return self.sequences.setval(sequence, *values[1:])
 
     def _nextval(self, sequence: Sequence, count: int) -> Numbers:
-        self._refuse_read_only("nextval")
+        self._refuse_read_only("nextval", sequence)
         return self.sequences.nextval(sequence, count)
 
-    def _refuse_read_only(self, function: str) -> None:
-        if self.read_only:
+    def _refuse_read_only(self, function: str, sequence: Sequence) -> None:
+        if self.read_only and not is_temporary(sequence):
             raise SqlError("25006", f"cannot execute {function}() in a read-only transaction")
 
     def _sequence(self, named: object, function: str) -> Sequence:

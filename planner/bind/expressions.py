@@ -35,7 +35,7 @@ from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
-from planner.bind.environment import Environment
+from planner.bind.environment import GROUPING, Environment
 from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
@@ -216,7 +216,7 @@ def _boolean_test(env: Environment, node: Any) -> Scalar:
 def is_volatile(scalar: Scalar) -> bool:
     """Whether evaluating a scalar twice may give two values."""
     calls = (item.function for item in walk(scalar) if isinstance(item, Call))
-    return any(FUNCTIONS[name].volatility == "volatile" for name in calls)
+    return any(FUNCTIONS[name].volatility == "volatile" for name in calls if name != GROUPING)
 
 
 # --- conditionals and casts ------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
     """One JOIN. Raises 42P10, 42702 and 42703."""
     kind = _KINDS[node.jointype]
     left, left_scope = bind_item(level, node.larg, nullable or kind in ("right", "full"), beside)
-    visible = beside_each_other(beside, left_scope)
+    visible = Scope(
+        beside.sources + left_scope.sources, beside.entries + left_scope.entries
+    )  # two of a name are ambiguous
     right, right_scope = bind_item(level, node.rarg, nullable or kind in ("left", "full"), visible)
     if kind in ("right", "full"):
         left, left_scope = _padded(level.binding, left, left_scope)

@@ -85,8 +85,8 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
     itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added))
     step = bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
-    _check_types(binding, node, query, base, step, kinds)
     _check_places(name, step.relation, itself)
+    _check_types(binding, node, query, base, step, kinds)
     relation = Fixpoint(
         itself.name,
         bool(query.all),

@@ -73,8 +73,10 @@ def _transaction(binding: Binding, node: Any) -> Statement:
         raise unsupported("AND CHAIN", "Send BEGIN after it.")
     options = {item.defname: item.arg.val for item in node.options or ()}
     isolation = options["transaction_isolation"].sval if "transaction_isolation" in options else None
-    read_only = bool(options["transaction_read_only"].ival) if "transaction_read_only" in options else None
-    return TransactionControl(action, node.savepoint_name, isolation, read_only)
+    flags = (options.get(name) for name in ("transaction_read_only", "transaction_deferrable"))
+    read_only, deferrable = (None if flag is None else bool(flag.ival) for flag in flags)
+    tag = "START TRANSACTION" if node.kind == TransactionStmtKind.TRANS_STMT_START else "BEGIN"
+    return TransactionControl(action, node.savepoint_name, isolation, read_only, deferrable, tag)
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -83,8 +85,10 @@ def _transaction(binding: Binding, node: Any) -> Statement:
 def _set(binding: Binding, node: Any) -> Statement:
     match node.kind:
         case VariableSetKind.VAR_RESET_ALL:
-            return SetVariable("all", None)
-        case VariableSetKind.VAR_RESET | VariableSetKind.VAR_SET_DEFAULT:
+            return SetVariable("all", None, tag="RESET")
+        case VariableSetKind.VAR_RESET:
+            return SetVariable(node.name.lower(), None, tag="RESET")
+        case VariableSetKind.VAR_SET_DEFAULT:
             return SetVariable(node.name.lower(), None, bool(node.is_local))
         case VariableSetKind.VAR_SET_MULTI:
             return _set_transaction(node)

@@ -43,7 +43,7 @@ def database() -> Database:
         ("begin", TransactionControl("begin")),
         (
             "start transaction isolation level repeatable read, read only",
-            TransactionControl("begin", None, "repeatable read", True),
+            TransactionControl("begin", None, "repeatable read", True, tag="START TRANSACTION"),
         ),
         ("begin read write", TransactionControl("begin", None, None, False)),
         ("commit", TransactionControl("commit")),
@@ -64,7 +64,7 @@ def database() -> Database:
             "set session characteristics as transaction read only",
             SetVariable("default_transaction_read_only", "on"),
         ),
-        ("reset all", SetVariable("all", None)),
+        ("reset all", SetVariable("all", None, tag="RESET")),
         ("show all", ShowVariable("all")),
         ("show transaction isolation level", ShowVariable("transaction_isolation")),
         ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT), 25)),

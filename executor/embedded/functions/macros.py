@@ -275,6 +275,7 @@ CREATE MACRO ms_power(x, y) AS CASE WHEN x < 0 AND y <> trunc(y) AND NOT isinf(y
 CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample AND n = 1) THEN NULL
     WHEN NOT isfinite(s1) OR NOT isfinite(s2) THEN 'NaN'::DOUBLE
     ELSE greatest(s2 - s1 / CAST(n AS DOUBLE) * s1, 0) / CAST(n - CASE WHEN sample THEN 1 ELSE 0 END AS DOUBLE) END;
+CREATE MACRO ms_spread_of_one(n, x, spread) AS CASE WHEN n = 1 AND NOT isfinite(x) THEN 'NaN'::DOUBLE ELSE spread END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x)::HUGEINT * 31557600000000
     + datepart('month', x) * 2592000000000 + datepart('day', x)::HUGEINT * 86400000000 + epoch_us(ms_interval_time(x));
 CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;

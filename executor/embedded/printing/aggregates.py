@@ -136,7 +136,7 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     """Exact over integers and numerics: of count, sum and sum of squares in hugeint units."""
     argument = node.arguments[0].type
     if node.type.name != "numeric":
-        return around.call(node.function, *arguments)
+        return _float_variance(node.function, around, *arguments)
     scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
     narrow = SqlType("numeric", (38, scale)) if argument.name == "numeric" else argument
     units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
@@ -153,6 +153,14 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     else:
         squared = around.call("sum", squares)
     return arithmetic.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
+
+
+def _float_variance(name: str, around: Surroundings, value: Expr) -> Expr:
+    """DuckDB's has no spread in one value, be it infinite; PostgreSQL's is NaN then (float8_accum)."""
+    result = around.call(name, value)
+    if name.endswith("samp"):
+        return result
+    return macro("ms_spread_of_one", around.call("count", value.copy()), around.call("max", value.copy()), result)
 
 
 def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:

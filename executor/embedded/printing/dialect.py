@@ -29,6 +29,7 @@ from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
 from executor.embedded.printing.arrays import each
+from executor.embedded.printing.casts import INTEGERS
 from executor.embedded.printing.nodes import bound
 from executor.files.foreign import FileRows
 from executor.printing.nodes import (
@@ -248,7 +249,13 @@ class DuckPrinter(Printer):
         return build(self, node, Surroundings(node.distinct, where, order), arguments)
 
     def window(self, node: WindowCall, arguments: list[Expr], where: Expr | None, over: Expr) -> Expr:
-        """An aggregate over a window is made of the same calls; ``windows`` has the other functions."""
+        """An aggregate over a window is made of the same calls; ``windows`` has the other functions.
+
+        Distances between integers are added to them in a type that no sum of theirs leaves.
+        """
+        if node.mode == "range" and node.offsets and node.order_by[0].expression.type.name in INTEGERS:
+            (key,) = over.args["order"].expressions
+            key.set("this", exp.cast(operand(key.this), "int128"))
         build = AGGREGATES.get(node.function)
         if build is None:
             return windows.call(self, node, arguments, over)

@@ -68,13 +68,14 @@ def meetings(connection: Connection, table: Table, key: Key, rows: pa.Table) -> 
     name = f"__proposed{table.oid}"
     columns = [pa.field(_PLACE, pa.int64()), pa.field(ROW_ID, pa.int64()), *schema_of(table)]
     connection.bind({name: proposed})
-    pairs = f"{key.among(quoted(name))} p %s JOIN {key.stored(table)} t ON {_same(key, 'p', 't')}"
+    asked, stored = key.among(quoted(name)), f"{key.stored(table)} t ON {_same(key, 'p', 't')}"
+    fields = f"p.{_PLACE}, t.rowid AS {ROW_ID}, {listed(names_of(table), 't')}"
     found = connection.table(
-        f"SELECT p.{_PLACE}, t.rowid AS {ROW_ID}, {listed(names_of(table), 't')} FROM {pairs % ''} ORDER BY p.{_PLACE}",
+        f"SELECT {fields} FROM {asked} p JOIN {stored} ORDER BY p.{_PLACE}",
         pa.schema(columns),
     )
     repeated = connection.rows(
-        f"SELECT 1 FROM {pairs % 'ANTI'} WHERE {_known(key, 'p')} "
+        f"SELECT 1 FROM {asked} p ANTI JOIN {stored} WHERE {_known(key, 'p')} "
         f"GROUP BY {listed(key.columns, 'p')} HAVING count(*) > 1 LIMIT 1"
     )
     connection.unbind({name: proposed})

@@ -96,6 +96,8 @@ AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
 
 def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     """An aggregate call: registered with the query level, whose row then has its value as a column."""
+    if env.groups is None and not env.in_aggregate and env.scope.outer is not None:
+        _check_level(env, aggregate_call(env.inside_aggregate(), node, bind), node)
     check_place(env, node)
     call = aggregate_call(env.inside_aggregate(), node, bind)
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)

@@ -20,6 +20,7 @@ from planner.bind.definitions.identity import check_updated
 from planner.bind.domains import default_text, into_domain
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
+from planner.bind.rows import is_star, row_items
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
@@ -76,7 +77,8 @@ def assignments(env: Environment, target: Table, items: tuple[Any, ...], old: Se
 
 def _is_default(node: Any) -> bool:
     if type(node).__name__ == "MultiAssignRef" and type(node.source).__name__ == "RowExpr":
-        node = node.source.args[node.colno - 1]
+        values = node.source.args
+        node = None if any(map(is_star, values)) else values[node.colno - 1]
     return type(node).__name__ == "SetToDefault"
 
 
@@ -94,6 +96,11 @@ def _one_of_several(env: Environment, column: ColumnDefinition, node: Any) -> Sc
     """SET (columns) = ROW(...) or (SELECT ...): the part that is this column's."""
     source, place = node.source, node.colno - 1
     match type(source).__name__:
+        case "RowExpr" if any(map(is_star, source.args)):
+            items = row_items(env, source, bind_scalar)
+            if len(items) != node.ncolumns:
+                raise env.error("42601", "number of columns does not match number of values", source)
+            return assign(env, items[place][0], column, items[place][1])
         case "RowExpr":
             if len(source.args) != node.ncolumns:
                 raise env.error("42601", "number of columns does not match number of values", source)

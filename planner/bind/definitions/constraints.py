@@ -191,6 +191,7 @@ def _check_partner(given: str, parts: Parts, target: Table, name: str, other: st
     assert column is not None
     families = (("int2", "int4", "int8", "numeric"), ("text", "varchar", "bpchar", "name"))
     alike = any(column.type.name in family and partner.type.name in family for family in families)
+    alike &= column.type.name != "numeric"  # which no integer of the referenced key is compared with
     if column.type.oid != partner.type.oid and not alike:
         types = f"{display(column.type)} and {display(partner.type)}"
         detail = f'Key columns "{name}" and "{other}" are of incompatible types: {types}.'

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.errors import SqlError
+from catalog.names import made_name
 from catalog.objects import Check, ColumnDefinition, Index, UniqueKey
 
 
@@ -51,12 +52,9 @@ class Parts:
                 raise SqlError("42710", f'constraint "{given}" for relation "{self.table}" already exists')
             self.names.add(given)
             return given
-        base = "_".join((self.table, *words))
-        found = next(
-            name
-            for name in itertools.chain((base,), (f"{base}{n}" for n in itertools.count(1)))
-            if name not in self.names
-        )
+        *columns, label = words
+        names = (made_name(self.table, "_".join(columns), f"{label}{number or ''}") for number in itertools.count())
+        found = next(name for name in names if name not in self.names)
         self.names.add(found)
         return found
 

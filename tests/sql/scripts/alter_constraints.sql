@@ -97,3 +97,12 @@ ALTER TABLE g2 DROP COLUMN b;
 ALTER TABLE g2 DROP COLUMN c, DROP COLUMN b;
 SELECT * FROM g2 ORDER BY a;
 DROP TABLE t, p, ar, gen, g2 CASCADE;
+-- names that are made are cut to 63 bytes; a numeric refers to no integer
+CREATE TABLE long_named (id int PRIMARY KEY, a_very_long_column_name_that_alone_is_nearly_as_long_as_it_may int UNIQUE CHECK (a_very_long_column_name_that_alone_is_nearly_as_long_as_it_may > 0), FOREIGN KEY (a_very_long_column_name_that_alone_is_nearly_as_long_as_it_may) REFERENCES long_named);
+ALTER TABLE long_named ADD FOREIGN KEY (a_very_long_column_name_that_alone_is_nearly_as_long_as_it_may) REFERENCES long_named;
+SELECT conname FROM pg_constraint WHERE conrelid = 'long_named'::regclass ORDER BY 1;
+CREATE TABLE a_table_whose_own_name_is_as_long_as_a_name_may_be_in_postgres_ (id int PRIMARY KEY, CHECK (true));
+SELECT conname FROM pg_constraint WHERE conrelid = 'a_table_whose_own_name_is_as_long_as_a_name_may_be_in_postgres_'::regclass ORDER BY 1;
+CREATE TABLE long_refers (r numeric REFERENCES long_named);
+CREATE TABLE long_refers (r bigint REFERENCES long_named);
+DROP TABLE long_refers, long_named, a_table_whose_own_name_is_as_long_as_a_name_may_be_in_postgres_;

@@ -28,3 +28,10 @@ SELECT g, var_pop(i) + 1, count(*) FROM framed GROUP BY ROLLUP (g) HAVING count(
 SELECT var_pop(i), stddev(v) FROM framed WHERE false;
 SELECT id, lag(i, NULL) OVER (ORDER BY id), ntile(NULL) OVER (ORDER BY id), nth_value(i, NULL) OVER (ORDER BY id) FROM framed ORDER BY id;
 DROP TABLE framed;
+-- distances that leave the type's range
+SELECT x, last_value(x) OVER (ORDER BY x RANGE BETWEEN CURRENT ROW AND 4 FOLLOWING) FROM generate_series(2147483644, 2147483646) x ORDER BY x;
+SELECT x, last_value(x) OVER (ORDER BY x::smallint RANGE BETWEEN CURRENT ROW AND 2147450884 FOLLOWING) FROM generate_series(32764, 32766) x ORDER BY x;
+SELECT x, last_value(x) OVER (ORDER BY x DESC RANGE BETWEEN CURRENT ROW AND 5 FOLLOWING) FROM generate_series(-9223372036854775806, -9223372036854775804) x ORDER BY x;
+SELECT x, first_value(x) OVER (ORDER BY x RANGE 9223372036854775807 PRECEDING) FROM (VALUES (1), (-2), (NULL)) v (x) ORDER BY x;
+SELECT var_pop('inf'::float8), var_samp('inf'::float8), stddev_pop('nan'::float4), var_pop(3.0::float8), var_pop(NULL::float8);
+SELECT x, var_pop(x) OVER (ORDER BY x ROWS CURRENT ROW) FROM (VALUES (1::float8), ('inf'), (2)) v (x) ORDER BY x;

@@ -49,3 +49,4 @@ SELECT id, v FROM k GROUP BY id ORDER BY id;
 SELECT id, v FROM k GROUP BY GROUPING SETS (id) ORDER BY id;
 SELECT id, v FROM k GROUP BY GROUPING SETS (id, ());
 DROP TABLE k;
+SELECT v || 'a', CASE grouping(v || 'a') WHEN 1 THEN 1 ELSE 0 END, count(*) FROM unnest(ARRAY[1, 1], ARRAY['a', 'b']) u (i, v) GROUP BY ROLLUP (i, v || 'a') ORDER BY 1, 3;

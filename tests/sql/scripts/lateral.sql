@@ -22,3 +22,13 @@ SELECT * FROM LATERAL (SELECT o.id) q, o;
 SELECT * FROM c, LATERAL (SELECT missing.id) q;
 DROP TABLE o;
 DROP TABLE c;
+-- an alias of a join hides the names within it
+CREATE TABLE hidden (f int);
+CREATE TABLE hiding (q bigint);
+INSERT INTO hidden VALUES (1), (2);
+INSERT INTO hiding VALUES (1), (3);
+SELECT * FROM hiding x JOIN (hidden x CROSS JOIN hidden y (ff)) j ON q = f ORDER BY 1, 2, 3;
+SELECT * FROM hiding x JOIN (hidden x CROSS JOIN hidden y) j ON q = f;
+SELECT * FROM hiding x JOIN (hidden x CROSS JOIN hidden y) j ON q = y.f;
+SELECT * FROM hiding x CROSS JOIN (hidden x CROSS JOIN hidden y);
+DROP TABLE hidden, hiding;

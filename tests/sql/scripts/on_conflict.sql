@@ -81,3 +81,11 @@ SELECT * FROM t ORDER BY k;
 DROP TABLE t;
 DROP TABLE m;
 DROP TABLE bare;
+-- an index of a part of the rows, whose predicate holds a pattern
+CREATE TABLE berries (k int, fruit text);
+CREATE UNIQUE INDEX berries_k ON berries (k) WHERE fruit LIKE '%berry';
+INSERT INTO berries VALUES (23, 'Blackberry') ON CONFLICT (k) WHERE fruit LIKE '%berry' DO UPDATE SET fruit = excluded.fruit;
+INSERT INTO berries VALUES (23, 'Blueberry'), (24, 'Strawberry') ON CONFLICT (k) WHERE fruit LIKE '%berry' DO UPDATE SET fruit = excluded.fruit RETURNING *;
+INSERT INTO berries VALUES (23, 'Plum') ON CONFLICT (k) WHERE fruit LIKE '%berry' AND k > 0 DO NOTHING;
+SELECT * FROM berries ORDER BY k, fruit;
+DROP TABLE berries;

@@ -72,3 +72,12 @@ SELECT * FROM t ORDER BY k;
 DROP TABLE t;
 DROP TABLE s;
 DROP TABLE z;
+-- a whole row of FROM for several columns
+CREATE TABLE set_rows (a int, b int DEFAULT 9, c text);
+INSERT INTO set_rows VALUES (21, 1, 'x'), (22, 2, 'y');
+UPDATE set_rows SET (a, b) = ROW (v.*) FROM (VALUES (21, 100), (5, 6)) AS v (i, j) WHERE set_rows.a = v.i RETURNING set_rows.*;
+UPDATE set_rows SET (a, b) = (v.*) FROM (VALUES (22, 101)) AS v (i, j) WHERE set_rows.a = v.i;
+UPDATE set_rows SET (a, b) = ROW (v.*) FROM (VALUES (22)) AS v (i) WHERE set_rows.a = v.i;
+UPDATE set_rows SET (c, b) = ROW (v.*) FROM (VALUES (22, 'z')) AS v (i, j) WHERE set_rows.a = v.i;
+SELECT * FROM set_rows ORDER BY a;
+DROP TABLE set_rows;
