@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Periodic:
     """One such thread, which is there from ``start`` to ``close``."""
 
     def __init__(self, name: str, seconds: float, work: Callable[[], None]) -> None:
-        """``work`` is done each so many seconds, counted from its last end, and raises nothing."""
+        """``work`` is done each so many seconds, counted from its last end. What it should not raise is told once,
+        and ends nothing."""
         self._seconds = seconds
         self._work = work
         self._ended = threading.Event()
+        self._told = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -33,4 +38,9 @@ class Periodic:
 
     def _run(self) -> None:
         while not self._ended.wait(self._seconds):
-            self._work()
+            try:
+                self._work()
+            except Exception as error:
+                if repr(error) != self._told:
+                    _LOGGER.exception("%s: this should not happen", self._thread.name)
+                self._told = repr(error)

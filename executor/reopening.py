@@ -11,16 +11,18 @@ has forgotten meanwhile: up to where that may be is kept beside the log, before 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
 from executor.files.following import verify
+from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
 from executor.streams.runtime import FileFeed
 from executor.trace.layout import home_of
 from executor.views import forgotten
-from executor.views.storage import StoredView
+from executor.views.storage import Handover, StoredView
 from planner.algebra import Values
 from planner.expression import Column
 from planner.program import Path, Program
@@ -37,7 +39,7 @@ def reopen(database: Database, view: View) -> None:
         owned = _entry(database, view)
         database.storage.open(view.oid)
         stored = database.storage.load(view.oid)
-        if owned is None or owned.owner in ("", database.options.server_name):
+        if owned is None or owned.worker(database.options.server_name, stored.handover) == database.options.server_name:
             _require_young(database, stored)
         database.open_view(view, stored)
     except SqlError as error:
@@ -61,16 +63,20 @@ def _without(database: Database, view: View, error: SqlError) -> StoredView:
     shared = owned.name if owned is not None else "" if known is None else known.shared
     try:
         program, _ = storage.program(view.oid)
-        if owned is None or not _is_elsewhere(database, owned):
+        copy = None if owned is None or not owned.copied else _copy(database, view, owned, program)
+        if copy is None and (owned is None or not _is_elsewhere(database, owned, known)):
             _require_rows(database, view, program)
         storage.create(view.oid, view.created_lsn)
         if shared:
             storage.share(view.oid, shared)
+        if copy is not None:
+            storage.come_back(view.oid, *copy)
         found = storage.load(view.oid)
     except SqlError as prevented:
         _LOGGER.error("view %s has lost its state: %s; %s", view.name, error.message, prevented.message)
     else:
-        _LOGGER.warning("view %s begins again: %s", view.name, error.message)
+        begins = "begins again" if copy is None else "goes on from its copy"
+        _LOGGER.warning("view %s %s: %s", view.name, begins, error.message)
         return found
     storage.close(view.oid)
     raised = lost(view, error.message)
@@ -96,8 +102,28 @@ def _entry(database: Database, view: View) -> Owned | None:
     return None
 
 
-def _is_elsewhere(database: Database, owned: Owned) -> bool:
-    return owned.taken and owned.owner != database.options.server_name
+def _is_elsewhere(database: Database, owned: Owned, known: StoredView | None) -> bool:
+    """Whether this server is a view's home and another one maintains it, or nobody."""
+    own = database.options.server_name
+    return owned.home == own and owned.worker(own, "" if known is None else known.handover) != own
+
+
+def _copy(database: Database, view: View, owned: Owned, program: Program) -> tuple[Handover, int] | None:
+    """The copy on the storage of a view that is at its home, and of which LSN that is; None where there is none from
+    which the log leads here."""
+    own, (path, *_) = database.options.server_name, program.paths
+    if not owned.taken or owned.failure is not None or (owned.home, owned.owner) != (own, own):
+        return None
+    gone = forgotten.read(database.options.server_directory).get(path.stream, 0)
+    for each in (owned, replace(owned, handover=owned.older)):
+        try:
+            leaving = artifact.read(database.shared.folder, each, is_older=each is not owned)
+            if leaving.at >= gone:
+                return artifact.as_handover(each, leaving, view.oid, program), leaving.at
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+    return None
 
 
 def _require_rows(database: Database, view: View, program: Program) -> None:

@@ -6,6 +6,7 @@ server of its storage, also where no relation is called so. Called in a session'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
@@ -100,8 +101,8 @@ def _left_by_others(session: Session, schema: str | None, relation: str) -> Owne
     path = session.settings.search_path() if schema is None else (schema,)
     found = []
     for owned in session.database.view_moving.suspended():
-        about = artifact.read_about(session.database.shared.folder, owned)
-        if about.name == relation and about.schema in path:
+        about = _about(session, owned)
+        if about is not None and about.name == relation and about.schema in path:
             found.append((path.index(about.schema), owned, about))
     first = min((place for place, _, _ in found), default=0)
     meant = [(owned, about) for place, owned, about in found if place == first]
@@ -114,6 +115,17 @@ def _left_by_others(session: Session, schema: str | None, relation: str) -> Owne
     if not is_superuser(session) and not _has_role(session.db.catalog, session.user, about.role):
         raise SqlError("42501", f"must be owner of view {relation}")
     return owned
+
+
+def _about(session: Session, owned: Owned) -> artifact.About | None:
+    """What a suspended view is called; None where nobody can tell, since its state and that before are damaged."""
+    for handover in (owned.handover, owned.older):
+        try:
+            return artifact.read_about(session.database.shared.folder, replace(owned, handover=handover))
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+    return None
 
 
 def _has_role(catalog: Catalog, user: str, role: str) -> bool:

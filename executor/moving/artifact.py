@@ -30,6 +30,7 @@ from executor.separation.artifact import check_call, digest
 from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.views.storage import Handover
 from planner.program import Program, State, Static
 from planner.retargeting import relations_of, retargeted
 from planner.serialize import decode_program, encode_program
@@ -153,6 +154,16 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
     return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
+
+
+def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:
+    """The states as those of its home's view, by that one's program. Raises XX001."""
+    (path,) = program.paths
+    own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{view}")
+    if own.states != program.states or own.paths != program.paths:
+        raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
+    names = zip(leaving.program.states, own.states, strict=True)
+    return Handover(owned.name, owned.handover, {new.name: leaving.states[old.name] for old, new in names})
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:

@@ -113,6 +113,8 @@ class Checkpoints:
         """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.lock:
+            if not self._database.is_live(runtime):  # it was dropped meanwhile
+                return
             before = self._ownership.get(runtime.shared)
             if before is None or not before.taken or before.owner != self._database.options.server_name:
                 return
@@ -123,8 +125,9 @@ class Checkpoints:
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
-                stream = self._database.streams[before.stream]
-                if stream.last_lsn > before.at or not before.handover:
+                stream = self._database.streams.get(before.stream)
+                # Also where nothing has come: the log keeps all that others write behind the copy.
+                if stream is not None and self._database.sequencer.visible > before.at:
                     self._replace(runtime, stream.stream, before, last)
             elif replica.position != before.at or replica.is_behind():
                 self._replace(runtime, replica.stream, before, last)
@@ -141,14 +144,18 @@ class Checkpoints:
         storage = self._database.shared.folder
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
-        try:
-            self._ownership.change(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
-        except BaseException:
-            artifact.delete_one(storage, before.name, handover)
-            raise
+        self.name(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
         failpoint("view-kept")
         last.version = version
         artifact.delete_one(storage, before.name, before.older)  # whoever is the owner by now has others
+
+    def name(self, before: Owned | None, after: Owned) -> None:
+        """An entry names states that have just been written, which else are gone. Raises what prevented it."""
+        try:
+            self._ownership.change(before, after)
+        except BaseException:
+            artifact.delete_one(self._database.shared.folder, after.name, after.handover)
+            raise
 
     def _fail(self, runtime: ViewRuntime, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""

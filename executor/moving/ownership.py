@@ -49,6 +49,11 @@ class Owned:
         """Whether nobody maintains it, nor is to."""
         return self.owner == NOBODY
 
+    def worker(self, server: str, handover: str) -> str:
+        """Who maintains it now, for a server that has gone on with a handover last."""
+        has_begun = self.owner == server and self.handover == handover
+        return self.owner if self.taken or has_begun else self.giver
+
 
 class Ownership:
     """The views of a storage, as a server sees them. Safe for many threads."""

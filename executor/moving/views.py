@@ -38,9 +38,7 @@ from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
-from executor.views.storage import Handover
 from planner.algebra import Scan
-from planner.retargeting import retargeted
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -163,10 +161,12 @@ class ViewMoving:
         return qualified(view)
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
-        """A view's entry, if it has one. Raises 55000 where it is on its way."""
+        """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
         found = self.ownership.get(runtime.shared) if runtime.shared else None
         if found is not None and not found.taken:
             raise SqlError("55000", f'view "{found.view}" is on its way to server "{found.owner}"')
+        if found is not None and found.owner != self._registry.name:
+            raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
     def _begin_copies(self, runtime: ViewRuntime, before: Owned | None) -> None:
@@ -175,11 +175,11 @@ class ViewMoving:
             held = runtime.held
             try:
                 leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
-                entry = before or self._entry(runtime, leaving)
+                entry = self._entry(runtime, leaving, before)
                 handover = artifact.write(self._storage, entry.name, leaving)
                 failpoint("view-written")
                 after = replace(entry, handover=handover, at=leaving.at, taken=True, error=None, older="", copied=True)
-                self.ownership.change(before, after)
+                self.checkpoints.name(before, after)
             except BaseException:
                 runtime.held = held
                 raise
@@ -191,7 +191,7 @@ class ViewMoving:
         one. Raises 55000 for a view that is elsewhere."""
         with self._lock, self.checkpoints.lock:
             runtime = self._database.view(view.oid)
-            before = self.ownership.get(runtime.shared) if runtime.shared else None
+            before = self._entry_at_rest(runtime)
             if before is None or not before.copied:
                 runtime.check()
                 return False
@@ -211,13 +211,13 @@ class ViewMoving:
         held = runtime.held
         try:
             leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
-            entry = before or self._entry(runtime, leaving)
+            entry = self._entry(runtime, leaving, before)
             handover = artifact.write(self._storage, entry.name, leaving)
             failpoint("view-written")
             given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
             older = "" if before is None else before.handover
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
-            self.ownership.change(before, given)
+            self.checkpoints.name(before, given)
         except BaseException:
             runtime.held = held
             raise
@@ -226,8 +226,10 @@ class ViewMoving:
             artifact.delete_one(self._storage, before.name, before.older)
         return given
 
-    def _entry(self, runtime: ViewRuntime, leaving: LeavingView) -> Owned:
-        """Of a view that has never left. It knows its name before anybody else does."""
+    def _entry(self, runtime: ViewRuntime, leaving: LeavingView, before: Owned | None) -> Owned:
+        """With what the view is called now. One that has never left knows its name before anybody else does."""
+        if before is not None:
+            return replace(before, view=qualified(runtime.view))
         if not runtime.shared:
             name = secrets.token_hex(8)
             self._database.storage.share(runtime.view.oid, name)
@@ -263,7 +265,7 @@ class ViewMoving:
         targets = [member.name for member in self._registry.targets()]
         for place, runtime in enumerate(self.leaving() if targets else ()):
             entry = self.ownership.get(runtime.shared) if runtime.shared else None
-            if entry is not None and not entry.taken:
+            if entry is not None and not (entry.taken and entry.owner == own.name):
                 continue  # it is on its way
             home = "" if entry is None else entry.home
             try:
@@ -405,7 +407,7 @@ class ViewMoving:
             place(self._database, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
-        if runtime is not None and runtime.handover == owned.handover:
+        if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:
             return
         leaving = rebuilding.read(self._database, owned, None)
         if runtime is not None:  # as it was here before
@@ -419,15 +421,14 @@ class ViewMoving:
             runtime.come_back(owned.handover, owned.at)
             return
         if runtime.handover == owned.handover:
+            if runtime.away is not None:  # it had begun already when others took it for one that had not
+                runtime.come_back(owned.handover, runtime.paths[0].durable)
+                self._database.versions.stir(runtime.view.oid)
             return
+        if runtime.error is not None and self._database.storage.known(runtime.view.oid) is None:
+            raise runtime.error.error
         leaving = rebuilding.read(self._database, owned, runtime)
-        program = runtime.program
-        (path,) = program.paths
-        own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{runtime.view.oid}")
-        if own.states != program.states or own.paths != program.paths:
-            raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
-        names = zip(leaving.program.states, own.states, strict=True)
-        handover = Handover(owned.name, owned.handover, {new.name: leaving.states[old.name] for old, new in names})
+        handover = artifact.as_handover(owned, leaving, runtime.view.oid, runtime.program)
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
@@ -448,8 +449,7 @@ class ViewMoving:
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
     """What an entry says of a view whose home this server is: whether it is here, and what the log keeps for it."""
     own, held = database.options.server_name, owned.at
-    has_come = owned.owner == own and runtime.handover == owned.handover
-    worker = owned.owner if owned.taken or has_come else owned.giver
+    worker = owned.worker(own, runtime.handover)
     database.versions.suspend(runtime.view.oid, worker == NOBODY)
     if worker == own:
         runtime.held = None if owned.taken and not owned.copied else held

@@ -382,10 +382,10 @@ class ViewRuntime:
             self.away, self.held = away, held
 
     def come_back(self, handover: str, frontier: int) -> None:
-        """The view is here again, and its stored states are of an LSN."""
+        """The view is here again, and its stored states are of an LSN. The log is kept until all know of it."""
         with self.lock:
             self._reload(self.paths[0], frontier)
-            self.away = self.held = None
+            self.away = None
             self.handover = handover
 
     def _add(self, tables: Mapping[str, pa.Table]) -> None:

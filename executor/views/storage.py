@@ -249,9 +249,9 @@ class ViewStore:
 
     def load(self, oid: int) -> StoredView:
         """What is stored of a view. Raises XX001."""
-        manifest, program = self._open[oid]
-        content = manifest.content
         with as_written(f"v{oid}"):
+            manifest, program = self._open[oid]
+            content = manifest.content
             frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
             error = _decode_error(content.error)
             statics = self._load_statics(oid, program, content.statics)

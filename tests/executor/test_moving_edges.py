@@ -1,0 +1,261 @@
+"""Views between servers where two things come together: rebuilt and suspended, copied and damaged, named anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.database import Database
+from executor.moving import entering
+from executor.moving.ownership import Owned
+from executor.periodic import Periodic
+from server import named_views
+from server.session import Session
+from tests.executor.client import Client
+from tests.executor.moving import READ, Rows, Servers, lost
+from tests.executor.test_suspended_views import checkpoint, copies, resume, suspend, view_of
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def small(servers: Servers) -> None:
+    """Logs forget soon."""
+    servers.options |= {"log_segment_bytes": 1 << 16}
+
+
+def entry_of(database: Database) -> Owned:
+    (entry,) = database.view_moving.ownership.all()
+    return entry
+
+
+def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies between the entry and the step; what it has itself is of before rows that its log has forgotten."""
+    servers.options |= {"maintenance_rows": 1 << 30, "maintenance_idle": 1000.0}
+    servers.stop("a")
+    a, rows = servers.client("a"), Rows()
+    servers["a"].maintenance.close()
+    for _ in range(3):
+        rows.insert(a, 3000)
+    suspend(servers, "a")
+    servers["a"].frontiers.release()
+    (runtime,) = servers["a"].runtimes()
+    assert servers["a"].log.first_lsn > runtime.paths[0].durable + 1
+    rows.insert(a, 5)
+    moving = servers["a"].view_moving
+    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    (owned,) = moving.suspended()
+    with pytest.raises(SqlError, match="57014"):
+        moving.resume(owned, lambda: True)
+    servers.stop("a")
+    a = servers.client("a")
+    wait_until(lambda: entry_of(servers["a"]).taken, 20, "the step")
+    assert entry_of(servers["a"]).error is None
+    assert a.run(READ) == rows.wanted()
+
+
+def test_a_view_that_got_another_name(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """While it was at home; then its home's manifest is damaged while it is elsewhere."""
+    rows = Rows()
+    servers.migrate("a", "b")
+    servers.migrate("b", "a")
+    a.run("ALTER VIEW v RENAME TO x")
+    rows.insert(a, 5)
+    servers.migrate("a", "b", "x")
+    assert entry_of(servers["a"]).view == "x"
+    servers.stop("a")
+    for path in (tmp_path / "a").rglob("state/v*/manifest.json"):
+        path.write_bytes(b"")
+    a = servers.client("a")
+    rows.insert(a, 5)
+    read = READ.replace("v", "x")
+    assert servers.client("b").run(read) == rows.wanted()
+    servers.migrate("b", "a", "x")
+    assert a.run(read) == rows.wanted()
+
+
+def test_a_home_without_a_program(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """It says what is wrong with the view, and goes on with others."""
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    for name in "ab":
+        servers.stop(name)
+    for pattern in ("a/**/v*-static/program.json", "storage/views/*/*/manifest.json"):
+        for path in tmp_path.glob(pattern):
+            path.write_bytes(b"")
+    for path in (tmp_path / "a").rglob("state/v*/manifest.json"):
+        path.write_bytes(b"")
+    a = servers.client("a")
+    lost(servers["a"], "b")
+    wait_until(lambda: (entry_of(servers["a"]).error or [""])[0] == "XX001", 20, "the refusal")
+    assert servers["a"].view_moving._thread._thread.is_alive()
+
+
+def test_a_view_is_dropped_while_another_is_copied(servers: Servers, a: Client) -> None:
+    """Copies of others go on being made."""
+    a.run("CREATE FOREIGN TABLE s2 (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) FROM s2")
+    moving = servers["a"].view_moving
+    moving.checkpoint(view_of(servers["a"], "w"))
+    gone = servers["a"].view(view_of(servers["a"], "w").oid)
+    moving._thread.close()
+    a.run("DROP VIEW w; DROP FOREIGN TABLE s2")
+    moving.checkpoints.make(gone, None)
+
+
+def test_a_copied_view_without_rows_keeps_no_log(servers: Servers, a: Client) -> None:
+    """Of other streams."""
+    rows = Rows()
+    rows.insert(a, 5)
+    a.run("CREATE FOREIGN TABLE other (k int, t text) SERVER stream")
+    checkpoint(servers)
+    first = servers["a"].log.first_lsn
+
+    def is_forgotten() -> bool:
+        a.run("INSERT INTO other SELECT g, repeat('x', 30) FROM generate_series(1, 3000) g")
+        servers["a"].frontiers.release()
+        return servers["a"].log.first_lsn > first
+
+    wait_until(is_forgotten, 10, "the log's end")
+    assert a.run(READ) == rows.wanted()
+
+
+def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the view already, and dies before it says so; others take it for one that did not begin."""
+    rows = Rows()
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    _ = servers["b"]
+    moving = servers["a"].view_moving
+    change = moving.ownership.change
+
+    def full(before: Owned | None, after: Owned) -> None:
+        if after.taken:
+            raise SqlError("57P03", "no")
+        change(before, after)
+
+    monkeypatch.setattr(moving.ownership, "change", full)
+    (owned,) = moving.suspended()
+    with pytest.raises(SqlError, match="57014"):
+        moving.resume(owned, lambda: True)
+    (runtime,) = servers["a"].runtimes()
+    wait_until(lambda: runtime.handover == owned.handover, 20, "its coming back")
+    assert runtime.held == owned.at, "its log is kept for who may go on instead"
+    rows.insert(a, 5)
+    assert a.run(READ) == rows.wanted()
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: bool(servers["b"].view_moving.suspended()), 20, "that nobody is to go on")
+    a = servers.client("a")
+    rows.insert(a, 5)
+    resume(servers, "a")
+    assert a.run(READ) == rows.wanted()
+    assert servers["a"].runtimes()[0].held is None
+
+
+def test_a_copy_that_another_server_takes_is_not_forgotten(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkpoint(servers)
+    moving = servers["b"].view_moving
+    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: entry_of(servers["b"]).owner == "b", 20, "the take-over")
+    _ = servers["a"]
+    with pytest.raises(SqlError, match="55000"):
+        servers["a"].view_moving.forget(view_of(servers["a"]))
+    assert copies(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["another", "the same"])
+def test_a_suspended_view_is_named_whose_copy_is_damaged(
+    what: str, servers: Servers, a: Client, tmp_path: Path
+) -> None:
+    """Others can be named all the same, and it itself where there is a copy before."""
+    a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    checkpoint(servers)
+    rows.insert(a, 5)
+    suspend(servers, "a")
+    servers["a"].view_moving.suspend(view_of(servers["a"], "w"))
+    entry = next(item for item in servers["a"].view_moving.suspended() if item.view == "v")
+    (tmp_path / "storage" / "views" / entry.name / entry.handover / "manifest.json").write_bytes(b"{")
+    found = named_views._left_by_others(_session(servers["b"]), None, "v" if what == "the same" else "w")
+    assert found is not None
+    servers["b"].view_moving.resume(found, lambda: False)
+    if what == "the same":
+        assert servers.client("b").run(READ) == rows.wanted()
+    else:
+        assert servers.client("b").run("SELECT c FROM w") == [(10,)]
+
+
+def _session(database: Database) -> Session:
+    db = SimpleNamespace(catalog=database.catalog)
+    settings = SimpleNamespace(search_path=lambda: ("public",))
+    return cast(Session, SimpleNamespace(database=database, db=db, settings=settings, user="millstream"))
+
+
+def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """It goes on from its copy."""
+    rows = Rows()
+    rows.insert(a, 5)
+    checkpoint(servers)
+    servers["a"].view_moving.checkpoints.close()
+    while servers["a"].log.first_lsn <= servers["a"].runtimes()[0].view.created_lsn:
+        rows.insert(a, 3000)
+        a.run("SELECT count(*) FROM v")
+        checkpoint(servers)
+        wait_until(lambda: servers["a"].runtimes()[0].held == entry_of(servers["a"]).at, 20, "the copy")
+        servers["a"].frontiers.release()
+    rows.insert(a, 5)
+    servers.stop("a")
+    for path in (tmp_path / "a").rglob("state/v*/manifest.json"):
+        path.write_bytes(b"")
+    a = servers.client("a")
+    assert a.run(READ) == rows.wanted()
+    servers.stop("a")
+    assert servers.client("a").run(READ) == rows.wanted()
+
+
+def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guest that is suspended, and still there for a moment."""
+    rows = Rows()
+    rows.insert(a, 5)
+    _ = servers["c"]
+    servers.migrate("a", "b")
+
+    def busy(*_: object) -> None:
+        raise SqlError("55P03", "somebody defines something")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(entering, "leave", busy)
+        suspend(servers, "b")
+        with pytest.raises(SqlError, match="55000"):
+            servers.migrate("b", "c")
+        servers["b"].separation.registry.mark("b", "draining")
+        for _ in range(3):
+            servers["b"].view_moving._look()
+        assert entry_of(servers["a"]).is_suspended
+
+
+def test_what_should_not_be_raised_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    """It is told once."""
+    times: list[int] = []
+
+    def work() -> None:
+        times.append(1)
+        raise KeyError("nothing")
+
+    thread = Periodic("x", 0.001, work)
+    thread.start()
+    wait_until(lambda: len(times) > 3, 5, "other times")
+    thread.close()
+    assert [record.getMessage() for record in caplog.records] == ["x: this should not happen"]
