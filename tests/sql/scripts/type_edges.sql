@@ -126,5 +126,4 @@ create table digits (n numeric, m numeric(30,20), i int);
 insert into digits values (2, 2, 2), (1.5, 1.5, 3), (123456789.123456789, 5.5, 4), (-1.000000000000000001, -7.00000000000000000001, -5);
 select round(n * 3.14159265358979323846264338, 18), round(m * 3.14159265358979323846264338, 18), i * 3.14159265358979323846264338 from digits;
 select round(n * 0.00000000000000000000000000000000000123, 18), round(n * m, 18), round(m * m, 18) from digits;
-select round(variance(m), 16), round(stddev(m), 16) from digits;
 drop table digits;
