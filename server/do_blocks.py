@@ -57,7 +57,7 @@ class _Block:
                 case Run(text, discards):
                     self._statement(text, discards)
                 case RunText(expression):
-                    self._statement(self._required(expression), False)
+                    self._statement(self._required(expression), True)
                 case If(cases, otherwise):
                     chosen = (branch for condition, branch in cases if self._value(condition))
                     self.steps(next(chosen, otherwise))

@@ -47,6 +47,11 @@ class _Part:
     values: dict[str, str] = field(default_factory=dict)
 
 
+def quotient(left: str, right: str) -> str:
+    """x / y where engines raise for y = 0, but PostgreSQL not for a NaN's quotient, which is NaN (float8_div)."""
+    return f"({left} / CASE WHEN {right} = 0 AND ISNAN({left}) THEN {left} ELSE {right} END)"
+
+
 class Checker(ABC):
     """What an engine writes in its own way."""
 
@@ -80,6 +85,9 @@ def checked(checker: Checker, dialect: Any, arguments: list[Expr], node: Call) -
     products += [right.raw] if right.is_product and node.function != "mul" else []
     are_short = all(isinstance(item, ColumnRef | Literal) for item in node.arguments)
     raw = f"({left.raw} {SYMBOLS[node.function]} {right.raw})"
+    divisor = node.arguments[1]
+    if node.function == "div" and not (isinstance(divisor, Literal) and divisor.value):
+        raw = quotient(left.raw, right.raw)
     zeros = [*left.zeros, *right.zeros]
     if is_product:
         highest = checker.double(_HIGHEST[node.type.name], node.type.name)

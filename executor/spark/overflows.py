@@ -63,7 +63,7 @@ class _Checker(floats.Checker):
     def exact(self, name: str, left: str, right: str, are_short: bool) -> str:
         """One operation, and what it made."""
         names = (left, right) if are_short else ("v.a", "v.b")
-        result = f"({names[0]} {floats.SYMBOLS[name]} {names[1]})"
+        result = floats.quotient(*names) if name == "div" else f"({names[0]} {floats.SYMBOLS[name]} {names[1]})"
         overflows, underflows = (item.format(*names) for item in _CONDITIONS[name])
         body = (
             f"CASE WHEN ABS({result}) = {INFINITE} AND {overflows} THEN {OVERFLOW}"

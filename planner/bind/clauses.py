@@ -5,18 +5,20 @@ Owns: PostgreSQL's two orders of look-up (an input column first in GROUP BY, an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from planner.algebra import SortKey
+from planner.bind.calls.eventtime import is_placeholder
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Windows
 from planner.bind.expressions import bind_scalar, text_if_unknown
+from planner.bind.grouping_sets import leaves
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.targets import Target
-from planner.expression import ColumnRef, Scalar
+from planner.expression import Column, ColumnRef, Scalar
 from planner.walk import walk
 
 
@@ -50,22 +52,61 @@ def named_target(binding: Binding, name: str, targets: Sequence[Target], clause:
 def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Groups, windows: Windows) -> Scalar:
     """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
     clause = "GROUP BY"
-    target = ordinal(env.binding, node, targets, clause)
-    name = simple_name(node)
-    if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
-        target = named_target(env.binding, name, targets, clause, node)
+    target = _grouped_target(env, node, targets)
     scalar = (
         target.scalar
         if target is not None
         else bind_scalar(replace(env.without_aggregates(clause), sets=env.sets), node)
     )
-    aggregates, calls = ({column for column, _ in found} for found in (groups.aggregates, windows.calls))
-    for item in walk(scalar):
-        if isinstance(item, ColumnRef) and item.column in aggregates | calls:
-            position, _ = env.binding.origin(item)
-            state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
-            raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
+    aggregates = {column for column, _ in groups.aggregates}
+    for item in _of_groups(scalar, groups, windows):
+        position, _ = env.binding.origin(item)
+        state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
+        raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
     return text_if_unknown(env, scalar, node)
+
+
+def _grouped_target(env: Environment, node: Any, targets: Sequence[Target]) -> Target | None:
+    """The output that a GROUP BY item means by its position or name."""
+    target = ordinal(env.binding, node, targets, "GROUP BY")
+    name = simple_name(node)
+    if target is None and name is not None and not any(entry.name == name for entry in env.scope.entries):
+        target = named_target(env.binding, name, targets, "GROUP BY", node)
+    return target
+
+
+def _of_groups(scalar: Scalar, groups: Groups, windows: Windows) -> Iterator[ColumnRef]:
+    """The aggregates and window calls in an expression."""
+    known = {column for found in (groups.aggregates, windows.calls) for column, _ in found}
+    return (item for item in walk(scalar) if isinstance(item, ColumnRef) and item.column in known)
+
+
+def twins(
+    env: Environment, nodes: Sequence[Any] | None, targets: list[Target], groups: Groups, windows: Windows
+) -> list[tuple[Column, Scalar]]:
+    """Outputs of one expression that grouping sets name one by one, as SELECT a AS x, a AS y GROUP BY x, ROLLUP (y)
+    does, are keys of their own: columns for all but the first, which take the expression's place in ``targets``.
+
+    Raises 0A000 for windows of event time.
+    """
+    if not any(type(node).__name__ == "GroupingSet" for node in nodes or ()):
+        return []
+    items = list(leaves(nodes))
+    named = [(item, _grouped_target(env, item, targets)) for item in items]
+    plain = [item for item, target in named if target is None and type(item).__name__ == "ColumnRef"]
+    found: list[tuple[Column, Scalar]] = []
+    chosen = {id(target) for _, target in named if target is not None}
+    for place, target in enumerate(targets):
+        first = next(other for other in targets if other.scalar == target.scalar)
+        if id(target) not in chosen or first is target or any(_of_groups(target.scalar, groups, windows)):
+            continue
+        if id(first) in chosen or any(group_key(env, item, targets, groups, windows) == first.scalar for item in plain):
+            if any(map(is_placeholder, walk(target.scalar))):
+                raise unsupported("a window of event time that is two keys of grouping sets", "Group by it once.")
+            scalar = text_if_unknown(env, target.scalar, target.node)
+            found.append((env.binding.column(target.name, scalar.type), scalar))
+            targets[place] = target.over(ColumnRef(found[-1][0]))
+    return found
 
 
 def order_item(env: Environment, item: Any, targets: Sequence[Target]) -> SortKey:

@@ -9,7 +9,7 @@ https://www.postgresql.org/docs/15/queries-table-expressions.html#QUERIES-GROUPI
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -61,6 +61,18 @@ def _sets(binding: Binding, node: Any, key: Callable[[Any], Scalar]) -> list[Key
             parts = [_composite(item, key) for item in content]
             chosen = product((True, False), repeat=len(parts))
             return [_union(part for part, taken in zip(parts, takes, strict=True) if taken) for takes in chosen]
+
+
+def leaves(nodes: Iterable[Any] | None) -> Iterator[Any]:
+    """The items that keys are made of."""
+    for node in nodes or ():
+        match type(node).__name__:
+            case "GroupingSet":
+                yield from leaves(node.content)
+            case "RowExpr":
+                yield from leaves(node.args)
+            case _:
+                yield node
 
 
 def _composite(node: Any, key: Callable[[Any], Scalar]) -> Keys:

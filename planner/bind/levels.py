@@ -35,13 +35,14 @@ class Cte:
 class Itself:
     """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``.
 
-    Of its columns the last ``hidden`` are none of ``*``.
+    Of its columns the last ``hidden`` are none of ``*``; ``typmods`` are their modifiers.
     """
 
     name: str
     columns: tuple[Column, ...]
     places: list[int | None]
     hidden: int = 0
+    typmods: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
         base, labels = bind_select(known, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
     columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
-    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added))
+    typmods = tuple(output.typmod for output in base.outputs)
+    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
     step = bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
     _check_places(name, step.relation, itself)
     _check_types(binding, node, query, base, step, kinds)
@@ -94,7 +95,8 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
         retyped(binding, step.relation, kinds, [None] * len(kinds)),
         columns,
     )
-    return BoundQuery(relation, tuple(Output(item.name, item.type) for item in columns))
+    outputs = (Output(item.name, item.type, typmod) for item, typmod in zip(columns, typmods, strict=True))
+    return BoundQuery(relation, tuple(outputs))
 
 
 def _check_form(binding: Binding, node: Any, query: Any) -> None:
@@ -131,9 +133,11 @@ def _check_types(
     for index, (kind, column) in enumerate(zip(kinds, step.relation.columns, strict=True)):
         place, other = places[index], binding.start(others[index])
         overall = common_type([kind, column.type], "UNION", lambda _, at=other: at)  # type: ignore[misc]
-        if overall.name != kind.name or overall.element != kind.element:
+        is_declared = base.outputs[index].typmod not in (-1, step.outputs[index].typmod)
+        if overall.name != kind.name or overall.element != kind.element or is_declared:
+            shown = str(base.relation.columns[index].type) if is_declared else display(kind)
             message = (
-                f'recursive query "{node.ctename}" column {index + 1} has type {display(kind)} in non-recursive term'
+                f'recursive query "{node.ctename}" column {index + 1} has type {shown} in non-recursive term'
                 f" but type {display(overall)} overall"
             )
             hint = "Cast the output of the non-recursive term to the correct type."

@@ -29,7 +29,7 @@ from planner.algebra import (
 )
 from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
-from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name
+from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name, twins
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
@@ -155,6 +155,7 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     targets = bind_targets(inner, node.targetList)
     if resolve_unknown or node.distinctClause or node.sortClause:
         targets = [target.over(text_if_unknown(inner, target.scalar, target.node)) for target in targets]
+    twice = twins(replace(env, sets=series), node.groupClause, targets, groups, windows)
     sets = grouping_sets(
         level.binding,
         node.groupClause,
@@ -173,8 +174,11 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         lock(level.binding, node, frozenset(level.ctes), _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
     if sets is not None or groups.is_used or having is not None:
         grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
+        grouped |= {column for _, key in twice for column in used_columns(key)}
         below = tuple(item for item in unnested if item[0] in grouped)
         relation = Unnest(relation, below) if below else relation
+        if twice:
+            relation = Project(relation, (*((column, ColumnRef(column)) for column in relation.columns), *twice))
         grouping = Grouping(level.binding, scope, relation, sets, groups)
         targets = [target.over(grouping.over(target.scalar)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]

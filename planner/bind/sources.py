@@ -202,9 +202,8 @@ def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Re
     if isinstance(cte, Itself):
         cte.places.append(binding.position(node))
         columns = tuple(binding.column(column.name, column.type) for column in cte.columns)
-        query = BoundQuery(
-            Working(cte.name, columns, cte.columns), tuple(Output(item.name, item.type) for item in columns)
-        )
+        outputs = (Output(item.name, item.type, typmod) for item, typmod in zip(columns, cte.typmods, strict=True))
+        query = BoundQuery(Working(cte.name, columns, cte.columns), tuple(outputs))
         names = tuple(column.name for column in columns)
         relation, scope = derived(level, query, names, None, node.relname, node, nullable)
         return relation, renamed(binding, _with_hidden(scope, cte.hidden, node.alias), node.alias, node)

@@ -19,6 +19,7 @@ from catalog.shapes import is_list, listed
 from catalog.types import (
     DISPLAY,
     INT4,
+    MAX_PRECISION,
     NAMED_OIDS,
     NUMERIC,
     QUOTIENT,
@@ -75,7 +76,8 @@ def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
         case "add" | "sub":
             return numeric(max(p1 - s1, p2 - s2) + scale + 1, scale)
         case "mul":
-            return numeric(p1 + p2, min(s1 + s2, UNCONSTRAINED[1]) if loose else s1 + s2)
+            rounds = loose or s1 + s2 > MAX_PRECISION
+            return numeric(p1 + p2, min(s1 + s2, UNCONSTRAINED[1]) if rounds else s1 + s2)
         case "mod":
             return numeric(min(p1 - s1, p2 - s2) + scale, scale)
         case _:

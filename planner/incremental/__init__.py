@@ -10,9 +10,11 @@ program's final relation, which reads the states (``reading``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from catalog.errors import unsupported
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.eventtime import Keeping
 from planner.expression import Column, ColumnRef, Scalar
@@ -82,6 +84,7 @@ def plan(
     states = tuple(groupings.gathered.states)
     paths = _paths(groupings)
     relations = [statement.relation for path in paths for statement in path.statements]
+    _require_kept(relations)
     program = Program(
         statics.planned([*relations, final]),
         states,
@@ -93,6 +96,14 @@ def plan(
     )
     _validate(program)
     return Planned(program, notices(program))
+
+
+def _require_kept(statements: Sequence[Relation]) -> None:
+    """What fills states reads the stream and what is kept, no table or catalog as it is. Raises 0A000."""
+    for item in (node for statement in statements for node in walk(statement)):
+        if isinstance(item, Scan):
+            instead = "Group by the columns that it is computed from, and compute it from the groups."
+            raise unsupported(f'a subquery over "{item.name}" in an expression below the grouping', instead)
 
 
 def normalise(relation: Relation, ordered: bool = False) -> Relation:

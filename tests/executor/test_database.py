@@ -51,6 +51,22 @@ def test_a_view_without_groups_has_one_row(client: Client) -> None:
     assert client.run("SELECT * FROM one") == [(2, 3, Decimal("1.5"))]
 
 
+@pytest.mark.parametrize("shown", ["'clicks'::regclass::text", "to_json('clicks'::regclass)"])
+def test_no_view_asks_the_catalog_of_each_row(client: Client, shown: str) -> None:
+    client.run(CLICKS)
+    with pytest.raises(SqlError, match='a subquery over "pg_class"') as caught:
+        client.run(f"CREATE VIEW named AS SELECT {shown} AS name, count(*) FROM clicks GROUP BY 1")
+    assert caught.value.sqlstate == "0A000"
+
+
+def test_one_expression_is_two_keys(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW twice AS SELECT page AS a, page AS b, sum(n) FROM clicks GROUP BY a, ROLLUP (b)")
+    client.run("INSERT INTO clicks VALUES ('x', 1, 1), ('x', 2, 2), ('y', 4, 2)")
+    found = client.run("SELECT * FROM twice ORDER BY a, b NULLS LAST")
+    assert found == [("x", "x", 3), ("x", None, 3), ("y", "y", 4), ("y", None, 4)]
+
+
 def test_a_view_is_read_from_its_commit_on(client: Client) -> None:
     client.run(
         "BEGIN; CREATE FOREIGN TABLE feed (a integer) SERVER stream; CREATE VIEW sums AS SELECT sum(a) FROM feed"

@@ -81,7 +81,8 @@ def _division(name: str, division: str) -> str:
 _QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide_short", _SHORT_DIVISION)
 
 _UNITS: Final = """
-CREATE MACRO ms_ten(n) AS CAST(power(10::DOUBLE, n) AS HUGEINT);
+CREATE MACRO ms_ten(n) AS CASE WHEN n <= 22 THEN CAST(power(10::DOUBLE, n) AS HUGEINT)
+    ELSE CAST(power(10::DOUBLE, n - 22) AS HUGEINT) * 10000000000000000000000::HUGEINT END;
 CREATE MACRO ms_scaled(units, digits) AS units * ms_ten(digits);
 CREATE MACRO ms_narrow6(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 6))
     THEN error('!22003!numeric has too many decimals for an exact square') ELSE CAST(value AS DECIMAL(38, 6)) END;

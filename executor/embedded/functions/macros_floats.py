@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from executor.embedded.functions.macros import let
+from executor.printing.floats import quotient
 
 #: float8: domain errors, and PostgreSQL's own constants.
 _FLOATS: Final = """
@@ -44,11 +45,11 @@ _OVERFLOW: Final = "error('!22003!value out of range: overflow')"
 _UNDERFLOW: Final = "error('!22003!value out of range: underflow')"
 
 
-def _checked(name: str, symbol: str, overflows: str, underflows: str = "FALSE") -> str:
-    """x symbol y, which is infinite or nothing only of operands that make it so (float.h)."""
+def _checked(name: str, result: str, overflows: str, underflows: str = "FALSE") -> str:
+    """An operation on x and y, which is infinite or nothing only of operands that make it so (float.h)."""
     return (
-        f"CREATE MACRO ms_float_{name}(x, y) AS CASE WHEN isinf(x {symbol} y) AND {overflows} THEN {_OVERFLOW}"
-        f" WHEN x {symbol} y = 0 AND {underflows} THEN {_UNDERFLOW} ELSE x {symbol} y END;\n"
+        f"CREATE MACRO ms_float_{name}(x, y) AS CASE WHEN isinf({result}) AND {overflows} THEN {_OVERFLOW}"
+        f" WHEN {result} = 0 AND {underflows} THEN {_UNDERFLOW} ELSE {result} END;\n"
     )
 
 
@@ -64,10 +65,10 @@ def _read(name: str, kind: str, written: str) -> str:
 
 #: Operations that raise, the cast to real, and an aggregate's result by the size of its greatest argument.
 _CHECKED: Final = (
-    _checked("add", "+", "NOT isinf(x) AND NOT isinf(y)")
-    + _checked("sub", "-", "NOT isinf(x) AND NOT isinf(y)")
-    + _checked("mul", "*", "NOT isinf(x) AND NOT isinf(y)", "x <> 0 AND y <> 0")
-    + _checked("div", "/", "NOT isinf(x)", "x <> 0 AND NOT isinf(y)")
+    _checked("add", "x + y", "NOT isinf(x) AND NOT isinf(y)")
+    + _checked("sub", "x - y", "NOT isinf(x) AND NOT isinf(y)")
+    + _checked("mul", "x * y", "NOT isinf(x) AND NOT isinf(y)", "x <> 0 AND y <> 0")
+    + _checked("div", quotient("x", "y"), "NOT isinf(x)", "x <> 0 AND NOT isinf(y)")
     + _read("ms_read_float4", "FLOAT", "real")
     + _read("ms_read_float8", "DOUBLE", "double precision")
     + f"""

@@ -102,3 +102,8 @@ select 1e300::int;
 create view vv as select 1e300 as a;
 select case when true then 1 else 1e300 end;
 drop table f;
+select 'nan'::float8 / 0, 'nan'::float4 / 0::float4, 'nan'::float8 / 'nan';
+select x / y, 1 + x / (y * 2) from (values ('nan'::float8, 0::float8), (1, 2), (null, 0), ('nan', null)) v (x, y);
+select x / y from (values ('nan'::float4, 0::float4), (1, 2)) v (x, y);
+select x / y from (values ('inf'::float8, 0::float8)) v (x, y);
+select 1 / (x / y) from (values ('nan'::float8, 0::float8), (0, 2)) v (x, y);

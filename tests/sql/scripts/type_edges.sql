@@ -122,3 +122,8 @@ SELECT to_char(f, '99999.99PR'), to_char(f, 'MI9999999.99'), to_char(f, 'FMSG9,9
     to_char(f, 'FM9999999.999PR') FROM tg ORDER BY b;
 SELECT to_char(-0.1, '9PR'), to_char(-0.1, 'MI9');
 SELECT to_char(12, '$99'), to_char(-12, '99MI'), to_char(12, '99S'), to_char(-12, 'S99'), to_char(12.5, '99D9');
+create table digits (n numeric, m numeric(30,20), i int);
+insert into digits values (2, 2, 2), (1.5, 1.5, 3), (123456789.123456789, 5.5, 4), (-1.000000000000000001, -7.00000000000000000001, -5);
+select round(n * 3.14159265358979323846264338, 18), round(m * 3.14159265358979323846264338, 18), i * 3.14159265358979323846264338 from digits;
+select round(n * 0.00000000000000000000000000000000000123, 18), round(n * m, 18), round(m * m, 18) from digits;
+drop table digits;
