@@ -34,6 +34,8 @@ _PLANS: Final = 1024
 _FORMS: Final = 64
 _TABLES: Final = 3
 _SMALL_TABLES: Final = 1024
+#: Bytes from which on a row by itself is encoded each time: what is kept is counted, not weighed.
+_LONG: Final = 16 << 10
 #: After so many parts of a table were encoded one by one, the whole table is, on another thread, if it is no larger.
 _PATIENCE: Final = 16
 _WHOLE: Final = 256 << 20
@@ -123,7 +125,8 @@ class Rows:
         known = self._values.get(id(row))
         if known is None or known[0] is not row:
             known = row, bytes(self._form.encode(row.select(self._form.columns))[0])
-            self._values.put(id(row), known)
+            if len(known[1]) < _LONG:
+                self._values.put(id(row), known)
         return known[1]
 
     def _of_small(self, table: pa.Table) -> EncodedTable:
@@ -131,7 +134,8 @@ class Rows:
         known = self._small.get(id(table))
         if known is None or known.table is not table:
             known = EncodedTable(table, self._form, self._threads)
-            self._small.put(id(table), known)
+            if table.num_rows > 1 or table.nbytes < _LONG:
+                self._small.put(id(table), known)
         return known
 
 

@@ -80,10 +80,10 @@ class ViewError:
     lsn: int
 
     def raised(self) -> SqlError:
-        """What a read raises."""
-        if not self.lsn:  # no row did it
-            return self.error
-        detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
+        """What a read raises: each its own, since an error that is raised again and again keeps the frames of all."""
+        detail = self.error.detail
+        if self.lsn:  # a row did it
+            detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from catalog.types import SqlType
+from catalog.types import MAX_PRECISION, SqlType
 from protocol.compute import constant, pc
 from protocol.copy.doubles import decimals_of, is_double
 from protocol.copy.format import CopyFormat, CopyTarget
@@ -32,6 +32,8 @@ from protocol.values.registry import decode_text_column
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _ZERO, _X, _LOWER = (np.uint8(byte) for byte in (0x30, 0x78, 0x20))
+#: What may be an exponent above zero.
+_EXPONENT: Final = re.compile(rb"[0-9.][eE]\+?[0-9]")
 _FIRST_DAY: Final = -719_162  # 0001-01-01
 
 
@@ -187,6 +189,8 @@ def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
 def _csv_type(type_: SqlType) -> pa.DataType:
     if is_double(type_):
         return pa.float64()
+    if type_.name == "numeric" and type_.precision + type_.scale > MAX_PRECISION:
+        return pa.string()  # digits that do not fit in 128 bits would go unseen
     return type_.arrow if type_.name in _NATIVE else pa.string()
 
 
@@ -261,6 +265,8 @@ def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:
     if type_.name == "date" and len(column):
         return bool(vector(column, "<i4").min() >= _FIRST_DAY)
     if type_.name == "numeric" and len(column) and not is_double(type_):
+        if type_.precision > WORD_DIGITS and _EXPONENT.search(data) is not None:
+            return False  # of 128 bits, too
         return _fits_precision(column, type_)
     return True
 

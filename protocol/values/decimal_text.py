@@ -25,6 +25,8 @@ from protocol.values.codec import (
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _PLAIN: Final = r"^[+-]?[0-9]{1,38}(\.[0-9]{0,38})?$"
+#: A number without an exponent and with at most so many digits before its point.
+_WHOLE: Final = r"^[+-]?0*[0-9]{0,%d}(\.[0-9]*)?$"
 _SPECIAL: Final = ("nan", "inf", "infinity", "-inf", "-infinity", "+inf", "+infinity")
 _EVEN: Final = re.compile(r"1(?:0000)*\Z")
 _CONTEXT: Final = Context(prec=400)
@@ -176,7 +178,19 @@ def _parse_column_value(text: str, type_: SqlType) -> Decimal:
 
 def _column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     parse = partial(_parse_column_value, type_=type_)
-    return fast_or_exact(strings, _PLAIN, lambda a: a.cast(type_.arrow), parse, type_.arrow)
+    return fast_or_exact(strings, _PLAIN, lambda a: _cast(a, *type_.modifiers), parse, type_.arrow)
+
+
+def _cast(strings: pa.Array, precision: int, scale: int) -> pa.Array:
+    """Texts as decimals. Raises ArrowInvalid for one that does not fit, or may not.
+
+    Arrow multiplies up to the scale in 128 bits, forgets what is above them, and counts digits after that: 3500 as
+    decimal(38, 35) would be 97.1763..., so no text may have more digits before its point than there is room for.
+    """
+    found = strings.cast(pa.decimal128(precision, scale))
+    if not pc.all(pc.match_substring_regex(strings, _WHOLE % (MAX_PRECISION - scale)), min_count=0).as_py():
+        raise pa.ArrowInvalid("a decimal may not fit in 128 bits")
+    return found
 
 
 def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
@@ -186,7 +200,7 @@ def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
     if wider <= scale:
         return None
     try:
-        exact = strings.cast(pa.decimal128(MAX_PRECISION, wider))
+        exact = _cast(strings, MAX_PRECISION, wider)
         return pc.round(exact, scale, "half_towards_infinity").cast(type_.arrow)
     except pa.ArrowInvalid:
         return None
@@ -195,7 +209,7 @@ def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
 def numeric_column(strings: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
     """Texts as decimals, rounded to the type's scale. Raises ColumnError."""
     try:
-        return strings.cast(type_.arrow)
+        return _cast(strings, *type_.modifiers)
     except pa.ArrowInvalid:
         rounded = round_column(strings, type_)
         return rounded if rounded is not None else _column(strings, type_, timezone)

@@ -11,6 +11,7 @@ import pytest
 from catalog.errors import SqlError
 from executor.database import Database
 from executor.trace.checked import pack, unpack
+from executor.views.runtime import ViewError
 from tests.executor.client import Client, open_database
 from tests.executor.damaging import DAMAGES
 from tests.rig.process import wait_until
@@ -223,3 +224,11 @@ def test_files_of_before(server: Server, rows: Rows, tmp_path: Path) -> None:
     with pytest.raises(SqlError, match="XX001"):
         client.run(READ)
     assert client.run("SELECT * FROM w") == rows.whole()
+
+
+def test_each_read_raises_an_error_of_its_own() -> None:
+    """One that is raised again and again would keep the frames of all who did."""
+    error = ViewError(SqlError("XX001", "damaged", "why", "what to do"), 0)
+    first, second = error.raised(), error.raised()
+    assert first is not second
+    assert (second.message, second.detail, second.hint) == ("damaged", "why", "what to do")

@@ -124,6 +124,13 @@ def test_quoted_empty_is_a_value() -> None:
         (numeric(38, 18), "12345678901234567890.5", Decimal("12345678901234567890.5")),
         (numeric(38, 18), "123456789012345678901", "22003"),
         (numeric(20, 10), "12345678901.5", "22003"),
+        # What 128 bits have no room for, and leave something of that looks well.
+        (numeric(5, 2), "3500", "22003"),
+        (numeric(15, 15), "-4.35", "22003"),
+        (numeric(38, 18), "400000000000000000000.5", "22003"),
+        (numeric(38, 20), "4000000000000000000", "22003"),
+        (numeric(30, 15), "400000000000000000000000", "22003"),
+        (numeric(36, 2), "4e36", "22003"),
         (by_name("numeric"), "NaN", "0A000"),
         (by_name("bool"), "yes", True),
         (by_name("bool"), " OFF ", False),
