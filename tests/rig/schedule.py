@@ -39,6 +39,7 @@ LONG: Final = (
     "tests/executor/test_taken_over_views.py",
     "tests/server/test_named_views.py",
     "tests/executor/test_suspended_views.py",
+    "tests/executor/test_moving_edges.py",
     "tests/clients/test_psql.py",
     "tests/sql/test_scripts.py",
     "tests/spark/test_process.py",
