@@ -159,6 +159,19 @@ def test_foreign_keys_need_their_partner(family: Tables) -> None:
     family.execute("DELETE FROM strict", "DELETE FROM parent WHERE id = 3")
 
 
+def test_keys_that_go_from_row_to_row(family: Tables) -> None:
+    """What refers to them would follow the wrong row, if it stayed; where nothing does they may."""
+    error = failure(family, "UPDATE parent SET id = id + 1")
+    assert (error.sqlstate, error.message) == (
+        "0A000",
+        'moving keys of "parent" from row to row while others refer to them is not supported',
+    )
+    assert family.read("SELECT p FROM follows ORDER BY p") == [(1,), (2,)]
+    family.execute("DELETE FROM follows", "DELETE FROM loses")
+    family.execute("UPDATE parent SET id = id + 1")
+    assert family.read("SELECT id FROM parent ORDER BY id") == [(2,), (3,), (4,)]
+
+
 def test_actions_of_foreign_keys(family: Tables) -> None:
     family.execute("DELETE FROM parent WHERE id = 1")
     assert family.read("SELECT * FROM follows") == [(2, 20)]

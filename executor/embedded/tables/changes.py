@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from catalog.objects import Table
@@ -69,6 +70,25 @@ class Change:
         """The rows that go for good alone."""
         count = self.updated
         return Change(self.row_ids.slice(count), self.deleted.slice(count), self.inserted.slice(0, 0))
+
+    def with_new(self, places: pa.ChunkedArray | pa.Array, rows: pa.Table) -> Change:
+        """With other rows that come in these places."""
+        taken = np.arange(self.inserted.num_rows)
+        taken[places.to_numpy()] = len(taken) + np.arange(rows.num_rows)
+        inserted = pa.concat_tables([self.inserted, rows]).take(pa.array(taken))
+        return Change(self.row_ids, self.deleted, inserted, self.updated)
+
+    def without(self, places: pa.ChunkedArray | pa.Array) -> Change:
+        """Without the rows that come in these places; whose place they were to take go for good."""
+        comes = np.ones(self.inserted.num_rows, bool)
+        comes[places.to_numpy()] = False
+        pairs = comes[: self.updated]
+        order = np.arange(len(self.row_ids))
+        order = pa.array(
+            np.concatenate([order[: self.updated][pairs], order[self.updated :], order[: self.updated][~pairs]])
+        )
+        inserted = self.inserted.filter(pa.array(comes))
+        return Change(self.row_ids.take(order), self.deleted.take(order), inserted, int(pairs.sum()))
 
     def also(self, other: Change) -> Change:
         """Both changes as one."""

@@ -190,8 +190,10 @@ class Checker:
     def _children(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> pa.Table | None:
         """Rows of ``child`` that stay and refer to keys that vanish, with their row ids first."""
         keys = self._vanished(table, reference.target_columns, change)
-        if keys is None:
-            return None
+        return None if keys is None else self._staying(child, reference, keys)
+
+    def _staying(self, child: Table, reference: ForeignKey, keys: pa.Table) -> pa.Table | None:
+        """Rows of ``child`` that stay and refer to some of these keys, with their row ids first."""
         self._bind(child)
         name = f"__keys{child.oid}"
         self._connection.bind({name: keys.rename_columns([f"k{i}" for i in range(keys.num_columns)])})
@@ -240,10 +242,73 @@ class Checker:
                     (reference.on_update, whole.replaced),
                     (reference.on_delete, whole.removed),
                 ):
-                    rows = None if action in "ar" else self._children(table, child, reference, change)
-                    if rows is not None:
-                        self._add(child, self._action(child, reference, action, rows, change))
+                    if action not in "ar" and self._follow(table, child, reference, action, change):
                         pending.append(child.oid)
+
+    def _follow(self, table: Table, child: Table, reference: ForeignKey, action: str, change: Change) -> bool:
+        """Does to rows that refer to keys that vanish what the action says: to those that stay, and to those that come,
+        which another action or the statement itself has changed. Whether there are any."""
+        keys = self._vanished(table, reference.target_columns, change)
+        if change.updated:
+            self._refuse_shifted(table, child, reference, change)
+        rows = self._children(table, child, reference, change)
+        if rows is not None:
+            self._add(child, self._action(child, reference, action, rows, change))
+        places = None if keys is None else self._coming(child, reference, keys)
+        if places is None:
+            return rows is not None
+        known = self.changes[child.oid]
+        if action == "c" and not change.updated:
+            self.changes[child.oid] = known.without(places)
+        else:
+            followed = self._action(child, reference, action, _numbered(known.inserted.take(places), places), change)
+            self.changes[child.oid] = known.with_new(places, followed.inserted)
+        return True
+
+    def _coming(self, child: Table, reference: ForeignKey, keys: pa.Table) -> pa.ChunkedArray | None:
+        """The places of rows of ``child`` that come and refer to some of these keys; None where there are none."""
+        known = self.changes.get(child.oid)
+        if known is None or not known.inserted.num_rows:
+            return None
+        came, sought = f"__came{child.oid}", f"__keys{child.oid}"
+        places = pa.array(range(known.inserted.num_rows), pa.int64())
+        names = {
+            came: _numbered(known.inserted.select(list(reference.columns)), places),
+            sought: keys.rename_columns([f"k{i}" for i in range(keys.num_columns)]),
+        }
+        self._connection.bind(names)
+        same = " AND ".join(f't.{quoted(column)} = k."k{i}"' for i, column in enumerate(reference.columns))
+        schema = pa.schema([pa.field(ROW_ID, pa.int64())])
+        query = f'SELECT t.{ROW_ID} FROM "{came}" t SEMI JOIN "{sought}" k ON {same} ORDER BY t.{ROW_ID}'
+        found = self._connection.table(query, schema).column(0)
+        self._connection.unbind(names)
+        return found if len(found) else None
+
+    def _refuse_shifted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
+        """Raises 0A000 where a key goes from one row to another and something refers to it: PostgreSQL lets it follow
+        the row, one row after the other."""
+        if change.keeps(reference.target_columns):
+            return
+        columns, count = list(reference.target_columns), change.updated
+        places = pa.array(range(count), pa.int64())
+        rows = (change.deleted.select(columns), change.inserted.select(columns))
+        before, after = f"__before{table.oid}", f"__after{table.oid}"
+        names = {name: _numbered(keys, places) for name, keys in zip((before, after), rows, strict=True)}
+        self._connection.bind(names)
+        changed = " OR ".join(f"b.{quoted(column)} <> a.{quoted(column)}" for column in columns)
+        query = (
+            f'SELECT {listed(columns, "b")} FROM "{before}" b JOIN "{after}" a USING ({ROW_ID}) WHERE {changed} '
+            f'INTERSECT SELECT {listed(columns)} FROM "{after}"'
+        )
+        keys = self._connection.table(query, rows[0].schema)
+        self._connection.unbind(names)
+        if keys.num_rows and self._referring(child, reference, keys):
+            hint = "Change them in several statements, the last ones first."
+            raise unsupported(f'moving keys of "{table.name}" from row to row while others refer to them', hint)
+
+    def _referring(self, child: Table, reference: ForeignKey, keys: pa.Table) -> bool:
+        """Whether rows that stay or come refer to some of these keys."""
+        return self._staying(child, reference, keys) is not None or self._coming(child, reference, keys) is not None
 
     def _action(self, child: Table, reference: ForeignKey, action: str, rows: pa.Table, change: Change) -> Change:
         old = rows.drop_columns([ROW_ID])
@@ -276,6 +341,7 @@ class Checker:
         new = {own: change.inserted.column(other) for own, other in stored if other is not None}
         pairs = pa.table([*old.columns, *new.values()], names=[*old.column_names, *(f"n{own}" for own in new)])
         keys = rows.select(list(reference.columns)).rename_columns([f"r{i}" for i in range(len(names))])
+        keys = keys.cast(pa.schema([pa.field(f"r{i}", kind) for i, kind in enumerate(old.schema.types)]))
         keys = keys.append_column("place", pa.array(range(keys.num_rows), pa.int64()))
         joined = keys.join(pairs, [f"r{i}" for i in range(len(names))], [f"o{i}" for i in range(len(names))])
         joined = joined.sort_by("place")
@@ -287,9 +353,18 @@ class Checker:
         self.changes[table.oid] = change if known is None else known.also(change)
 
 
+def _numbered(rows: pa.Table, places: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The rows, each with a number before it."""
+    return rows.add_column(0, pa.field(ROW_ID, pa.int64()), places)
+
+
 def _with(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-    """The rows with other values in some columns."""
+    """The rows with other values in some columns. Raises 22003 where a column does not have them."""
     for name, values in columns.items():
         place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(place), values)
+        field = rows.schema.field(place)
+        try:
+            rows = rows.set_column(place, field, values.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise SqlError("22003", f'value out of range for column "{name}"') from error
     return rows
