@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, TypeVar
@@ -53,6 +53,18 @@ def parse(text: str) -> tuple[Raw, ...]:
     except parser.ParseError as error:
         raise _syntax_error(text, error) from None
     return tuple(_raw(text, item) for item in statements)
+
+
+def nodes(tree: Any) -> Iterator[Any]:
+    """The nodes of a parse tree in the order of its text; what becomes of one while it is looked at counts."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple | list):
+            stack += reversed(node)
+        elif hasattr(node, "__slots__"):
+            yield node
+            stack += [getattr(node, name, None) for name in reversed(node.__slots__)]
 
 
 def _raw(text: str, item: Any) -> Raw:

@@ -174,11 +174,7 @@ class ViewMoving:
         with self.checkpoints.lock:
             held = runtime.held
             try:
-                leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
-                entry = self._entry(runtime, leaving, before)
-                handover = artifact.write(self._storage, entry.name, leaving)
-                failpoint("view-written")
-                after = replace(entry, handover=handover, at=leaving.at, taken=True, error=None, older="", copied=True)
+                after = replace(self._written(runtime, before), taken=True, error=None, older="", copied=True)
                 self.checkpoints.name(before, after)
             except BaseException:
                 runtime.held = held
@@ -210,11 +206,7 @@ class ViewMoving:
         before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
-            leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
-            entry = self._entry(runtime, leaving, before)
-            handover = artifact.write(self._storage, entry.name, leaving)
-            failpoint("view-written")
-            given = replace(entry, owner=target, giver=self._registry.name, handover=handover, at=leaving.at)
+            given = replace(self._written(runtime, before), owner=target, giver=self._registry.name)
             older = "" if before is None else before.handover
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
             self.checkpoints.name(before, given)
@@ -225,6 +217,14 @@ class ViewMoving:
         if before is not None:
             artifact.delete_one(self._storage, before.name, before.older)
         return given
+
+    def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
+        """Writes a view's states; its entry, which names them."""
+        leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+        entry = self._entry(runtime, leaving, before)
+        handover = artifact.write(self._storage, entry.name, leaving)
+        failpoint("view-written")
+        return replace(entry, handover=handover, at=leaving.at)
 
     def _entry(self, runtime: ViewRuntime, leaving: LeavingView, before: Owned | None) -> Owned:
         """With what the view is called now. One that has never left knows its name before anybody else does."""

@@ -17,7 +17,7 @@ from planner.bind.scope import Entry, source_of
 from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
-from planner.parse import parse
+from planner.parse import nodes, parse
 
 
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
@@ -28,17 +28,11 @@ def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
 def unqualified(tree: Any, table: str) -> Any:
     """An expression of a table's definition in which columns go without the table's name, which may change."""
     tree = copy.deepcopy(tree)
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple | list):
-            stack += node
-        elif type(node).__name__ == "ColumnRef":
+    for node in nodes(tree):
+        if type(node).__name__ == "ColumnRef":
             first, *rest = node.fields
             if rest and getattr(first, "sval", None) == table:
                 node.fields = tuple(rest)
-        elif hasattr(node, "__slots__"):
-            stack += [getattr(node, name, None) for name in node.__slots__]
     return tree
 
 

@@ -1,8 +1,8 @@
 """Changes of tables as Arrow: one statement's, one transaction's, and how DuckDB applies and undoes them.
 
 Owns: ``Change`` (rows that go, rows that come), the net of several, and applying one by row id or, where row ids
-mean nothing any
-more (after a rollback, in recovery), by value. SQL names are quoted here; no text of a client's gets into SQL.
+mean nothing any more (after a rollback, in recovery), by value. SQL names are quoted here; no text of a client's gets
+into SQL.
 """
 
 from __future__ import annotations

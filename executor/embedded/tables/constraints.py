@@ -251,10 +251,12 @@ class Checker:
         keys = self._vanished(table, reference.target_columns, change)
         if change.updated:
             self._refuse_shifted(table, child, reference, change)
-        rows = self._children(table, child, reference, change)
+        if keys is None:
+            return False
+        rows = self._staying(child, reference, keys)
         if rows is not None:
             self._add(child, self._action(child, reference, action, rows, change))
-        places = None if keys is None else self._coming(child, reference, keys)
+        places = self._coming(child, reference, keys)
         if places is None:
             return rows is not None
         known = self.changes[child.oid]

@@ -17,6 +17,7 @@ from planner.bind.texts import bind_expression, bind_tree, row_of
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.functions import FUNCTIONS
+from planner.parse import nodes
 from planner.walk import walk
 
 
@@ -77,15 +78,9 @@ def check_generation(
 
 def _place(binding: Binding, node: Any, name: str) -> int | None:
     """Where an expression's tree refers to a column."""
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, tuple):
-            stack += reversed(item)
-        elif type(item).__name__ == "ColumnRef" and getattr(item.fields[-1], "sval", None) == name:
+    for item in nodes(node):
+        if type(item).__name__ == "ColumnRef" and getattr(item.fields[-1], "sval", None) == name:
             return binding.position(item)
-        elif hasattr(item, "__slots__"):
-            stack += [getattr(item, part) for part in reversed(list(item))]
     return None
 
 

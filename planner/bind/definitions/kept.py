@@ -16,23 +16,18 @@ from catalog.postgres import functions
 from catalog.routines import named
 from planner.bind.context import Binding
 from planner.bind.typenames import BY_OID, find_declared, names_of
+from planner.parse import nodes
 
 
 def kept_text(binding: Binding, tree: Any) -> str:
     """An expression as text."""
     tree = copy.deepcopy(tree)
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple | list):
-            stack += node
-        elif hasattr(node, "__slots__"):
-            found = find_declared(binding, names_of(node.names)) if type(node).__name__ == "TypeName" else None
-            if found is not None:
-                node.names = (String(BY_OID), String(str(found.oid)))
-            if type(node).__name__ == "FuncCall" and (schema := _schema_of(binding, names_of(node.funcname))):
-                node.funcname = (String(schema), *node.funcname)
-            stack += [getattr(node, name, None) for name in node.__slots__]
+    for node in nodes(tree):
+        found = find_declared(binding, names_of(node.names)) if type(node).__name__ == "TypeName" else None
+        if found is not None:
+            node.names = (String(BY_OID), String(str(found.oid)))
+        if type(node).__name__ == "FuncCall" and (schema := _schema_of(binding, names_of(node.funcname))):
+            node.funcname = (String(schema), *node.funcname)
     return str(RawStream()(tree))
 
 

@@ -27,7 +27,7 @@ from planner.bind.relations import look_up, require_object
 from planner.bind.sources import scan_object
 from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
-from planner.parse import parse
+from planner.parse import nodes, parse
 from planner.renaming import follow_rename
 from planner.statements import NoOperation, Statement
 
@@ -185,16 +185,8 @@ def _renamed(table: Table, old: str, new: str) -> Table:
 def _in_text(expression: str, old: str, new: str) -> str:
     """The text of a CHECK or of a generated column, which has no other names than the table's columns."""
     text = f"SELECT {expression}"
-    places: list[int] = []
-    stack: list[Any] = [parse(text)[0].node.targetList[0].val]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple | list):
-            stack += node
-        elif hasattr(node, "__slots__"):
-            if type(node).__name__ == "ColumnRef" and [getattr(item, "sval", None) for item in node.fields] == [old]:
-                places.append(node.location)
-            stack += [getattr(node, name, None) for name in node.__slots__]
+    columns = [node for node in nodes(parse(text)[0].node.targetList[0].val) if type(node).__name__ == "ColumnRef"]
+    places = [node.location for node in columns if [getattr(item, "sval", None) for item in node.fields] == [old]]
     for place in sorted(places, reverse=True):
         text = text[:place] + _NAME.sub(lambda _: quote_name(new), text[place:], count=1)
     return text.removeprefix("SELECT ")

@@ -24,6 +24,7 @@ from planner.bind.relations import is_taken, look_up, require_named, require_obj
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
 from planner.definitions import AlterSequence, CreateSequence
+from planner.parse import nodes
 from planner.statements import NoOperation, Statement
 
 _BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
@@ -233,19 +234,11 @@ def numbered(binding: Binding, tree: Any) -> tuple[Any, tuple[int, ...]]:
     """A default's expression with its sequences by oid, so that renaming them does no harm; and which they are."""
     tree = copy.deepcopy(tree)
     found: dict[int, None] = {}
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple | list):
-            stack += node
-            continue
-        if not hasattr(node, "__slots__"):
-            continue
+    for node in nodes(tree):
         if type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in CALLS and node.args:
             written = written_name(node.args[0])
             if written is not None:
                 oid = sequence_named(binding, written[0], binding.position(written[1])).oid
                 node.args = (A_Const(isnull=False, val=Integer(oid)), *node.args[1:])
                 found[oid] = None
-        stack += [getattr(node, name, None) for name in node.__slots__]
     return tree, tuple(found)
