@@ -54,6 +54,11 @@ def _sizes(database: Database, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "bytes": database.streams[item.oid].buffered_bytes}
 
 
+def _log_position(database: Database, catalog: Catalog) -> Iterator[Row]:
+    """How far the log is, for whoever reads it."""
+    yield {"lsn": database.sequencer.visible}
+
+
 def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:
     """Sequences' last values, of those that have given one."""
     for item in catalog.objects.values():
@@ -75,6 +80,7 @@ def _view_definitions(database: Database, catalog: Catalog) -> Iterator[Row]:
 MEASURES: Final[Mapping[str, Callable[[Database, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
+    "log_position": _log_position,
     "sequence_values": _sequences,
     "view_definitions": _view_definitions,
 }
