@@ -1,4 +1,4 @@
-"""Texts of types that Millstream stores and shows, but does not compute with: addresses, places in the log, rows' places.
+"""Texts of types that Millstream stores and shows, but does not compute with: addresses, places in the log and of rows.
 
 Owns: their one written form, so that equal values are equal texts, and 22P02 for what is no value. What PostgreSQL
 alone writes (access control lists, trees) is taken as it is.
@@ -18,10 +18,10 @@ _TID: Final = re.compile(r"\((\d{1,10}),(\d{1,5})\)\Z", re.ASCII)
 
 def canonical(kind: str, text: str) -> str:
     """A value's text as PostgreSQL shows it. Raises 22P02."""
-    written = text.strip(" \t\n\v\f\r")
+    written = text.strip(" \t\n\v\f\r") if kind == "tid" else text
     match kind:
         case "inet":
-            return _inet(written, text)
+            return _inet(text)
         case "pg_lsn" if found := _LSN.match(written):
             return "/".join(f"{int(part, 16):X}" for part in found.groups())
         case "tid" if found := _TID.match(written):
@@ -35,15 +35,15 @@ def canonical(kind: str, text: str) -> str:
     raise invalid_text(kind, text)
 
 
-def _inet(written: str, text: str) -> str:
+def _inet(text: str) -> str:
     """An address, and the bits of its network where these are not all of it."""
-    address, _, bits = written.partition("/")
+    address, slash, bits = text.partition("/")
     try:
-        if "/" in written and not (bits.isascii() and bits.isdigit()):
+        if "%" in address or (slash and not (bits.isascii() and bits.isdigit())):
             raise ValueError
-        found = ipaddress.ip_interface(written)
+        found = ipaddress.ip_interface(text)
     except ValueError:
         raise invalid_text("inet", text) from None
-    if "%" in address:
-        raise invalid_text("inet", text)
-    return str(found.ip) if found.network.prefixlen == found.max_prefixlen else str(found)
+    mapped = found.ip.ipv4_mapped if isinstance(found, ipaddress.IPv6Interface) else None
+    shown = str(found.ip) if mapped is None else f"::ffff:{mapped}"
+    return shown if found.network.prefixlen == found.max_prefixlen else f"{shown}/{found.network.prefixlen}"

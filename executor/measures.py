@@ -55,8 +55,9 @@ def _sizes(database: Database, catalog: Catalog) -> Iterator[Row]:
 
 
 def _log_position(database: Database, catalog: Catalog) -> Iterator[Row]:
-    """How far the log is, for whoever reads it."""
-    yield {"lsn": database.sequencer.visible}
+    """How far the log is: our LSNs count transactions, and PostgreSQL shows such numbers as two of 32 bits."""
+    lsn = database.sequencer.visible
+    yield {"lsn": f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"}
 
 
 def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:

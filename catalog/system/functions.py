@@ -75,9 +75,7 @@ _PRETTY: Final = (
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
-#: Our LSNs count transactions; in PostgreSQL's form they are two hexadecimal numbers of 32 bits.
-_LSN: Final = """(SELECT upper(to_hex(lsn >> 32)) || '/' || upper(to_hex(lsn & 4294967295))
-    FROM pg_lookups.log_position)::pg_lsn"""
+_LSN: Final = "(SELECT lsn FROM pg_lookups.log_position)"
 
 
 def _digits(text: str) -> str:

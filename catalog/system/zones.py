@@ -18,7 +18,12 @@ def zone_rows() -> Iterator[Row]:
     for name in sorted(available_timezones()):
         local = now.astimezone(ZoneInfo(name))
         is_summer = bool(local.dst())
-        yield {"name": name, "abbrev": local.tzname(), "utc_offset": _interval(local.utcoffset() or timedelta()), "is_dst": is_summer}
+        yield {
+            "name": name,
+            "abbrev": local.tzname(),
+            "utc_offset": _interval(local.utcoffset() or timedelta()),
+            "is_dst": is_summer,
+        }
 
 
 def abbreviation_rows() -> Iterator[Row]:

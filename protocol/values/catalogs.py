@@ -85,7 +85,7 @@ def _lsn_binary(text: str) -> bytes:
 def _inet_from_binary(data: bytes) -> str:
     family, bits, _, length = data[:4]
     if family not in (2, 3) or length != len(data) - 4 or length != (4 if family == 2 else 16) or bits > 8 * length:
-        raise SqlError("22P03", "invalid external \"inet\" value")
+        raise SqlError("22P03", 'invalid external "inet" value')
     return f"{ipaddress.ip_address(data[4:])}/{bits}"
 
 
@@ -106,16 +106,22 @@ def _no_binary(values: pa.Array, type_: SqlType) -> pa.Array:
     return values.cast(pa.binary())
 
 
+def _not_from_binary(data: object, type_: SqlType) -> Value:
+    raise unsupported(f"binary format of type {type_}", "Send text.")
+
+
 def _no_column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
     return by_value(values, lambda data: _not_from_binary(data, type_), pa.string())
 
 
-def _not_from_binary(data: bytes, type_: SqlType) -> Value:
-    raise unsupported(f"binary format of type {type_}", "Send text.")
-
-
 _BINARY: Final[dict[str, Callable[[str], bytes]]] = {"inet": _inet_binary, "pg_lsn": _lsn_binary}
 _FROM_BINARY: Final[dict[str, Callable[[bytes], str]]] = {"inet": _inet_from_binary, "pg_lsn": _lsn_from_binary}
+
+
+def _bytes(data: object) -> bytes:
+    """An item of a binary column."""
+    assert isinstance(data, bytes)
+    return data
 
 
 def _opaque(name: str) -> Codec:
@@ -133,7 +139,8 @@ def _opaque(name: str) -> Codec:
         return canonical(name, _FROM_BINARY[name](data))
 
     def column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
-        return by_value(values, lambda data: from_binary(data, type_), pa.string())
+        texts = by_value(values, lambda data: _FROM_BINARY[name](_bytes(data)), pa.string())
+        return column(texts, type_)
 
     codec = replace(_TEXT, from_text=from_text, column_from_text=column)
     if name not in _BINARY:

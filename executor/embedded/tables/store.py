@@ -45,7 +45,7 @@ META: Final = f"{STORE}.main.__millstream"
 DEFINITIONS: Final = f"{STORE}.main.__tables"
 _MARGIN: Final = 4 << 20  # definitions, manifests
 _BLOCK: Final = 256 << 10  # DuckDB's
-#: Segments that no checkpoint has written have no blocks: their values are counted, those without a width with this one.
+#: Segments that no checkpoint has written have no blocks: their values are counted, those without a width with this.
 _WIDTH: Final = 16
 _WIDTHS: Final = "".join(
     f" WHEN '{kind}' THEN {width}"
