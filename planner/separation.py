@@ -12,8 +12,8 @@ Owns: where a plan may be cut (``places``), the pipelines that cuts make of it (
             Scan customer
 
 A result is kept behind the filters and projections that follow its breaker, where it has the fewest rows; a breaker
-that only they separate from the query's result is not cut off. Where ORDER BY and LIMIT end the query the rows that they
-choose are kept, and ordered once more (``with_order_above``): so an engine goes on to hold no more rows than these.
+that only they separate from the query's result is not cut off. Where ORDER BY and LIMIT end the query the rows that
+they choose are kept, and ordered once more (``with_order_above``): so an engine still holds no more rows than these.
 Knows no engine, and not what a cut costs.
 """
 
@@ -101,7 +101,7 @@ def places(whole: Relation, rows: Rows | None = None) -> list[Place]:
     ``rows`` is the build side; without estimates, and of other joins, the right one."""
     shared = dict(_definitions(whole))
     names = {id(relation): name for name, relation in shared.items()}
-    chosen_from = {id(first.input.input) for first in map(_first_rows, walk(whole)) if first is not None}
+    chosen_from = {id(first.input) for node in walk(whole) if (first := _first_rows(node)) is not None}
     found = []
     for parent, node in _visited(whole, rows):
         if id(node) in names and isinstance(parent, With):
@@ -144,7 +144,8 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
         nested = isinstance(parent, Filter | Project) and isinstance(node, RELATIONS) and node is not parent.input
         if not nested:
             return None
-    match below_chain(node.input.input if node is _first_rows(parent) else node):
+    first = _first_rows(parent)
+    match below_chain(node if first is None else first.input):
         case Aggregate():
             return "group"
         case Window():
@@ -172,10 +173,13 @@ def with_order_above(whole: Relation) -> Relation:
             return whole
 
 
-def _first_rows(node: Any) -> Limit | None:
-    """The first rows of an order, which are ordered above."""
-    below = node.input if isinstance(node, Sort) else None
-    return below if isinstance(below, Limit) and isinstance(below.input, Sort) else None
+def _first_rows(node: Any) -> Sort | None:
+    """The order of which only the first rows are ordered again."""
+    match node:
+        case Sort(input=Limit(input=Sort() as first)):
+            return first
+        case _:
+            return None
 
 
 def below_chain(relation: Relation) -> Relation:

@@ -29,8 +29,8 @@ from planner.expression import Column
 #: What stands for a slice's bounds in a text that is printed once for all of them.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B
 _HIGH: Final = 0x5C19_E83D_27B6_F04D
-#: Rows from which on texts and the like of a result are measured, by so many of them, and the bytes that they are taken to
-#: have in smaller ones: to measure takes 2 to 3 ms, in which some hundred kilobytes are carried.
+#: Rows from which on texts and the like of a result are measured, by so many of them, and the bytes that they are taken
+#: to have in smaller ones: to measure takes 2 to 3 ms, in which some hundred kilobytes are carried.
 _MANY: Final = 65_536
 _MEASURED: Final = 2048
 _SHORT: Final = 32

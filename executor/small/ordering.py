@@ -13,7 +13,7 @@ import pyarrow as pa
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
 from planner.algebra import Limit, Sort, SortKey
-from planner.expression import Literal
+from planner.expression import Literal, Scalar
 
 #: Order of code points is that of their bytes in UTF-8.
 _TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
@@ -48,17 +48,21 @@ def _sorted(order: list[int], cells: Cells, key: SortKey) -> list[int]:
 
 def limit_of(relation: Limit) -> Callable[[Rows], Rows] | None:
     """The first rows after some; None where it is the engine's to say how many."""
-    counts = [item.value if isinstance(item, Literal) else item for item in (relation.count, relation.offset)]
-    if not all(item is None or (type(item) is int and item >= 0) for item in counts):
+    start = 0 if relation.offset is None else _count(relation.offset)
+    count = None if relation.count is None else _count(relation.count)
+    if start is None or (count is None and relation.count is not None):
         return None
-    count, offset = counts
-    start = offset or 0
     stop = None if count is None else start + count
 
     def step(rows: Rows) -> Rows:
         return taken(rows, list(range(rows.count))[start:stop])
 
     return step
+
+
+def _count(scalar: Scalar) -> int | None:
+    value = scalar.value if isinstance(scalar, Literal) else None
+    return value if isinstance(value, int) and value >= 0 else None
 
 
 def taken(rows: Rows, places: list[int]) -> Rows:
