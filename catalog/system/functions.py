@@ -221,6 +221,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "ELSE '' END || quote_ident(relname) FROM pg_class WHERE oid = $2) END",
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
     "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
+    "pg_stat_get_function_calls(oid)": "NULL::int8",
     "pg_filenode_relation(oid, oid)": "$2::regclass",
     "acldefault(char, oid)": _ACL_DEFAULT,
     "pg_event_trigger_table_rewrite_oid()": "0::oid",
@@ -255,7 +256,6 @@ _COUNTERS: Final = (
     *("db_conflict_all", "db_temp_files", "db_temp_bytes", "db_deadlocks", "db_checksum_failures", "db_sessions"),
     *("db_sessions_abandoned", "db_sessions_fatal", "db_sessions_killed", "db_conflict_tablespace"),
     *("db_conflict_lock", "db_conflict_snapshot", "db_conflict_bufferpin", "db_conflict_startup_deadlock"),
-    "function_calls",
 )
 #: Counters of time, in milliseconds.
 _TIMES: Final = (
