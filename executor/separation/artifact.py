@@ -96,8 +96,8 @@ class SeparatedQuery:
         return sum(run.rows for run in self.runs.values())
 
     @property
-    def files(self) -> set[str]:
-        """The names of what belongs to it."""
+    def stored(self) -> set[str]:
+        """The names of the files that it is on the storage."""
         return {_MANIFEST, *(run.file.name for run in self.runs.values())}
 
     @property
@@ -189,7 +189,7 @@ class SeparatedQueries:
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / _MANIFEST, _document(query))
                 sync_folder(self._folder)
-                for path in set(folder.iterdir()) - {folder / name for name in query.files}:
+                for path in set(folder.iterdir()) - {folder / name for name in query.stored}:
                     storage.delete(path)
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
