@@ -154,8 +154,9 @@ class Checkpoints:
 
     def by_age(self, before: Owned) -> tuple[str, str]:
         """Of an entry's two handovers the one that is kept when a new one comes, and the one that is not."""
-        found = before.handover, before.older
-        return found[::-1] if before.handover in self.damaged else found
+        if before.handover in self.damaged:
+            return before.older, before.handover
+        return before.handover, before.older
 
     def name(self, before: Owned | None, after: Owned) -> None:
         """An entry names states that have just been written, which else are gone. Raises what prevented it."""

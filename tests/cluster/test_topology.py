@@ -4,8 +4,6 @@ and two workers. Rows are the same whoever computes them, and whoever dies meanw
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,34 +78,6 @@ def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
             spark_maintains(client, 300)
             client.execute("SET query_engine = embedded")
             assert client.execute("SELECT * FROM v ORDER BY k").fetchall() == [(0, 100), (1, 100), (2, 100)]
-
-
-def test_a_view_of_sparks_migrates_while_its_jvm_dies(cluster: Cluster) -> None:
-    """There and back, each time from a server whose driver and JVM have just been killed: each row counts once, and
-    Spark maintains it where it is."""
-    one, two = cluster.one, cluster.two
-    with one.connect() as client, two.connect() as other:
-        client.execute("CREATE FOREIGN TABLE m (k int, n int) SERVER stream")
-        client.execute(
-            "CREATE VIEW moving WITH (maintenance_engine = spark) AS SELECT k, count(*) AS c, sum(n) FROM m GROUP BY k"
-        )
-        rows = "INSERT INTO m SELECT g % 3, 1 FROM generate_series(1, 300) g"
-        for done, (giver, asking, target, taking) in enumerate(
-            ((one, client, "two", other), (two, other, "one", client)), 1
-        ):
-            client.execute(rows)
-            for child in giver.processes()[1:]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-            assert asking.execute("SELECT millstream.migrate('moving', %s)", (target,)).fetchone() == ("moving",)
-            client.execute(rows)
-            for reading in (client, taking):
-                wanted = [(key, 200 * done, 200 * done) for key in range(3)]
-                assert reading.execute("SELECT * FROM moving ORDER BY k").fetchall() == wanted
-            behind = "SELECT rows_behind, server FROM millstream.views WHERE name = 'moving'"
-            wait_until(lambda: taking.execute(behind).fetchone() == (0, target), 120, "Spark's maintenance")  # noqa: B023
-        for server in (one, two):
-            server.wait_for_spark(300)
 
 
 def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> None:
