@@ -113,7 +113,7 @@ def _is_begun(term: Path, file: int) -> bool:
     try:
         os.utime(file)
         for path in term.iterdir():
-            if path not in (own, _file(term)):
+            if path != _file(term) and not (path == own and own.is_dir()):
                 delete(path)
         own.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:

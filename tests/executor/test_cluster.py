@@ -310,7 +310,10 @@ def test_nobody_counts_what_another_has_counted(tmp_path: Path) -> None:
 
 def test_a_lock_of_an_earlier_version(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
-    with Storage(tmp_path).exclusive():
+    storage = Storage(tmp_path)
+    (tmp_path / "lock/1/1").touch()
+    with storage.exclusive():
+        assert (tmp_path / "lock/1/1").is_dir()
         assert (tmp_path / "lock/1/1.lock").is_file()
 
 
