@@ -210,6 +210,11 @@ class Database:
         found = (self.plans.get(self._views[below].program.final).tables for below in self.views_below((oid,)))
         return tuple(sorted({table for tables in found for table in tables}))
 
+    def version_beside(self, oid: int) -> int:
+        """The LSN of the last change of what a view's final relation reads beside the view's own states."""
+        final = self.plans.get(self._views[oid].program.final)
+        return self.version_of((*final.tables, *final.views))
+
     def view(self, oid: int) -> ViewRuntime:
         """A continuous view's runtime. Raises 42P01 when it was dropped."""
         runtime = self._views.get(oid)
