@@ -47,7 +47,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.moving.elsewhere import Elsewhere
-from executor.moving.ownership import read_owned
+from executor.moving.ownership import read_owned, require_past
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving, place
 from executor.options import Options
@@ -125,6 +125,11 @@ class Database:
         self.sequencer.on_publish(self._publish)
         #: How far the log was at the opening: of changes before it nothing is known.
         self.opened_lsn = self.sequencer.visible
+        try:
+            require_past(self.shared, options.server_name, self.opened_lsn)
+        except SqlError:
+            self._close_files()
+            raise
         self.changes = ViewChanges(self)
         self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
@@ -157,6 +162,9 @@ class Database:
         self.maintenance.close()
         self.appender.close()
         self.row_changes.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
         self.sequencer.close()
         self.log.close()
         self.sequences.close()
