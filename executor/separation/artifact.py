@@ -17,7 +17,6 @@ import hashlib
 import json
 import re
 import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -31,7 +30,7 @@ from catalog.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.files import disk_error, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
@@ -108,6 +107,11 @@ class SeparatedQuery:
     def rows(self) -> int:
         """Of all runs."""
         return sum(run.rows for run in self.runs.values())
+
+    @property
+    def stored(self) -> set[str]:
+        """The names of the files that it is on the storage."""
+        return {_MANIFEST, *(run.file.name for run in self.runs.values())}
 
     @property
     def size(self) -> int:
@@ -194,31 +198,25 @@ class SeparatedQueries:
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
             number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
-            with self._claims.owned(query_id):
-                self._commit(folder, SeparatedQuery(query_id, number, runs=stored, **about))
-                _delete_others(folder, {_MANIFEST, *(run.file.name for run in stored.values())})
+            query = SeparatedQuery(query_id, number, runs=stored, **about)
+            with self._claims.owned(query_id) as storage:
+                storage.replace(folder / _MANIFEST, _document(query))
+                sync_folder(self._folder)
+                for path in set(folder.iterdir()) - {folder / name for name in query.stored}:
+                    storage.delete(path)
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
         failpoint("manifest")
 
-    def _commit(self, folder: Path, query: SeparatedQuery) -> None:
-        content = _encoded(query)
-        document = {"format": _FORMAT, "sha256": digest(content), "query": content}
-        replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
-        sync_folder(self._folder)
-
     def delete(self, query_id: str) -> bool:
-        """Forgets a query, whoever has it: first its manifest, then the rest. Whether there was one."""
+        """Forgets a query, whoever has it; whether there was one."""
         folder = self._folder / query_id
         if not _ID.fullmatch(query_id):
             return False
-        with self._claims.freed(query_id):
-            if not folder.is_dir():
-                return False
-            (folder / _MANIFEST).unlink(missing_ok=True)
-            sync_folder(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-        return True
+        with self._claims.freed(query_id) as storage:
+            is_there = folder.is_dir()
+            storage.delete(folder)
+        return is_there
 
     def drop_orphans(self) -> None:
         """Deletes what was written of queries and never came to a manifest."""
@@ -250,12 +248,6 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
     return unpacked_table(read_table((path,), packed_schema(schema)), schema)
 
 
-def _delete_others(folder: Path, named: set[str]) -> None:
-    for path in folder.iterdir():
-        if path.name not in named:
-            path.unlink()
-
-
 # -- manifest ----------------------------------------------------------------------------------------------------------
 
 
@@ -268,6 +260,12 @@ def digest(content: Any) -> str:
     """The checksum of a JSON document."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _document(query: SeparatedQuery) -> bytes:
+    content = _encoded(query)
+    document = {"format": _FORMAT, "sha256": digest(content), "query": content}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _encoded(query: SeparatedQuery) -> dict[str, Any]:
