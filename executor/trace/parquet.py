@@ -42,6 +42,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     """The same of rows that are computed while they are written, a row group of them in memory; how many they are."""
     stored = to_stored(schema.empty_table()).schema
+    texts = [field.name for field in stored if pa.types.is_string(field.type)]  # of numbers it takes half the time
     count = 0
     try:
         with open(path, "wb") as file:
@@ -50,7 +51,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 stored,
                 compression="snappy",
                 store_decimal_as_integer=True,
-                use_dictionary=[field.name for field in stored if pa.types.is_string(field.type)],  # half the time
+                use_dictionary=texts,  # pyright: ignore[reportArgumentType] - the stubs know no names of columns
             ) as writer:
                 for group in _groups(batches):
                     writer.write_table(to_stored(pa.Table.from_batches(group, schema)), _ROW_GROUP)
