@@ -270,6 +270,10 @@ class Connection:
         except duckdb.Error as error:
             raise translate(error) from error
 
+    def once_in_batches(self, sql: str, relation: Relation) -> Iterator[pa.RecordBatch]:
+        """The same, computed while it is read; nothing else runs here meanwhile."""
+        return self.batches(sql, _schema(relation))
+
     def printed(self, relation: Relation, timezone: str, files: Mapping[str, FileRows] = MappingProxyType({})) -> str:
         """A relation without parameters in the engine's words; decimals are computed wide."""
         return _printed(DuckPrinter(wide=True, timezone=timezone, read=files), relation)

@@ -8,7 +8,7 @@ short; a result leaves it by a query like any other. Decimals are computed wide,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -123,6 +123,15 @@ class KeptResults:
             return found
         text = self._printed(relation) if name is None else self._text(name, relation)
         return self._connection.once(text, relation)
+
+    def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
+        """The same, computed while it is read."""
+        found = self._without_engine(relation)
+        return (
+            self._connection.once_in_batches(self._printed(relation), relation)
+            if found is None
+            else iter(found.to_batches())
+        )
 
     def _without_engine(self, relation: Relation) -> pa.Table | None:
         small = small_of(relation)

@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.trace.checked import WRONG
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_batches
 from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
@@ -53,6 +53,19 @@ _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output, FileColumn, SharedFile, SharedFiles)
 #: What a plan may call, but for what differs from call to call.
 _CALLED: Final = FUNCTIONS.keys() | FINALS
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A result or an input that is to be written: its columns, and its rows, computed when they are."""
+
+    columns: tuple[tuple[str, SqlType], ...]
+    batches: Callable[[], Iterable[pa.RecordBatch]]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its rows."""
+        return pa.schema([pa.field(name, kind.arrow) for name, kind in self.columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +183,7 @@ class SeparatedQueries:
                 raise disk_error(error, f'read separated query "{query.id}"') from error
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
-    def write(self, query_id: str, runs: Mapping[str, tuple[pa.Table, tuple[SqlType, ...]]], **about: Any) -> None:
+    def write(self, query_id: str, runs: Mapping[str, Run], **about: Any) -> None:
         """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
         query is still this server's. Raises 53100, 55000, 58030."""
         folder = self._folder / query_id
@@ -179,7 +192,7 @@ class SeparatedQueries:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
             stored = {
-                name: _store(folder / f"r{place}-{unique}.parquet", *run)
+                name: _store(folder / f"r{place}-{unique}.parquet", run)
                 for place, (name, run) in enumerate(runs.items(), 1)
             }
             failpoint("files")
@@ -218,14 +231,17 @@ class SeparatedQueries:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _store(path: Path, table: pa.Table, kinds: tuple[SqlType, ...]) -> StoredRun:
+def _store(path: Path, run: Run) -> StoredRun:
+    batches = (
+        batch
+        for part in run.batches()
+        for batch in packed_table(pa.Table.from_batches([part], run.schema)).to_batches()
+    )
     try:
-        write_table(path, packed_table(table))
+        rows = write_batches(path, packed_schema(run.schema), batches)
     except pa.ArrowNotImplementedError as error:
         raise SqlError("0A000", f"a separated query with rows that Parquet does not hold: {error}") from error
-    return StoredRun(
-        tuple(zip(table.column_names, kinds, strict=True)), table.num_rows, describe_file(path, path.parent)
-    )
+    return StoredRun(run.columns, rows, describe_file(path, path.parent))
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:

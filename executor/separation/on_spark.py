@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +50,10 @@ class SparkResults:
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept and stored."""
         return self._analytics.run(self._number, self._query(relation), self._stored, self._next(), self._is_cancelled)
+
+    def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
+        """The same in batches."""
+        return iter(self.rows(relation).to_batches())
 
     def drop(self, result: Snapshot) -> None:
         """Nothing will read a result any more."""

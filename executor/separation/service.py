@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,8 +25,8 @@ from executor.cluster.registry import Registry
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
-from executor.printing.nodes import leaf_name
-from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.printing.nodes import column_name, leaf_name
+from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
 from executor.separation.moving import Moving
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.
 _ROWS: Final = "rows"
-#: A run's rows and its columns' types.
-_Run = tuple[pa.Table, tuple[SqlType, ...]]
 
 
 class Separation:
@@ -207,7 +206,7 @@ class Separation:
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
     def _extractor(
-        self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, _Run]], bindings: Bindings = NOTHING
+        self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, Run]], bindings: Bindings = NOTHING
     ) -> Callable[..., None]:
         """What writes a query's artifact; ``bound`` gives runs that it had from the beginning, ``bindings`` are what
         the leaves stand for that are no tables."""
@@ -223,7 +222,7 @@ class Separation:
             unread = (
                 read - parts.keys() - files.keys()
             )  # a run that is read no more may have left its name to another one
-            runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
+            runs = {name: Run(_columns(part), partial(results.batches, part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound().items() if name in unread}
             if not self.claims.holds(query.id):
                 self.claims.take(query.id)
@@ -238,7 +237,7 @@ class Separation:
 
         return extract
 
-    def _write(self, query: RunningQuery, runs: Mapping[str, _Run], about: Mapping[str, Any], **more: Any) -> None:
+    def _write(self, query: RunningQuery, runs: Mapping[str, Run], about: Mapping[str, Any], **more: Any) -> None:
         server, now = self.registry.name, dt.datetime.now(dt.UTC)
         self.stored.write(query.id, runs, created=now, server=server, pipelines=len(query.names), **about, **more)
 
@@ -287,11 +286,11 @@ class Separation:
     def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         engine = self._database.engine
-        runs = self._runs(query)
-        inputs: dict[str, pa.Table | FileRows] = {name: table for name, (table, _) in runs.items()}
+        tables = self.stored.tables(query)
+        inputs: dict[str, pa.Table | FileRows] = {**tables}
         inputs |= {name: files.read(self._database.options, query.id) for name, files in query.files}
         bindings = {leaf_name(Snapshot(name, (), ())): rows for name, rows in inputs.items()}
-        extract = self._extractor(_about(query), lambda: runs, bindings)
+        extract = self._extractor(_about(query), lambda: _runs(query, tables), bindings)
         forecasting = self._forecasting(query, steps)
         with engine.connection(reader, bindings) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
@@ -309,7 +308,7 @@ class Separation:
                 "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
             )
         analytics = self._database.analytics
-        extract = self._extractor(_about(query), lambda: self._runs(query))
+        extract = self._extractor(_about(query), lambda: _runs(query, self.stored.tables(query)))
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
@@ -317,17 +316,14 @@ class Separation:
                 return Stepwise(steps.plan, {}, running, results, extract, self._forecasting(query, steps)).run()
             return results.rows(query.relation)
 
-    def _runs(self, query: SeparatedQuery) -> dict[str, _Run]:
-        tables = self.stored.tables(query)
-        return {name: (table, tuple(kind for _, kind in query.runs[name].columns)) for name, table in tables.items()}
-
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
         return Forecasting(self._database, steps.plan, steps.efforts, query.runs, dict(query.files))
 
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
-        runs = {_ROWS: (rows, _types(query.relation))}
+        columns = tuple(zip(rows.column_names, _types(query.relation), strict=True))
+        runs = {_ROWS: Run(columns, rows.to_batches)}
         finished = {"state": "finished", "finished": len(running.names), "way": query.way}
         self._write(running, runs, _about(query), relation=result, **finished)
 
@@ -364,6 +360,11 @@ def _about(query: SeparatedQuery) -> dict[str, Any]:
     return {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
 
 
+def _runs(query: SeparatedQuery, tables: Mapping[str, pa.Table]) -> dict[str, Run]:
+    """The runs that a query came with."""
+    return {name: Run(query.runs[name].columns, table.to_batches) for name, table in tables.items()}
+
+
 def _tell(reader: Reader, query: RunningQuery) -> None:
     """Warns of copies of a query's state that were wanted and could not be made."""
     error = query.copy_error
@@ -374,6 +375,10 @@ def _tell(reader: Reader, query: RunningQuery) -> None:
 def _outputs(relation: Relation) -> tuple[Output, ...]:
     """The columns of a query of which nobody said more."""
     return tuple(Output(column.name, column.type) for column in relation.columns)
+
+
+def _columns(relation: Relation) -> tuple[tuple[str, SqlType], ...]:
+    return tuple((column_name(column), column.type) for column in relation.columns)
 
 
 def _types(relation: Relation) -> tuple[SqlType, ...]:

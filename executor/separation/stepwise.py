@@ -9,7 +9,7 @@ says.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -36,6 +36,10 @@ class Results(Protocol):
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept; ``name`` is the pipeline's that it is of."""
+        ...
+
+    def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
+        """The same, computed while it is read."""
         ...
 
     def drop(self, result: Snapshot) -> None:
