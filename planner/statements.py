@@ -270,12 +270,13 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """PREPARE name AS statement text, which begins at ``offset`` of the whole; parameters' types as declared."""
+    """PREPARE name AS statement text, from ``offset`` on of the whole, ``written``; parameters' types as declared."""
 
     name: str
     text: str
     types: tuple[SqlType, ...]
     offset: int = 0
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

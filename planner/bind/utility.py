@@ -151,7 +151,7 @@ def _flag(item: Any) -> bool:
 def _prepare(binding: Binding, node: Any) -> Statement:
     types = tuple(expressed(type_of(binding, item)) for item in node.argtypes or ())
     text = text_after_as(raw := binding.raw)
-    return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text))
+    return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text), raw.text)
 
 
 def _execute(binding: Binding, node: Any) -> Statement:
@@ -186,7 +186,11 @@ def _notify(binding: Binding, node: Any) -> Statement:
 def _vacuum(binding: Binding, node: Any) -> Statement:
     for item in node.rels or ():
         if item.relation is not None:
-            require_object(binding, item.relation)
+            known = require_object(binding, item.relation)
+            for column in item.va_cols or ():
+                if all(each.name != column.sval for each in known.columns):
+                    message = f'column "{column.sval}" of relation "{known.name}" does not exist'
+                    raise SqlError("42703", message)
     return NoOperation("VACUUM" if node.is_vacuumcmd else "ANALYZE")
 
 

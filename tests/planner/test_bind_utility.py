@@ -67,7 +67,10 @@ def database() -> Database:
         ("reset all", SetVariable("all", None, tag="RESET")),
         ("show all", ShowVariable("all")),
         ("show transaction isolation level", ShowVariable("transaction_isolation")),
-        ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT), 25)),
+        (
+            text := "prepare p (int, text) as select $1, $2",
+            Prepare("p", "select $1, $2", (INT4, TEXT), 25, text),
+        ),
         ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)))),
         ("deallocate p", Deallocate("p")),
         ("deallocate all", Deallocate(None)),

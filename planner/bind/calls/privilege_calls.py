@@ -37,6 +37,8 @@ _HELD: Final = "EXISTS (SELECT FROM pg_lookups.held_privileges h WHERE h.role = 
 _OF_COLUMN: Final = " OR EXISTS (SELECT FROM pg_lookups.held_columns h WHERE h.role = $1 AND h.target = $2{} AND ({}))"
 _SYSTEM: Final = f"$2 < {FIRST_OID} OR "
 _MEMBER: Final = "EXISTS (SELECT FROM pg_lookups.memberships m WHERE m.member = $1 AND m.role = $2 AND ({}))"
+#: RULE was one until PostgreSQL 8.2, and is none that anybody has.
+_KINDS: Final = frozenset((*LETTERS, "RULE"))
 #: What membership means by pg_has_role()'s words (convert_role_priv_string).
 _MEMBERSHIPS: Final = {
     "USAGE": "m.inherited",
@@ -63,7 +65,7 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
         kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
     is_role = name == "pg_has_role"
     for kind, written in zip(kinds, str(words.value).split(","), strict=True):
-        if (kind not in _MEMBERSHIPS) if is_role else (kind.removesuffix(" WITH GRANT OPTION") not in LETTERS):
+        if (kind not in _MEMBERSHIPS) if is_role else (kind.removesuffix(" WITH GRANT OPTION") not in _KINDS):
             raise SqlError("22023", f'unrecognized privilege type: "{written.strip()}"')
     if is_role:
         return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
@@ -96,7 +98,8 @@ def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:
     if asked is None:
         found = roles.find(env.binding.context.role)
         return None if found is not None and found.superuser else Literal(found.oid if found else 0, OID)
-    asked = asked.argument if isinstance(asked, Cast) and isinstance(asked.argument, Literal) else asked
+    if isinstance(asked, Cast) and isinstance(asked.argument, Literal) and isinstance(asked.argument.value, str):
+        asked = asked.argument
     if isinstance(asked, Literal) and isinstance(asked.value, str):
         if asked.value == "public":
             return Literal(0, OID)

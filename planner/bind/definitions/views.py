@@ -85,6 +85,8 @@ def _create(
 ) -> CreateView:
     given = _options((), options, binding)
     binding.keeps_windows = keeps_windows(dict(given))
+    if getattr(query_node, "intoClause", None) is not None:
+        raise SqlError("0A000", "views must not contain SELECT INTO")
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
@@ -183,7 +185,7 @@ def _check_replaced(binding: Binding, view: View) -> None:
     if dependent is not None:
         message = f"cannot replace view {view.name} because other objects depend on it"
         detail = f"view {dependent.name} depends on view {view.name}"
-        raise SqlError("2BP01", message, detail, "Drop the dependent objects first.")
+        raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
 
 
 def _alike(before: SqlType, after: SqlType) -> bool:
