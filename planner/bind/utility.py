@@ -69,14 +69,12 @@ def _transaction(binding: Binding, node: Any) -> Statement:
     action = _ACTIONS.get(node.kind)
     if action is None:
         raise unsupported("two-phase commit", "Use COMMIT.")
-    if node.chain:
-        raise unsupported("AND CHAIN", "Send BEGIN after it.")
     options = {item.defname: item.arg.val for item in node.options or ()}
     isolation = options["transaction_isolation"].sval if "transaction_isolation" in options else None
     flags = (options.get(name) for name in ("transaction_read_only", "transaction_deferrable"))
     read_only, deferrable = (None if flag is None else bool(flag.ival) for flag in flags)
     tag = "START TRANSACTION" if node.kind == TransactionStmtKind.TRANS_STMT_START else "BEGIN"
-    return TransactionControl(action, node.savepoint_name, isolation, read_only, deferrable, tag)
+    return TransactionControl(action, node.savepoint_name, isolation, read_only, deferrable, tag, bool(node.chain))
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
