@@ -47,6 +47,7 @@ def database() -> Database:
         ),
         ("begin read write", TransactionControl("begin", None, None, False)),
         ("commit", TransactionControl("commit")),
+        ("commit and chain", TransactionControl("commit", chain=True)),
         ("end", TransactionControl("commit")),
         ("abort", TransactionControl("rollback")),
         ("savepoint x", TransactionControl("savepoint", "x")),
@@ -93,7 +94,6 @@ def test_session_statements(database: Database, text: str, statement: object) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "commit and chain",
         "prepare transaction 'x'",
         "do 'declare a int; begin null; end'",
         "do 'begin loop exit; end loop; end'",

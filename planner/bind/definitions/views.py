@@ -43,6 +43,7 @@ _OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": 
 _FIXED: Final = ("retention", "emit")
 #: Options that mean nothing where one role reads everything.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
+_BOOLEANS: Final = frozenset(("true", "false", "on", "off", "yes", "no", "1", "0"))
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -222,6 +223,8 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
                 raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
             continue
         if name in _OF_SECURITY:
+            if value.lower() not in _BOOLEANS:
+                raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
             continue
         if name == "check_option":
             raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.", position)

@@ -41,3 +41,7 @@ CREATE DOMAIN ascending AS int[] CHECK (value[1] < value[2]);
 SELECT ARRAY[2, 1]::ascending;
 SELECT ARRAY[1, 2]::ascending;
 SELECT ARRAY['1', '2']::ascending;
+CREATE TABLE of_text (a int PRIMARY KEY, b text);
+ALTER TABLE of_text ALTER COLUMN b ADD GENERATED ALWAYS AS IDENTITY;
+CREATE VIEW of_barrier WITH (security_barrier = 100) AS SELECT 1 AS a;
+CREATE VIEW of_barrier WITH (security_barrier = on, security_invoker = false) AS SELECT 1 AS a;
