@@ -40,6 +40,8 @@ _MONTH_NUMBERS: Final = {name: i for i, name in enumerate(_MONTHS, 1)} | {
 }
 _DAYS: Final = re.compile("(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?")
 _RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
+#: Tokens that a date may end with.
+_DATES: Final = ("date", "separator", "number")
 _INFINITE: Final = {"infinity": math.inf, "-infinity": -math.inf}
 #: What carries an infinite date or timestamp: the greatest count of days or of microseconds, by its bits.
 INFINITE_DAYS: Final = 2**31 - 1
@@ -210,12 +212,13 @@ def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
 
 
 def _tokens(text: str, moment: Moment) -> Moment:
-    position = 0
+    position, before = 0, None
     while position < len(text):
         match = _TOKEN.match(text, position)
-        if match is None:
+        # a date and a minus are one token of PostgreSQL's, and no date
+        if match is None or (before in _DATES and text[position] == "-" and moment.microseconds is None):
             raise _Malformed
-        position = match.end()
+        position, before = match.end(), match.lastgroup
         match {"separator": "date", "mark": "named"}.get(str(match.lastgroup), match.lastgroup):
             case "time":
                 _set_time(moment, match["time"])
@@ -280,7 +283,7 @@ def _year(text: str) -> int:
 
 
 def _set_offset(moment: Moment, text: str) -> None:
-    if moment.microseconds is None or (moment.zone is not None and moment.zone is not UTC):
+    if (moment.microseconds is None and moment.year is None) or (moment.zone is not None and moment.zone is not UTC):
         raise _Malformed
     digits = text[1:].replace(":", "")
     digits = digits if len(digits) != 1 and len(digits) != 3 and len(digits) != 5 else "0" + digits

@@ -217,7 +217,10 @@ class CopyOut:
 
 @dataclass(frozen=True, slots=True)
 class TransactionControl:
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is that of a beginning."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is that of a beginning.
+
+    ``chain``: another block with the same characteristics begins where this one ends.
+    """
 
     action: Literal["begin", "commit", "rollback", "savepoint", "release", "rollback_to"]
     name: str | None = None
@@ -225,6 +228,7 @@ class TransactionControl:
     read_only: bool | None = None
     deferrable: bool | None = None
     tag: str = "BEGIN"
+    chain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +274,13 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """PREPARE name AS statement text, which begins at ``offset`` of the whole; parameters' types as declared."""
+    """PREPARE name AS statement text, from ``offset`` on of the whole, ``written``; parameters' types as declared."""
 
     name: str
     text: str
     types: tuple[SqlType, ...]
     offset: int = 0
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

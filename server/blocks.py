@@ -128,6 +128,8 @@ def _steady(plan: Plan) -> Statement | None:
 
 def _controlled(session: Session, plan: Plan, statement: TransactionControl, answer: Answer) -> bool:
     action = statement.action
+    if statement.chain:
+        return False
     if action == "commit" and not session.listening.is_silent:  # others commit in turn with it
         return False
     if action == "commit" and session.db.status == "T":

@@ -293,6 +293,7 @@ def _prepare(session: Session, statement: Prepare) -> Result:
         raise unsupported(
             "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
         )
+    prepared.written = statement.written
     add_statement(session, statement.name, prepared)
     return Result("PREPARE")
 

@@ -163,20 +163,15 @@ def _zone_at(value: str) -> str:
 
 
 def date_style(name: str, value: str) -> str:
-    """ISO output with any field order: the other three output styles are not supported."""
-    order = "MDY"
+    """ISO output, and months before days where a text is read: nothing else is supported."""
     for word in value.lower().replace(",", " ").split():
         if word in ("postgres", "sql", "german"):
             raise unsupported(f"{name} {word}", "Use ISO.")
-        if word in ("mdy", "us", "noneuropean", "noneuro"):
-            order = "MDY"
-        elif word in ("dmy", "european", "euro"):
-            order = "DMY"
-        elif word == "ymd":
-            order = "YMD"
-        elif word not in ("iso", "default"):
+        if word in ("dmy", "european", "euro", "ymd"):
+            raise unsupported(f"{name} {word}", "Write dates as YYYY-MM-DD, which every order reads alike.")
+        if word not in ("mdy", "us", "noneuropean", "noneuro", "iso", "default"):
             raise _invalid(name, value)
-    return f"ISO, {order}"
+    return "ISO, MDY"
 
 
 def encoding(name: str, value: str) -> str:

@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Prepared:
-    """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server."""
+    """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server; ``written`` is
+    the PREPARE that made it.
+    """
 
     text: str
     raw: Raw | None
     declared: tuple[SqlType | None, ...]
     plan: Plan | None
+    written: str = ""
 
     @classmethod
     def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:

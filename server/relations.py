@@ -113,9 +113,9 @@ def _prepared(session: Session) -> Iterator[Row]:
         if name and statement.plan is not None:
             yield {
                 "name": name,
-                "statement": statement.text,
+                "statement": statement.written or statement.text,
                 "parameter_types": [kind.oid for kind in statement.plan.types],
-                "from_sql": False,
+                "from_sql": bool(statement.written),
             }
 
 

@@ -370,6 +370,8 @@ class Session:
 
     def control(self, statement: TransactionControl) -> Result:
         """BEGIN and the like, with the settings that follow them. In a worker thread."""
+        if statement.chain:
+            return self._chained(statement)
         before = self.db.status
         if statement.action == "begin":
             isolation = statement.isolation or self.settings.value("default_transaction_isolation")
@@ -383,6 +385,21 @@ class Session:
             return self._end(statement)
         result = self.db.execute(statement)
         self.members.at_savepoint(statement.action, statement.name or "")
+        return result
+
+    def _chained(self, statement: TransactionControl) -> Result:
+        """The block's end, and the beginning of another of the same isolation and access. Raises 25P01."""
+        if self.db.status == "I":
+            raise SqlError("25P01", f"{statement.action.upper()} AND CHAIN can only be used in transaction blocks")
+        following = TransactionControl(
+            "begin",
+            isolation=self.settings.value("transaction_isolation"),
+            read_only=self.settings.is_on("transaction_read_only"),
+            deferrable=self.settings.is_on("transaction_deferrable"),
+        )
+        result = self.control(replace(statement, chain=False))
+        self.transaction_time = self.statement_time
+        self.control(following)
         return result
 
     def _end(self, statement: TransactionControl) -> Result:

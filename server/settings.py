@@ -259,6 +259,9 @@ def _find(name: str) -> Parameter:
         return parameter
     if _CUSTOM.fullmatch(name):
         return Parameter(name.lower(), "", text, "")
+    if "." in name:
+        detail = "Custom parameter names must be two or more simple identifiers separated by dots."
+        raise SqlError("42602", f'invalid configuration parameter name "{name}"', detail)
     raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
 
 

@@ -29,6 +29,8 @@ from tools.regression_objects import Followed, objects
 from tools.regression_order import Queries, Rows
 
 _SETUP: Final = "test_setup"
+#: Which views of the catalog show.
+_DATABASE: Final = "millstream"
 #: Without what is about triggers, plpgsql, partitions, inheritance and types that Millstream has none of.
 FILES: Final = (
     *("boolean", "char", "name", "varchar", "text", "int2", "int4", "int8", "oid", "float4", "float8", "numeric"),
@@ -89,6 +91,7 @@ class Comparison:
         self._server, self._judge, self._folder = server, judge, folder
         self._followed = Followed()
         with judge.connect() as theirs:
+            theirs.execute(f"CREATE DATABASE {_DATABASE}".encode())
             self._built_in = frozenset(str(row[0]) for row in theirs.execute(_BUILT_IN))
 
     def file(self, name: str, *, is_told: bool) -> Counter[str]:
@@ -105,7 +108,7 @@ class Comparison:
         text = (self._folder / "sql" / f"{name}.sql").read_text()
         queries = Queries()
         self._followed.begin()
-        with self._server.connect() as ours, self._judge.connect() as theirs:
+        with self._server.connect() as ours, self._judge.connect(dbname=_DATABASE) as theirs:
             for connection in (ours, theirs):
                 connection.execute("SET statement_timeout = '20s'")
                 for kind in _TEXTS:

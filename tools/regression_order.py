@@ -103,8 +103,8 @@ def _called(node: Any) -> str | None:
     """The name of a window function where a node calls one."""
     if not isinstance(node, ast.FuncCall) or node.over is None:
         return None
-    name: ast.String = tuple(node.funcname or ())[-1]
-    return name.sval
+    names: tuple[Any, ...] = node.funcname or ()
+    return str(names[-1].sval)
 
 
 def _is_alone(query: ast.SelectStmt) -> bool:

@@ -25,6 +25,7 @@ from planner.bind.scope import Scope
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.rules.support import has_subquery
 from planner.walk import used_columns, walk
 
 #: More rows than there are.
@@ -112,6 +113,9 @@ def sorted_and_limited(
     """ORDER BY, LIMIT and OFFSET; these may use columns of enclosing queries, and none of the query's ``scope``."""
     count = _limit(level, node.limitCount, "LIMIT", scope)
     offset = _limit(level, node.limitOffset, "OFFSET", scope)
+    is_null = type(node.limitCount).__name__ == "A_Const" and node.limitCount.isnull
+    if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES and is_null:
+        raise SqlError("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause")
     if node.limitOption == LimitOption.LIMIT_OPTION_WITH_TIES and count is not None:
         if not all(item is None or is_fixed(item) for item in (count, offset)):
             instead = "Give both as constants or parameters."
@@ -124,6 +128,10 @@ def sorted_and_limited(
         return Project(relation, tuple((column, ColumnRef(column)) for column in columns))
     if keys:
         relation = Sort(relation, tuple(keys))
+    if count is not None and has_subquery(count):
+        count = _known(count, _MANY, "2201W", "LIMIT")
+    if offset is not None and has_subquery(offset):
+        offset = _known(offset, 0, "2201X", "OFFSET")
     return Limit(relation, count, offset) if count is not None or offset is not None else relation
 
 

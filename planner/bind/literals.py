@@ -79,10 +79,10 @@ def _integer(text: str, kind: SqlType) -> Value:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
     value = int(word)
     bits = INTEGER_BITS.get(kind.name)
-    low, high = (0, 1 << 32) if bits is None else (-(1 << bits - 1), 1 << bits - 1)
+    low, high = (-(1 << 31), 1 << 32) if bits is None else (-(1 << bits - 1), 1 << bits - 1)
     if not low <= value < high:
         raise out_of_range(f'value "{text}" is out of range for type {name}')
-    return value
+    return value if bits is not None else value % (1 << 32)  # oidin() takes 32 bits with or without a sign
 
 
 def _float(text: str, kind: SqlType) -> Value:

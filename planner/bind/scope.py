@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from planner.bind.environment import Environment
 
 #: Columns that every relation of PostgreSQL's has.
-_SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
+#: What PostgreSQL's tables have beside their own columns.
+SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
 #: The transaction that made what is there from the beginning: BootstrapTransactionId.
 _BOOTSTRAP: Final = Literal(1, SqlType("xid"))
 
@@ -161,7 +162,7 @@ def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) 
 
 def _refuse_system_column(binding: Binding, sources: Iterable[Source], name: str, node: Any) -> None:
     """Rows of tables have no versions that a client could see. Raises 0A000."""
-    if name in _SYSTEM_COLUMNS and any(source.oid for source in sources):
+    if name in SYSTEM_COLUMNS and any(source.oid for source in sources):
         instead = "Use a key instead of a row's place, and a column of your own for its version."
         raise unsupported(f"the system column {name}", instead, binding.position(node))
 

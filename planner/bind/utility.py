@@ -69,14 +69,12 @@ def _transaction(binding: Binding, node: Any) -> Statement:
     action = _ACTIONS.get(node.kind)
     if action is None:
         raise unsupported("two-phase commit", "Use COMMIT.")
-    if node.chain:
-        raise unsupported("AND CHAIN", "Send BEGIN after it.")
     options = {item.defname: item.arg.val for item in node.options or ()}
     isolation = options["transaction_isolation"].sval if "transaction_isolation" in options else None
     flags = (options.get(name) for name in ("transaction_read_only", "transaction_deferrable"))
     read_only, deferrable = (None if flag is None else bool(flag.ival) for flag in flags)
     tag = "START TRANSACTION" if node.kind == TransactionStmtKind.TRANS_STMT_START else "BEGIN"
-    return TransactionControl(action, node.savepoint_name, isolation, read_only, deferrable, tag)
+    return TransactionControl(action, node.savepoint_name, isolation, read_only, deferrable, tag, bool(node.chain))
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -151,7 +149,7 @@ def _flag(item: Any) -> bool:
 def _prepare(binding: Binding, node: Any) -> Statement:
     types = tuple(expressed(type_of(binding, item)) for item in node.argtypes or ())
     text = text_after_as(raw := binding.raw)
-    return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text))
+    return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text), raw.text)
 
 
 def _execute(binding: Binding, node: Any) -> Statement:
@@ -186,7 +184,11 @@ def _notify(binding: Binding, node: Any) -> Statement:
 def _vacuum(binding: Binding, node: Any) -> Statement:
     for item in node.rels or ():
         if item.relation is not None:
-            require_object(binding, item.relation)
+            known = require_object(binding, item.relation)
+            for column in item.va_cols or ():
+                if all(each.name != column.sval for each in known.columns):
+                    message = f'column "{column.sval}" of relation "{known.name}" does not exist'
+                    raise SqlError("42703", message)
     return NoOperation("VACUUM" if node.is_vacuumcmd else "ANALYZE")
 
 

@@ -2,8 +2,9 @@
 
 ``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views), and
 ``unnest`` where an engine has no plan for one.
-Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it. The rules run in the order of RULES, again
-and again until none changes anything; each is sound alone, the order is about work.
+Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it, as ``guard_arguments`` tells aggregates'
+arguments. The rules run in the order of RULES, again and again until none changes anything; each is sound alone, the
+order is about work.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from planner.rules.compute_window_keys import compute_window_keys
 from planner.rules.decorrelate import decorrelate, unnest
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.guard_arguments import guard_arguments
 from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
@@ -109,7 +111,7 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
 
 def optimise(relation: Relation) -> Relation:
     """An equal relation that costs less: the same rows, columns and order. Raises 22012 for ``1 / 0``."""
-    return raise_errors(rewrite(guard_subqueries(relation), RULES))
+    return raise_errors(rewrite(guard_subqueries(guard_arguments(relation)), RULES))
 
 
 def with_ordered_joins(relation: Relation, statistics: Statistics) -> Relation:

@@ -47,6 +47,7 @@ def database() -> Database:
         ),
         ("begin read write", TransactionControl("begin", None, None, False)),
         ("commit", TransactionControl("commit")),
+        ("commit and chain", TransactionControl("commit", chain=True)),
         ("end", TransactionControl("commit")),
         ("abort", TransactionControl("rollback")),
         ("savepoint x", TransactionControl("savepoint", "x")),
@@ -67,7 +68,10 @@ def database() -> Database:
         ("reset all", SetVariable("all", None, tag="RESET")),
         ("show all", ShowVariable("all")),
         ("show transaction isolation level", ShowVariable("transaction_isolation")),
-        ("prepare p (int, text) as select $1, $2", Prepare("p", "select $1, $2", (INT4, TEXT), 25)),
+        (
+            text := "prepare p (int, text) as select $1, $2",
+            Prepare("p", "select $1, $2", (INT4, TEXT), 25, text),
+        ),
         ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)))),
         ("deallocate p", Deallocate("p")),
         ("deallocate all", Deallocate(None)),
@@ -90,7 +94,6 @@ def test_session_statements(database: Database, text: str, statement: object) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "commit and chain",
         "prepare transaction 'x'",
         "do 'declare a int; begin null; end'",
         "do 'begin loop exit; end loop; end'",

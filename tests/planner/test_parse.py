@@ -31,6 +31,22 @@ def test_syntax_errors_are_postgresqls(text: str, message: str, position: int) -
     assert (caught.value.sqlstate, caught.value.message, caught.value.position) == ("42601", message, position)
 
 
+@pytest.mark.parametrize(
+    ("text", "sqlstate", "position"),
+    [
+        ("SELECT E'wrong: \\u061'", "22025", 17),
+        ("SELECT U&'wrong: \\061'", "42601", 18),
+        ("CREATE ROLE pg_own; CREATE ROLE none", "42939", 33),
+        ("CREATE SCHEMA IF NOT EXISTS s CREATE TABLE a ()", "0A000", 31),
+        ("ALTER INDEX i ALTER COLUMN 0 SET STATISTICS 10", "22023", 28),
+    ],
+)
+def test_errors_of_the_grammar_have_their_own_states(text: str, sqlstate: str, position: int) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(text)
+    assert (caught.value.sqlstate, caught.value.position) == (sqlstate, position)
+
+
 def test_an_empty_text_has_no_statements() -> None:
     assert parse("") == () == parse(" -- nothing\n;;")
 

@@ -19,6 +19,7 @@ from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
+from planner.rules.guard_arguments import guard_arguments
 from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
@@ -86,6 +87,10 @@ def _unnested(value: Scalar) -> Relation:
 def _quotient(*parts: Scalar) -> Scalar:
     """A correlated subquery that may fail."""
     return scalar(project(where(S, both(eq(S.a, R.a), *parts)), x=call("div", S.b, R.b)))
+
+
+def _filtered(value: Scalar) -> Relation:
+    return group(R, x=agg("max", value, filter=call("gt", R.b, 0)))
 
 
 def _picked(value: Scalar) -> Relation:
@@ -199,6 +204,8 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         lambda: _picked(scalar(group(where(S, eq(S.a, R.a)), x=agg("max", S.b)))),
     ),
     "guard_subqueries_not_alone": (guard_subqueries, lambda: _picked(scalar(project(S, x=call("div", S.b, S.c))))),
+    "guard_arguments": (guard_arguments, lambda: _filtered(call("div", R.a, R.b))),
+    "guard_arguments_not_safe": (guard_arguments, lambda: _filtered(R.a)),
     "prune_columns": (
         prune_columns,
         lambda: project(

@@ -146,6 +146,8 @@ CREATE MACRO ms_variance(n, s1, s2, scale, sample) AS CASE
     )
 } END;
 CREATE MACRO ms_rounded(value, t) AS {let("u: ms_units(value), t: t", "ms_decimal20((v.u + v.t // 2) // v.t * v.t)")};
+CREATE MACRO ms_rounded_root(y, rest, t) AS ms_decimal20((ms_units(y) + t // 2
+    + CAST(CASE WHEN t = 1 THEN round(rest * 1e20) ELSE floor(rest * 1e20) END AS HUGEINT)) // t * t);
 CREATE MACRO ms_root(value, t) AS {
     let(
         "x: value, y: CAST(sqrt(CAST(value AS DOUBLE)) AS DECIMAL(20, 10)), t: t",
@@ -153,7 +155,7 @@ CREATE MACRO ms_root(value, t) AS {
         + let(
             "y: CAST(v.y AS DECIMAL(38, 20)), d: CAST(v.y AS DOUBLE), t: v.t,"
             " r: CAST(CAST(v.x AS DECIMAL(38, 20)) - CAST(v.y * v.y AS DECIMAL(38, 20)) AS DOUBLE)",
-            "ms_rounded(v.y + CAST(v.r / (2 * v.d) - v.r * v.r / (8 * v.d * v.d * v.d) AS DECIMAL(38, 20)), v.t)",
+            "ms_rounded_root(v.y, v.r / (2 * v.d) - v.r * v.r / (8 * v.d * v.d * v.d), v.t)",
         )
         + " END",
     )

@@ -116,7 +116,7 @@ CREATE MACRO ms_interval_sum(items) AS ms_interval_total(
     list_sum(list_transform(items, lambda i: ms_interval_months(i))),
     list_sum(list_transform(items, lambda i: ms_interval_day(i))),
     list_sum(list_transform(items, lambda i: ms_interval_micros(i))));
-CREATE MACRO ms_interval_shown(x) AS CASE WHEN abs(ms_interval_micros(x)) > 9223372036854775
+CREATE MACRO ms_interval_shown(x) AS CASE WHEN ms_interval_micros(x) NOT BETWEEN -9223372036854775 AND 9223372036854775
     THEN error('!0A000!an interval of more than 2562047 hours is not supported') ELSE x END;
 CREATE MACRO ms_make_interval(y, mon, w, d, h, mi, s) AS CASE
     WHEN NOT isfinite(s) THEN error('!22008!interval out of range')
@@ -156,6 +156,8 @@ CREATE MACRO ms_overlaps(a, b, c, d) AS ms_overlaps_ordered(
 CREATE MACRO ms_to_timestamp(x) AS CASE
     WHEN isnan(x) THEN error('!22008!timestamp cannot be NaN')
     WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'infinity'::TIMESTAMPTZ ELSE '-infinity'::TIMESTAMPTZ END
+    WHEN (x < -62135596800 OR x >= 253402300800) AND x >= -210866803200 AND x < 9224318016000
+    THEN error('!0A000!a timestamp before Christ or beyond the year 9999 is not supported')
     WHEN x < -62135596800 OR x >= 253402300800
     THEN error('!22008!timestamp out of range: "' || x || '"')
     ELSE make_timestamptz(round_even(x * 1e6, 0)::BIGINT) END;

@@ -76,9 +76,9 @@ def _power(base: Decimal, exponent: Decimal, shown: int) -> Decimal:
     if digits > 200:
         raise SqlError("22003", "value overflows numeric format")
     if digits < -200:
-        return _fitted(Decimal(0), _MOST, shown)
+        return _fitted(Decimal(0), _SIGNIFICANT if whole else _MOST, shown)
     found = _EXACT.power(base, exponent.to_integral_value() if whole else exponent)
-    return _fitted(found, _SIGNIFICANT - int(digits), shown)
+    return _fitted(found, _SIGNIFICANT if whole else _SIGNIFICANT - int(digits), shown)
 
 
 def _gcd(left: Decimal, right: Decimal) -> Decimal:

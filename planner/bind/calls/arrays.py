@@ -24,6 +24,7 @@ from planner.bind.calls.polymorphic import coerced, result
 from planner.bind.calls.resolution import Level
 from planner.bind.calls.shapes import array_of_arrays, call_of_shaped, is_shaped, items_of, opened
 from planner.bind.calls.shapes import subscripted as of_shaped
+from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of, type_or_domain
 from planner.bind.types import array_of, castable, coerce, common_type, display
@@ -86,11 +87,19 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
         hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[]."
         raise env.error("42P18", "cannot determine type of empty array", node, hint=hint)
     scalars = [bind(env, item) for item in nodes]
+    for item, place in zip(scalars, nodes, strict=True):
+        _refuse_vectors(env, item.type, place)
     kind = common_type([item.type for item in scalars], "ARRAY", lambda index: env.binding.start(nodes[index]))
     if kind.element is not None:
         return array_of_arrays(env, scalars, nodes, node)
     found = [coerce(env.binding, item, kind, "implicit", place) for item, place in zip(scalars, nodes, strict=True)]
     return array_of([item for item in found if item is not None], kind)
+
+
+def _refuse_vectors(env: Environment, kind: SqlType, node: Any) -> None:
+    """Raises 0A000 for int2vector and oidvector, which are arrays and no arrays' dimension."""
+    if kind.name in VECTORS:
+        raise unsupported(f"an array of {kind.name}", "Cast it to an array first.", env.binding.start(node))
 
 
 def _cast(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
@@ -104,13 +113,17 @@ def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """ARRAY[...]::type[], whose elements are cast one by one; None for every other cast."""
     if type(node.arg).__name__ != "A_ArrayExpr":
         return None
-    target, _ = type_or_domain(env.binding, node.typeName)
-    return None if target.element is None else bind_array(env, node.arg, bind, target.element)
+    target, domain = type_or_domain(env.binding, node.typeName)
+    if target.element is None:
+        return None
+    found = bind_array(env, node.arg, bind, target.element)
+    return found if domain is None else into_domain(env.binding, found, domain.oid, node)
 
 
 def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
     """ARRAY(subquery): its only column's values in its order; an empty array where it has no row."""
     column = relation.columns[0]
+    _refuse_vectors(env, column.type, node)
     kind = array(column.type)
     gathered = env.binding.column("array", kind)
     call = AggregateCall("array_agg", (ColumnRef(column),), kind)

@@ -32,6 +32,11 @@ def without_voids(node: Any, arguments: list[Scalar]) -> tuple[Any, list[Scalar]
     return call, [arguments[place] for place in places]
 
 
+def bare_call(node: Any) -> Any:
+    """A call without what belongs to aggregates and windows."""
+    return ast.FuncCall(funcname=node.funcname, args=node.args, location=node.location)
+
+
 def _is_void(scalar: Scalar) -> bool:
     return isinstance(scalar, Parameter) and scalar.type.name == "void"
 

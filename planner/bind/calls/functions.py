@@ -18,7 +18,7 @@ from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.arguments import by_position
 from planner.bind.calls.behind import bind_behind
-from planner.bind.calls.calling import Bind, Special, called, without_voids
+from planner.bind.calls.calling import Bind, Special, bare_call, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
 from planner.bind.calls.choice import choose, no_function
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
@@ -53,7 +53,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     names = names_of(node.funcname)
     name = names[-1]
     if not node.agg_within_group and node.over is None and (own := bind_user_call(env, node, bind)) is not None:
-        _check_plain(env, node, name)
+        _check_plain(env, node, name, bind)
         return own
     node = by_position(env, node)
     if node.agg_within_group:
@@ -65,7 +65,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name in WINDOW_FUNCTIONS:
         raise env.error("42809", f"window function {name} requires an OVER clause", node)
     if is_leaving_call(names):
-        _check_plain(env, node, name)
+        _check_plain(env, node, name, bind)
         return bind_leaving_call(env, name, node, bind)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         if names[-2] not in env.binding.context.catalog.schemas:
@@ -73,7 +73,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
-    _check_plain(env, node, name)
+    _check_plain(env, node, name, bind)
     if is_sequence_call(name, len(node.args or ())):
         return bind_sequence_call(env, name, node, bind)
     if is_notify_call(name, len(node.args or ())):
@@ -129,10 +129,11 @@ def _no_subquery(node: Any, scope: Scope) -> BoundQuery:
     raise AssertionError("the arguments are bound already")
 
 
-def _check_plain(env: Environment, node: Any, name: str) -> None:
-    """DISTINCT, ORDER BY and FILTER belong to aggregates."""
+def _check_plain(env: Environment, node: Any, name: str, bind: Bind) -> None:
+    """DISTINCT, ORDER BY and FILTER belong to aggregates; what is no function at all, 42883 says."""
     for present, words in ((node.agg_distinct, "DISTINCT"), (node.agg_order, "ORDER BY"), (node.agg_filter, "FILTER")):
         if present:
+            bind(env, bare_call(node))
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
     if node.func_variadic and name not in OF_ARRAYS:
         raise unsupported("a VARIADIC argument", "Give its elements one by one.", env.binding.position(node))

@@ -110,7 +110,7 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
 
 
 def _relation(binding: Binding, text: str) -> int:
-    schema, name = split_name(text)
+    schema, name = _placed_name(binding.context.catalog, text)
     found = look_up(binding, name, schema)
     if found is not None:
         return found.oid
@@ -126,7 +126,8 @@ def _relation(binding: Binding, text: str) -> int:
 def _type(binding: Binding, text: str) -> int:
     from planner.bind.typenames import oid_of
 
-    schema, name = split_name(text) if '"' in text or "." in text else (None, text.strip().lower())
+    is_placed = '"' in text or "." in text
+    schema, name = _placed_name(binding.context.catalog, text) if is_placed else (None, text.strip().lower())
     if name in type_oids() and schema in (None, "pg_catalog"):
         return type_oids()[name]
     try:
@@ -147,6 +148,8 @@ def _routine(binding: Binding, text: str) -> int:
         raise SqlError("22P02", "expected a left parenthesis") from None
     if item.args_unspecified:
         raise SqlError("22P02", "expected a left parenthesis")
+    if len(item.objname) > 1:
+        _schema(binding.context.catalog, names_of(item.objname)[-2])
     kinds = tuple(_argument(binding, kind) for kind in item.objargs or ())
     for known in functions(names_of(item.objname)[-1]):
         if known.arguments == kinds:
@@ -167,8 +170,8 @@ def _argument(binding: Binding, node: Any) -> int:
 
 
 def _function(binding: Binding, text: str) -> int:
-    schema, name = split_name(text)
     context = binding.context
+    schema, name = _placed_name(context.catalog, text)
     users = named(context.catalog.functions, name, context.search_path if schema is None else (schema,))
     known = functions(name) if schema in (None, "pg_catalog") else ()
     found = [*(item.oid for item in known), *(item.oid for item in users)]
@@ -178,6 +181,14 @@ def _function(binding: Binding, text: str) -> int:
     if others:
         raise SqlError("42725", f'more than one function named "{text}"')
     return only
+
+
+def _placed_name(catalog: Catalog, text: str) -> tuple[str | None, str]:
+    """A schema that there is, or None, and a name. Raises 3F000."""
+    schema, name = split_name(text)
+    if schema is not None:
+        _schema(catalog, schema)
+    return schema, name
 
 
 def _schema(catalog: Catalog, name: str) -> int:

@@ -15,7 +15,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
-from planner.bind.calls.calling import is_fixed, required
+from planner.bind.calls.calling import bare_call, is_fixed, required
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
 from planner.bind.context import Binding
@@ -107,6 +107,7 @@ def _call(env: Environment, name: str, node: Any, bind: Bind) -> WindowCall:
         found = aggregate_call(env, node, bind)
         return WindowCall(found.function, found.arguments, found.type, filter=bind_filter(env, node, bind))
     if name not in WINDOW_FUNCTIONS:
+        bind(env, bare_call(node))  # 42883 where it is no function at all
         message = f"OVER specified, but {name} is not a window function nor an aggregate function"
         raise env.error("42809", message, node)
     if node.agg_filter is not None:
@@ -256,6 +257,10 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
         target = scalar.type
     found = coerce(env.binding, scalar, target, "implicit", node)
     if found is None:
+        if call.mode == "range":
+            message = "RANGE with offset PRECEDING/FOLLOWING is not supported for column type "
+            message += f"{display(call.order_by[0].expression.type)} and offset type {display(scalar.type)}"
+            raise env.error_at("0A000", message, node)
         message = f"argument of {clause} must be type {display(target)}, not type {display(scalar.type)}"
         raise env.error_at("42804", message, node)
     null, negative = f"frame {words} offset must not be null", f"frame {words} offset must not be negative"

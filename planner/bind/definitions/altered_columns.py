@@ -16,7 +16,7 @@ from catalog.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
 from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by
-from planner.bind.definitions.sequences import with_options
+from planner.bind.definitions.sequences import check_identity, with_options
 from planner.bind.domains import into_domain
 from planner.bind.rows import check_kept
 from planner.bind.texts import bind_expression, bind_tree
@@ -237,6 +237,7 @@ def identity(change: Alteration, command: Any) -> None:
     known = change.parts.columns[index]
     column = f'column "{known.name}" of relation "{table.name}"'
     if command.subtype == AlterTableType.AT_AddIdentity:
+        check_identity(known.type)
         if not known.not_null:
             raise SqlError("55000", f"{column} must be declared NOT NULL before identity can be added")
         if known.identity:

@@ -23,6 +23,7 @@ from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
 from planner.bind.domains import is_constrained
 from planner.bind.rows import check_kept
+from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import check_collation, names_of, type_or_domain
 from planner.bind.types import display
@@ -35,6 +36,8 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     name, position = node.colname, binding.position(node)
     if parts.column(name) is not None:
         raise SqlError("42701", f'column "{name}" specified more than once', position=position)
+    if name in SYSTEM_COLUMNS:
+        raise SqlError("42701", f'column name "{name}" conflicts with a system column name')
     if name in _RESERVED:
         raise SqlError("42939", f'column name "{name}" is reserved', position=position)
     written = names_of(node.typeName.names)
@@ -71,6 +74,14 @@ _ATTRIBUTES: Final = {
 }
 
 
+#: Constraints that say whether a column may be NULL.
+_NULLABLE: Final = {
+    ConstrType.CONSTR_NULL: True,
+    ConstrType.CONSTR_NOTNULL: False,
+    ConstrType.CONSTR_IDENTITY: False,
+}
+
+
 def constrain_column(binding: Binding, parts: Parts, column: Any, stream: bool) -> None:
     """A column's constraints, each with the attributes that follow it. Raises 42601 for one that follows none."""
     found: list[tuple[Any, Attributes]] = []
@@ -82,8 +93,20 @@ def constrain_column(binding: Binding, parts: Parts, column: Any, stream: bool) 
             words = f"misplaced {_ATTRIBUTES[node.contype][0]} clause"
             raise SqlError("42601", words, position=binding.position(node))
         found[-1] = (found[-1][0], _and_attribute(binding, found[-1][1], node))
+    _check_nullable(binding, parts, column)
     for node, attributes in found:
         _constrain_column(binding, parts, column, node, attributes, stream)
+
+
+def _check_nullable(binding: Binding, parts: Parts, column: Any) -> None:
+    """Raises 42601 for a column that is declared both NULL and NOT NULL, as an identity's is."""
+    declared: set[bool] = set()
+    for node in column.constraints or ():
+        if node.contype in _NULLABLE:
+            declared.add(_NULLABLE[node.contype])
+        if len(declared) == 2:
+            message = f'conflicting NULL/NOT NULL declarations for column "{column.colname}" of table "{parts.table}"'
+            raise SqlError("42601", message, position=binding.position(node))
 
 
 def _and_attribute(binding: Binding, before: Attributes, node: Any) -> Attributes:

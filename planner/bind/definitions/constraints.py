@@ -6,7 +6,7 @@ Owns: the errors of each. Expressions of CHECK are kept as text, and bound here 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pglast.enums import ConstrType
 
@@ -185,6 +185,13 @@ def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...], posi
     return wanted
 
 
+#: Types of a column and of the key that it refers to, which PostgreSQL compares in the key's type.
+_WIDENED: Final = {(given, wide) for wide in ("float4", "float8") for given in ("int2", "int4", "int8", "numeric")} | {
+    ("float4", "float8"),
+    ("date", "timestamp"),
+}
+
+
 def _check_partner(given: str, parts: Parts, target: Table, name: str, other: str) -> None:
     column = parts.column(name)
     partner = next(item for item in target.columns if item.name == other)
@@ -193,6 +200,9 @@ def _check_partner(given: str, parts: Parts, target: Table, name: str, other: st
     alike = any(column.type.name in family and partner.type.name in family for family in families)
     alike &= column.type.name != "numeric"  # which no integer of the referenced key is compared with
     if column.type.oid != partner.type.oid and not alike:
+        if (column.type.name, partner.type.name) in _WIDENED:
+            instead = f"Give the column the type {display(partner.type)}."
+            raise unsupported(f"a foreign key of type {display(column.type)}", instead)
         types = f"{display(column.type)} and {display(partner.type)}"
         detail = f'Key columns "{name}" and "{other}" are of incompatible types: {types}.'
         raise SqlError("42804", f'foreign key constraint "{given}" cannot be implemented', detail)

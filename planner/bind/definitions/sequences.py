@@ -206,6 +206,12 @@ def call_of(oid: int) -> str:
     return f"nextval({oid})"
 
 
+def check_identity(kind: SqlType) -> None:
+    """Raises 22023 for a type of which no identity column is."""
+    if kind.name not in _BITS:
+        raise SqlError("22023", "identity column type must be smallint, integer, or bigint")
+
+
 def own_sequence(
     binding: Binding, table: str, schema: str, column: ColumnDefinition, taken: set[str], options: Any
 ) -> Sequence:
@@ -225,8 +231,7 @@ def own_sequence(
     if isinstance(options, Sequence):
         return replace(options, name=name, schema=schema, owner=None, last=options.start, called=False, comment=None)
     base = default_sequence(name, kind if kind.name in _BITS else INT8, schema)
-    if kind.name not in _BITS:
-        raise SqlError("22023", "identity column type must be smallint, integer, or bigint")
+    check_identity(kind)
     return with_options(binding, base, rest, new=True, identity=True)
 
 

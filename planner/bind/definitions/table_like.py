@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from catalog.errors import SqlError
 from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
 from planner.bind.context import Binding
 from planner.bind.relations import require_object
@@ -37,6 +38,10 @@ class Copied:
 def like(binding: Binding, node: Any) -> Copied:
     """What one LIKE clause brings."""
     source, options = require_object(binding, node.relation, placed=True), node.options
+    if isinstance(source, Sequence):
+        message = f'relation "{source.name}" is invalid in LIKE clause'
+        detail = "This operation is not supported for sequences."
+        raise SqlError("42809", message, detail, position=binding.position(node.relation))
     binding.need(source.oid)
     columns = tuple(_column(column, options) for column in source.columns)
     if not isinstance(source, Table):

@@ -43,6 +43,7 @@ _OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": 
 _FIXED: Final = ("retention", "emit")
 #: Options that mean nothing where one role reads everything.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
+_BOOLEANS: Final = frozenset(("true", "false", "on", "off", "yes", "no", "1", "0"))
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -85,6 +86,8 @@ def _create(
 ) -> CreateView:
     given = _options((), options, binding)
     binding.keeps_windows = keeps_windows(dict(given))
+    if getattr(query_node, "intoClause", None) is not None:
+        raise SqlError("0A000", "views must not contain SELECT INTO")
     query = bind_query(binding, query_node)
     if binding.parameters:
         raise SqlError("42P02", "there is no parameter $1")
@@ -182,7 +185,7 @@ def _check_replaced(binding: Binding, view: View) -> None:
     if dependent is not None:
         message = f"cannot replace view {view.name} because other objects depend on it"
         detail = f"view {dependent.name} depends on view {view.name}"
-        raise SqlError("2BP01", message, detail, "Drop the dependent objects first.")
+        raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
 
 
 def _alike(before: SqlType, after: SqlType) -> bool:
@@ -219,6 +222,8 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
                 raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
             continue
         if name in _OF_SECURITY:
+            if value.lower() not in _BOOLEANS:
+                raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
             continue
         if name == "check_option":
             raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.", position)

@@ -81,3 +81,10 @@ DELETE FROM today WHERE d IN ('tomorrow', 'yesterday');
 SELECT LOCALTIME = now()::time, pg_typeof(LOCALTIME);
 SELECT coalesce(NULL::date, 'today') = current_date;
 DROP TABLE today;
+-- an offset behind a date alone
+SELECT timestamptz '2001-01-01+11', timestamptz '2001-01-01 +11', timestamptz '20010101+05:30', timestamptz '2001-01-01 -07';
+SELECT date '2001-01-01+03', timestamp '2001-01-01+03';
+SELECT timestamptz '2001-01-01-07';
+SELECT timestamptz '20010101-05';
+SELECT timestamptz '20010101T100000-07', timestamptz '2001-01-01 100000-07';
+SELECT s::timestamptz FROM (VALUES ('2001-01-01+11'), ('2001-01-01 00:00+00')) v (s);

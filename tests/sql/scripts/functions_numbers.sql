@@ -44,3 +44,7 @@ SELECT log(-1::float8);
 SELECT mod(7, 3), mod(-7, 3), mod(7.5, 2), 7 % 3;
 
 DROP TABLE n;
+-- roots are rounded once; whole powers have 16 decimals
+SELECT sqrt(1.000000000000003::numeric), sqrt(515549506212297735.073688290367::numeric), sqrt(152399025::numeric);
+SELECT sqrt(12345.678901234567890123), sqrt(1.44444444444444444444), sqrt(6.25), sqrt(0.0000000000000001);
+SELECT 3.789 ^ 21, 1.1 ^ 100, 0.12 ^ 20, 3.0 ^ (-40), 2.0 ^ (-3), 10.0 ^ 5;
