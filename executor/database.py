@@ -88,9 +88,10 @@ class Database:
         directory, spill = options.server_directory, options.spill_directory
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
+        # First of all, since no other process can have this file open: the folder is ours alone from here on.
+        self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
-        self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
         self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
         self.sequences = SequenceStore(directory / "sequences")
         self.drawings = Drawings()

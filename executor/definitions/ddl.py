@@ -315,7 +315,9 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
-        statics = {static.name: _evaluate(transaction, static) for static in planned.program.statics}
+        statics = {
+            static.name: _evaluate(transaction, static, statement.position) for static in planned.program.statics
+        }
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
         for path in planned.program.paths:
@@ -341,7 +343,8 @@ def _refuse_files(statement: CreateView) -> None:
     for item in walk(statement.query.relation):
         if isinstance(item, Scan) and item.kind == "files":
             instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
-            raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
+            construct = f'foreign table "{item.name}" of files in a continuous view'
+            raise unsupported(construct, instead, statement.position)
 
 
 def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
@@ -354,11 +357,12 @@ def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremen
         raise
 
 
-def _evaluate(transaction: Transaction, static: Static) -> pa.Table:
+def _evaluate(transaction: Transaction, static: Static, position: int | None) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
-            raise unsupported(f'joining view "{item.name}" below the grouping', "join it to the grouped result instead")
+            construct = f'joining view "{item.name}" below the grouping of a continuous view'
+            raise unsupported(construct, "Join it to the grouped result instead.", position)
     table = transaction.writer().query(static.relation, {}, ())
     return table.rename_columns([stored_name(column) for column in static.columns])
 

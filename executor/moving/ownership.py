@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from catalog.errors import SqlError
+from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 
@@ -76,6 +77,7 @@ class Ownership:
             self._registry.require_current()
             if self.get(after.name) != before:
                 raise SqlError("55000", f'view "{after.view}" has gone to another server meanwhile')
+            failpoint("view-entry")
             self._storage.write(_path(self._storage, after.name), asdict(after))
 
     def delete(self, name: str) -> None:

@@ -158,6 +158,8 @@ def _text(spark: Any, spec: Frame, path: str) -> Any:
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
     reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
+    # A quoted field may have several lines: each file is one task's anyway (WHOLE_FILES).
+    reader = reader.option("multiLine", "true")
     # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
     return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 

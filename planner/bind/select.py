@@ -29,6 +29,7 @@ from planner.algebra import (
 )
 from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
+from planner.bind.checking import check_cte
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name, twins
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Sets, Windows
@@ -42,7 +43,7 @@ from planner.bind.ordering import direction
 from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
-from planner.bind.sources import bind_cte, bind_from, cte_names
+from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
@@ -121,7 +122,7 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
             (uses or {}).get(item.ctename, 1),
         )
         check_tracing(level.binding, cte.node, cte.recursive)
-        _check_cte(level.binding, cte)
+        check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
     return level
 
@@ -130,16 +131,6 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
 _LATER: Final = Refused(
     "0A000", "a WITH query that reads a later one is not supported: put the one that is read before it"
 )
-
-
-def _check_cte(binding: Binding, cte: Cte) -> None:
-    """Binds a WITH query for its errors and parameters only."""
-    before, shares = binding.memory(), binding.shares
-    binding.shares = False
-    bind_cte(binding, cte)
-    binding.shares = shares
-    binding.forget_reference(cte.node)
-    binding.restore(before)
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------

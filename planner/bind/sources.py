@@ -194,6 +194,7 @@ def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
 
 def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Relation, Scope]:
     from planner.bind.changes.modifying import read_returned
+    from planner.bind.checking import stand_in
     from planner.bind.sharing import read_shared
 
     binding = level.binding
@@ -213,7 +214,7 @@ def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Re
         query = read_returned(binding, cte)
         names = cte_names(binding, cte.node, query)
     else:
-        query = read_shared(binding, cte) or bind_cte(binding, cte)
+        query = stand_in(binding, cte) or read_shared(binding, cte) or bind_cte(binding, cte)
         names = cte_names(binding, cte.node, query)
     return derived(level, query, names, node.alias, node.relname, node, nullable)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from catalog.errors import SqlError
+from executor.cluster import lock as lock_module
 from executor.cluster import storage as storage_module
 from executor.cluster.claims import Claim, Claims
 from executor.cluster.registry import Registry
@@ -239,8 +241,57 @@ def test_a_format_of_a_later_version(tmp_path: Path, join: Join) -> None:
     assert sqlstate(a.registry.get, "b") == sqlstate(join, "b") == "0A000", "and is not replaced"
 
 
+def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would have written and deleted after that, it does not, and the others need not know whether it lives."""
+    monkeypatch.setattr(lock_module, "STANDSTILL", 0.0)
+    one, two = Storage(tmp_path), Storage(tmp_path)
+    kept, other = tmp_path / "kept.json", tmp_path / "other.json"
+    with two.exclusive():
+        two.write(kept, {"by": "two"})
+    for change in (
+        lambda: one.write(kept, {"by": "one"}),
+        lambda: one.write(other, {"by": "one"}),
+        lambda: one.delete(kept),
+        lambda: one.replace(kept, b""),
+    ):
+        with pytest.raises(SqlError, match="stood still") as raised, one.exclusive():
+            with two.exclusive():
+                assert two.read(kept) == {"by": "two"}
+            change()
+        assert raised.value.sqlstate == "55P03"
+        assert one.read(kept) == {"by": "two"}
+        assert one.read(other) is None
+    with one.exclusive():
+        one.write(kept, {"by": "one"})
+        one.sweep()
+    assert two.read(kept) == {"by": "one"}
+    (term,) = (tmp_path / "lock").iterdir()
+    assert [path.name for path in term.iterdir()] == [term.name]
+
+
+def test_a_term_that_nobody_began(tmp_path: Path) -> None:
+    """Whoever comes goes on where one died that was about to take the lock away."""
+    Storage(tmp_path)
+    folder = tmp_path / "lock"
+    (folder / "2.next").mkdir()
+    (folder / "1").rename(folder / "1.broken")
+    storage = Storage(tmp_path)
+    with storage.exclusive():
+        assert [path.name for path in folder.iterdir()] == ["2"]
+    shutil.rmtree(folder / "2")
+    with storage.exclusive():
+        assert [path.name for path in folder.iterdir()] == ["1"], "somebody tidied up"
+
+
+def test_a_lock_of_an_earlier_version(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    with Storage(tmp_path).exclusive():
+        assert (tmp_path / "lock/1/1").is_file()
+
+
 def test_the_lock_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_module, "_PATIENCE", 0.0)
+    for module in (lock_module, storage_module):
+        monkeypatch.setattr(module, "PATIENCE", 0.0)
     one, two = Storage(tmp_path), Storage(tmp_path)
     with one.exclusive():
         assert sqlstate(two.exclusive().__enter__) == "55P03"

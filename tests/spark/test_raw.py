@@ -81,6 +81,14 @@ def test_csv(spark: SparkEngine, tmp_path: Path, header: str) -> None:
     assert check(spark, tmp_path, stream(format="csv", header=header), arrived) == 200
 
 
+@pytest.mark.parametrize("names", [["t"], ["k", "t"]])
+def test_quoted_fields_of_csv_may_have_several_lines(spark: SparkEngine, tmp_path: Path, names: list[str]) -> None:
+    path = tmp_path / "a.csv"
+    fields = ('"one\n\n""two"", "', "plain", '""', '"\r\n"')
+    path.write_bytes("".join("7," * (len(names) - 1) + field + "\n" for field in fields * 50).encode())
+    assert check(spark, tmp_path, stream(names, format="csv"), [(1, (recorded(path),))]) == 200
+
+
 def test_parquet_with_several_row_groups_and_narrower_types(spark: SparkEngine, tmp_path: Path) -> None:
     table = rows(1000, seed=5).select(NAMES)
     table = table.set_column(0, "k", table.column("k").cast(pa.int16())).append_column(

@@ -161,7 +161,7 @@ def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | Non
 def _given(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar:
     from planner.bind.types import coerce
 
-    if declared == "anyarray":
+    if declared == "anyarray" or declared == scalar.type.name == "record":
         return scalar
     kind = array(by_name(declared[1:])) if declared.startswith("_") else by_name(declared)
     found = coerce(env.binding, scalar, kind, "implicit", node)

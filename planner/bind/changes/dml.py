@@ -334,6 +334,9 @@ def _returning(
     items = clause.exprs if clause is not None else getattr(node, "returningList", None)
     if not items:
         return None
+    if isinstance(target, Stream):
+        instead = "Leave RETURNING out: a stream keeps no rows."
+        raise unsupported("RETURNING from a stream", instead, level.binding.position(items[0]))
     if clause is not None and clause.options:
         raise unsupported("RETURNING WITH (OLD, NEW)", "Leave WITH out.")
     entries = [
