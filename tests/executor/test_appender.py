@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import os
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -132,32 +131,6 @@ def test_rows_that_are_waited_for(loop: Loop) -> None:
     assert not at_once.append_durably(insert, (4,))
     loop.client.session.synchronous_commit = True
     with pytest.raises(SqlError, match="null value"):
-        at_once.append_durably(loop.bound(_B, 2), (5, None))
-    assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
-
-
-def test_rows_that_are_waited_for(loop: Loop) -> None:
-    """Only where nothing else is under way, and the disk takes whole blocks past the system's memory."""
-    database, at_once = loop.database, loop.client.session.at_once
-    loop.insert(_A, (1,))
-    loop.turn(1)
-    log = database.log
-    target = log._current
-    assert target is not None
-    target.direct = os.open(target.path, os.O_RDWR)
-    insert = loop.bound(_A, 1)
-    records = loop.records()
-    assert at_once.append_durably(insert, (2,))
-    assert loop.records() == records + 1
-    assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
-    assert not at_once.append_durably(loop.bound("INSERT INTO a SELECT $1, 'x'", 1), (2,))
-    loop.insert(_A, (3,))
-    assert not at_once.append_durably(insert, (4,))  # there is more to gather
-    loop.turn(1)
-    loop.client.run("SET synchronous_commit = off")
-    assert not at_once.append_durably(insert, (4,))
-    with pytest.raises(SqlError, match="null value"):
-        loop.client.run("RESET synchronous_commit")
         at_once.append_durably(loop.bound(_B, 2), (5, None))
     assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
 

@@ -87,10 +87,6 @@ def durably(log: Log, lsn: int, text: str) -> Position | SqlError | None:
     return log.append_durably(encode_record(change(text)), lsn)
 
 
-def durably(log: Log, lsn: int, text: str) -> Position | SqlError | None:
-    return log.append_durably(encode_record(change(text)), lsn)
-
-
 @pytest.mark.skipif(not aio.is_possible(), reason="not Linux")
 def test_records_of_every_way_follow_each_other(tmp_path: Path) -> None:
     """By the kernel itself. Sizes go over blocks, beyond what the file was filled with and what the tail has room
@@ -171,33 +167,6 @@ def test_no_write_begins_while_somebody_waits(log: Log) -> None:
     log._waiting = 1
     assert begin(log, 2, "x", []) is None
     log._waiting = 0
-
-
-def test_who_waits_for_the_disk_finds_the_record_there(log: Log, disk: HeldDisk) -> None:
-    assert isinstance(durably(log, 2, "x"), Position)
-    assert contents(log) == [(1, "first"), (2, "x")]
-    append(log, 3, "buffered")
-    assert durably(log, 4, "what is before it is not on the disk") is None
-    log.sync()
-    begin(log, 5, "y", told := [])
-    assert durably(log, 6, "one at a time") is None
-    disk.land()
-    assert told == [None]
-    assert isinstance(durably(log, 7, "z"), Position)
-    assert contents(log) == [(1, "first"), (2, "x"), (3, "buffered"), (5, "y"), (7, "z")]
-
-
-def test_failed_write_that_was_waited_for_ends_the_log(
-    log: Log, disk: HeldDisk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda *arguments: 512)
-        refused = durably(log, 2, "x")
-    assert isinstance(refused, SqlError)
-    assert refused.sqlstate == "58030"
-    assert isinstance(begin(log, 3, "y", []), SqlError)
-    assert durably(log, 4, "z") is None
-    assert contents(log) == [(1, "first")]
 
 
 def test_who_waits_for_the_disk_finds_the_record_there(log: Log, disk: HeldDisk) -> None:
