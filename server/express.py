@@ -132,12 +132,13 @@ class CachedRead:
 @dataclass(slots=True)
 class RowChange:
     """Takes values as a row of a stream, or as a change of a table's row. ``answered`` is the whole answer once that is
-    durable."""
+    durable, ``data`` what is between its beginning and its end."""
 
     session: Session
     statement: Insert | Update | Delete
     decoders: tuple[Decode, ...]
     before: bytes
+    data: bytes
     answered: bytes
     #: Of each row: what it is answered with.
     done: Callable[[SqlError | None], None] = field(init=False)
@@ -146,16 +147,27 @@ class RowChange:
         self.done = self._done
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
-        """Nothing yet when the row was taken: the connection is held until its answer. None when it was not."""
+        """CommandComplete when nobody else was there to wait for the disk. Nothing yet when the row was taken: the
+        connection is held until its answer. None when it was not."""
         session = self.session
-        session.connection.hold()
         try:
-            if self._takes(_values(self.decoders, fields)):
+            values = _values(self.decoders, fields)
+            if len(session.server.connections) == 1 and self._writes(values):
+                return self.data
+            session.connection.hold()
+            if self._takes(values):
                 return b""
         except SqlError:  # the ordinary way says what is wrong
             pass
         session.connection.release()
         return None
+
+    def _writes(self, values: tuple[Value, ...]) -> bool:
+        """Whether a stream's row is on the disk now."""
+        statement = self.statement
+        if not isinstance(statement, Insert) or not isinstance(statement.target, Stream):
+            return False
+        return self.session.db.at_once.append_durably(statement, values)
 
     def _takes(self, values: tuple[Value, ...]) -> bool:
         statement = self.statement
@@ -303,7 +315,7 @@ class Express:
         formats = column_formats(bind.parameter_formats, len(plan.types))
         decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
         if isinstance(plan.statement, Insert | Update | Delete):
-            return RowChange(self._session, plan.statement, decoders, before, output)
+            return RowChange(self._session, plan.statement, decoders, before, known.data, output)
         points = self._session.server.points
         reader = points.known(plan)
         assert reader is not None

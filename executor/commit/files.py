@@ -69,6 +69,11 @@ class Files:
         could not begin."""
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
+    def write_direct(self, descriptor: int, memory: memoryview, offset: int) -> None:
+        """The same while the caller waits."""
+        if os.pwrite(descriptor, memory, offset) != len(memory):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
     def begin_sync(self, descriptor: int, synced: Synced) -> None:
         """``sync`` that need not wait: ``synced`` is called when it has ended, on the thread that watches."""
         try:

@@ -164,8 +164,8 @@ class Log:
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            target = self._current
-            if target is None or target.writing or self._waiting or not self._fits(RECORD + encoded.length):
+            target = self._free(RECORD + encoded.length)
+            if target is None:
                 return None
             if synced is not None and self._goes_direct(target, RECORD + encoded.length):
                 where = self._begin_write(target, encoded, lsn, synced)
@@ -180,6 +180,34 @@ class Log:
             self._lock.release()
         self._files.begin_sync(target.descriptor, partial(self._end_sync, target, end, synced))
         return outcome
+
+    def append_durably(self, encoded: Encoded, lsn: int) -> Position | SqlError | None:
+        """Writes one record past the operating system's memory: the disk has it when this returns. None: something is
+        in the way, or there are no such writes here, and nothing happened. An error is final, as for ``sync``."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            target = self._free(RECORD + encoded.length)
+            if target is None or target.direct is None or not self._goes_direct(target, RECORD + encoded.length):
+                return None
+            where = Position(target.number, target.end)
+            start, length = self._place(target, encoded, lsn)
+            self._files.write_direct(target.direct, self._tail.bytes[:length], start)
+            self._note(target, encoded, lsn)
+            target.durable = target.end
+            return where
+        except OSError as error:
+            self._failed = disk_error(error, "write to the log")
+            return self._failed
+        finally:
+            self._lock.release()
+
+    def _free(self, size: int) -> Segment | None:
+        """The segment that takes so many bytes now, under the lock, if no other thread is in the way."""
+        target = self._current
+        if target is None or target.writing or self._waiting or not self._fits(size):
+            return None
+        return target
 
     def _end_sync(self, target: Segment, end: int, synced: Synced, error: OSError | None) -> None:
         """The sync of what lay before ``end`` has ended."""
@@ -202,12 +230,10 @@ class Log:
     def _begin_write(self, target: Segment, encoded: Encoded, lsn: int, synced: Synced) -> Position | None:
         """Begins a direct write, which makes its record durable too; only then it is there for readers. None if it
         could not begin."""
-        header = layout.pack_record(target.number, lsn, encoded.kind, encoded.length, encoded.crc)
-        data = b"".join((header, *encoded.pieces))
         ended = partial(self._end_write, target, encoded, lsn, synced)
         assert target.direct is not None
         try:
-            start, length = self._tail.place(target.number, target.end, data, partial(os.pread, target.descriptor))
+            start, length = self._place(target, encoded, lsn)
             self._files.begin_write(target.direct, self._tail.address, length, start, ended)
         except OSError:
             self._tail.forget()
@@ -215,6 +241,12 @@ class Log:
         target.syncs += 1
         target.writing = True
         return Position(target.number, target.end)
+
+    def _place(self, target: Segment, encoded: Encoded, lsn: int) -> tuple[int, int]:
+        """Puts a record into the tail: offset and length of the blocks that have it. Raises OSError."""
+        header = layout.pack_record(target.number, lsn, encoded.kind, encoded.length, encoded.crc)
+        data = b"".join((header, *encoded.pieces))
+        return self._tail.place(target.number, target.end, data, partial(os.pread, target.descriptor))
 
     def _end_write(self, target: Segment, encoded: Encoded, lsn: int, synced: Synced, error: OSError | None) -> None:
         """A direct write has ended."""

@@ -197,6 +197,30 @@ class Sequencer:
                 self._turn.release()
         return begun
 
+    def commit_durably(self, part: Part) -> bool:
+        """Commits a small transaction of one part while the caller's thread waits for the disk, and for nothing else:
+        for an event loop that nobody else waits for. False: something is in the way, and nothing happened; or it
+        failed, and so will all that come after it."""
+        if self._outstanding or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            record = (part,)
+            encoded = encode_record(record)
+            ticket = self._take_lsn()
+            outcome = None if ticket is None else self.log.append_durably(encoded, ticket.lsn)
+            if ticket is None or outcome is None:
+                return False
+            entry = Entry(encoded, record, True, ticket)
+            if isinstance(outcome, SqlError):
+                self._settle((entry,), (None,), outcome)
+                return False
+            self._last_written = ticket.lsn
+            self._note_synced()
+            _, failure = self._settle((entry,), (None,), None)
+            return failure is None
+        finally:
+            self._turn.release()
+
     def _begin(self, entry: Entry, done: Done) -> bool:
         """Writes an entry and, when it is time, has it synced; the turn ends when it is settled. False: not now."""
         if entry.refused is not None:
@@ -223,7 +247,7 @@ class Sequencer:
         self._turn.release()
         done(errors[0])
 
-    def _take_lsn(self, on_lsn: OnLsn | None) -> Ticket | None:
+    def _take_lsn(self, on_lsn: OnLsn | None = None) -> Ticket | None:
         """An LSN for this thread, unless one before it is under way. One that is not used then stays unused."""
         if not self.lock.acquire(blocking=False):
             return None

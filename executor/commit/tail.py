@@ -27,8 +27,9 @@ class Tail:
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
-        #: Where the memory lies.
+        #: Where the memory lies, and its bytes.
         self.address = address_of(self._memory)
+        self.bytes = memoryview(self._memory)
         self._number = 0  # of the segment whose bytes these are,
         self._start = self._end = 0  # and their offsets in it
 

@@ -121,6 +121,17 @@ class Appender:
             self._database.sequencer.call(self._flush)
         return True
 
+    def append_durably(self, insert: Insert, parameters: tuple[Value, ...]) -> bool:
+        """Commits one statement's rows while the caller, that thread, waits for the disk. False: there is more to
+        gather, or something is in the way, and nothing happened. Raises SqlError for a bad value."""
+        makers = self._makers_of(insert)
+        if makers is None or self._soon is None or self._commits or self._waiting:
+            return False
+        stream = insert.target
+        assert isinstance(stream, Stream)
+        part = self._part(_Waiting(stream, [make(parameters) for make in makers]))
+        return isinstance(part, RowValues) and self._database.sequencer.commit_durably(part)
+
     def _flush_soon(self) -> None:
         """On the loop's thread: commits what has gathered, or leaves it to the writer thread.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -34,10 +35,14 @@ class Loop:
         database.appender.serve(self._own.append, self._others.put, lambda descriptor, call: None)
         assert database.appender._soon is not None
 
-    def insert(self, text: str, *rows: tuple[int, ...]) -> None:
+    def bound(self, text: str, parameters: int) -> Insert:
         (raw,) = parse(text)
-        found = bind(raw, Context(self.client.session.catalog, ("public",), (INT4,) * len(rows[0]))).statement
+        found = bind(raw, Context(self.client.session.catalog, ("public",), (INT4,) * parameters)).statement
         assert isinstance(found, Insert)
+        return found
+
+    def insert(self, text: str, *rows: tuple[int, ...]) -> None:
+        found = self.bound(text, len(rows[0]))
         assert self.client.session.at_once.append(found, list(rows), self.answers.append)
 
     def calls(self) -> None:
@@ -102,6 +107,32 @@ def test_rows_of_a_turn_are_one_record_and_one_sync(loop: Loop, disk: CountingDi
     assert disk.syncs == syncs + 1
     assert loop.client.run("SELECT * FROM sums") == [("x", 111, 11)]
     assert [str(value) for value in loop.client.run("SELECT * FROM totals")[0]] == ["35.00", "6"]
+
+
+def test_rows_that_are_waited_for(loop: Loop) -> None:
+    """Only where nothing else is under way, and the disk takes whole blocks past the system's memory."""
+    database, at_once = loop.database, loop.client.session.at_once
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    log = database.log
+    target = log._current
+    assert target is not None
+    target.direct = os.open(target.path, os.O_RDWR)
+    insert = loop.bound(_A, 1)
+    records = loop.records()
+    assert at_once.append_durably(insert, (2,))
+    assert loop.records() == records + 1
+    assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
+    assert not at_once.append_durably(loop.bound("INSERT INTO a SELECT $1, 'x'", 1), (2,))
+    loop.insert(_A, (3,))
+    assert not at_once.append_durably(insert, (4,))  # there is more to gather
+    loop.turn(1)
+    loop.client.session.synchronous_commit = False
+    assert not at_once.append_durably(insert, (4,))
+    loop.client.session.synchronous_commit = True
+    with pytest.raises(SqlError, match="null value"):
+        at_once.append_durably(loop.bound(_B, 2), (5, None))
+    assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
 
 
 def test_busy_writer_gives_the_rows_back(loop: Loop, disk: CountingDisk) -> None:

@@ -83,6 +83,10 @@ def begin(log: Log, lsn: int, text: str, told: list[SqlError | None]) -> Positio
     return log.append_at_once(encode_record(change(text)), lsn, told.append)
 
 
+def durably(log: Log, lsn: int, text: str) -> Position | SqlError | None:
+    return log.append_durably(encode_record(change(text)), lsn)
+
+
 @pytest.mark.skipif(not aio.is_possible(), reason="not Linux")
 def test_records_of_every_way_follow_each_other(tmp_path: Path) -> None:
     """By the kernel itself. Sizes go over blocks, beyond what the file was filled with and what the tail has room
@@ -91,13 +95,15 @@ def test_records_of_every_way_follow_each_other(tmp_path: Path) -> None:
     log = Log(tmp_path / "log", SEGMENT, files=files)
     watcher = Watcher(files)
     told: list[SqlError | None] = []
-    written = []
+    written, waited = [], 0
     for lsn in range(1, 201):
         text = chr(65 + lsn % 26) * (lsn * 37 % 9000 if lsn % 50 else 70_000)
         if lsn % 7 == 0:
             append(log, lsn, text)
             if lsn % 2:
                 log.sync()
+        elif lsn % 3 == 0 and durably(log, lsn, text) is not None:
+            waited += 1
         elif begin(log, lsn, text, told) is None:  # a roll
             append(log, lsn, text)
             log.sync()
@@ -108,7 +114,8 @@ def test_records_of_every_way_follow_each_other(tmp_path: Path) -> None:
         written.append((lsn, text))
         if lsn % 40 == 0:
             assert contents(log) == written
-    assert told.count(None) == len(told) > 100
+    assert told.count(None) == len(told) > 60
+    assert waited > 30
     log.close()
     log = Log(tmp_path / "log", SEGMENT)
     assert contents(log) == written
@@ -160,6 +167,33 @@ def test_no_write_begins_while_somebody_waits(log: Log) -> None:
     log._waiting = 1
     assert begin(log, 2, "x", []) is None
     log._waiting = 0
+
+
+def test_who_waits_for_the_disk_finds_the_record_there(log: Log, disk: HeldDisk) -> None:
+    assert isinstance(durably(log, 2, "x"), Position)
+    assert contents(log) == [(1, "first"), (2, "x")]
+    append(log, 3, "buffered")
+    assert durably(log, 4, "what is before it is not on the disk") is None
+    log.sync()
+    begin(log, 5, "y", told := [])
+    assert durably(log, 6, "one at a time") is None
+    disk.land()
+    assert told == [None]
+    assert isinstance(durably(log, 7, "z"), Position)
+    assert contents(log) == [(1, "first"), (2, "x"), (3, "buffered"), (5, "y"), (7, "z")]
+
+
+def test_failed_write_that_was_waited_for_ends_the_log(
+    log: Log, disk: HeldDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", lambda *arguments: 512)
+        refused = durably(log, 2, "x")
+    assert isinstance(refused, SqlError)
+    assert refused.sqlstate == "58030"
+    assert isinstance(begin(log, 3, "y", []), SqlError)
+    assert durably(log, 4, "z") is None
+    assert contents(log) == [(1, "first")]
 
 
 def test_failed_write_ends_the_log(log: Log, disk: HeldDisk) -> None:
@@ -256,11 +290,13 @@ def test_torn_anywhere_everything_acknowledged_is_there(
     log.sync()
     written = [(1, "first")]
     for lsn, size in enumerate(sizes, 2):
-        begin(log, lsn, text := chr(65 + lsn % 26) * size, told)
+        text = chr(65 + lsn % 26) * size
+        if size % 2 or durably(log, lsn, text) is None:
+            begin(log, lsn, text, told)
         if disk.held:
             disk.land()
         written.append((lsn, text))
-    assert told == [None] * len(sizes)
+    assert told == [None] * len(told)
     lsn = len(sizes) + 2
     begin(log, lsn, "?" * last, told)
     if disk.held:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executor.commit import frames
-from executor.commit.encoding import Kind, decode_record, decode_references, encode_record
+from executor.commit.encoding import Kind, decode_record, decode_references, encode_parts, encode_record
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,
@@ -80,6 +81,32 @@ def test_values_give_the_frame_of_their_batch(batch: pa.RecordBatch) -> None:
     assert decoded.equals(batch)
     (part,) = _round_trip((RowValues(7, rows, frame),))
     assert part == StreamRows(7, (batch,))
+
+
+_KINDS = {
+    pa.int16(): st.integers(-(1 << 15), (1 << 15) - 1),
+    pa.int32(): st.integers(-(1 << 31), (1 << 31) - 1),
+    pa.int64(): st.integers(-(1 << 63), (1 << 63) - 1),
+    pa.float64(): st.floats(),
+    pa.string(): st.one_of(st.text(max_size=20), st.integers(0, 300).map("ä".__mul__)),
+}
+
+
+@given(st.data())
+def test_one_short_row_gives_the_frame_that_any_rows_give(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(list(_KINDS)), min_size=1, max_size=6))
+    encoder = frames.ValuesEncoder(pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]))
+    general = frames.ValuesEncoder(pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)]))
+    general._is_short = False
+    for _ in range(3):
+        row = tuple(data.draw(st.one_of(st.none(), _KINDS[kind])) for kind in kinds)
+        frame = encoder.encode([row])
+        assert frame == general.encode([row])
+        assert frame is not None
+        part = RowValues(7, [row], frame)
+        found, any_parts = encode_record((part,)), encode_parts((part,))
+        assert b"".join(found.pieces) == b"".join(any_parts.pieces)
+        assert replace(found, pieces=()) == replace(any_parts, pieces=())
 
 
 def test_values_that_make_no_frame() -> None:

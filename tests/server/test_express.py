@@ -275,6 +275,23 @@ def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool
     assert taken == [b""] * 6
 
 
+def test_rows_of_a_client_that_is_alone(house: House, taken: list[bytes | None]) -> None:
+    """Its rows are on the disk when they have been taken, where the file system can say so."""
+    owner, before = house.owner, counts(house)
+    owner.feed(request(parse(ROW_OF, "row"), SYNC))
+    answers = [owner.feed(row(b"95", b"%d" % number)) for number in range(5)]
+    others = [owner.feed(row(key, text)) for key, text in ((b"x", b"0"), (b"95", b"abcdef"), (b"95", b"5"))]
+    assert set(taken) <= {b"", b"C\0\0\0\x0fINSERT 0 1\0", None}
+    peer = house.peer()
+    for data in (row(b"95", b"6"), row(b"95", b"7")):
+        assert peer.feed(data[:7], data[7:]) == answers[0] == others[2]
+    for data, answer in ((row(b"x", b"0"), others[0]), (row(b"95", b"abcdef"), others[1])):
+        assert peer.feed(data[:7], data[7:-5], data[-5:]) == answer
+    assert set(answers) == {answers[0]}
+    owner.feed(request(close("S", "row"), SYNC))
+    assert counts(house).count(b"\x0295") == before.count(b"\x0295") + 8
+
+
 def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> None:
     peer, ordinary, owner = house.peer(), house.peer(), house.owner
     owner.query("CREATE TABLE changed (k int PRIMARY KEY, n int)")
