@@ -3,8 +3,8 @@
 Each query runs once on a server with one thread and gives a copy of its state after every pipeline, which a server with
 twice the threads goes on from; a restart there is the query as a whole. Sizes are those of files. ``state`` is what
 finished pipelines have left; what the rest reads of tables goes with it, while the thesis' servers share them: as they
-do here over Parquet files below ``shared_files``, at three times the scale, where queries take seconds. Plans are cut as
-``separable = on`` cuts long ones, and run in no slices. Marks are held against queries of more than a second on the
+do here over Parquet files below ``shared_files``, at three times the scale, where queries take seconds. Plans are cut
+as ``separable = on`` cuts long ones, and run in no slices. Marks are held against queries of more than a second on the
 first server; the others stand beside them. ``as decided``: a query is asked to leave after its first pipeline, and goes
 by the way that costs least, which may be to wait. Full separation is the sum of all states, as in figure 6.14, for
 which each build side of a join is a pipeline, as in the thesis.
