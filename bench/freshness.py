@@ -1,4 +1,5 @@
-"""Time from sending 1, 1,000 or 100,000 new rows until the fresh result of a view has been read."""
+"""Time from sending 1, 1,000 or 100,000 new rows until the fresh result of a view has been read, beside PostgreSQL with
+a summary that a trigger keeps (``bench.summaries``)."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Final
 from bench.client import Client
 from bench.harness import Rig, Row, connect, create_stream, load
 from bench.reads import head
+from bench.summaries import SUMMARIES, Summary
 from tests.rig.process import wait_until
 from tests.rig.tpch import QUERIES
 
@@ -25,33 +27,56 @@ CASES: Final = (
     ("by_order, one key", BY_ORDER, "SELECT * FROM {view} WHERE l_orderkey = 7", None),
 )
 _BEHIND: Final = "SELECT name FROM millstream.views WHERE rows_behind > 0"
-REPEATS: Final = {1: 200, 1000: 100, 100_000: 10}
+REPEATS: Final = {1: 200, 1000: 200, 100_000: 10}
+_PEER: Final = "PostgreSQL, trigger"
 
 
 def run(rig: Rig) -> list[Row]:
-    """Each case on a server of its own with 250,000 orders' rows loaded before; PostgreSQL evaluates from scratch."""
+    """Each case on a server of its own with 250,000 orders' rows loaded before. The peer takes its turn after each
+    size, so that it has seen the same minutes of the machine."""
     rows: list[Row] = []
     for name, query, read, aim in CASES:
-        with rig.millstream() as server, connect(server) as client:
+        with rig.millstream() as server, connect(server) as client, connect(rig.postgres) as peer:
             create_stream(client, True)
             if name == "q3":
                 load(client, rig, ("customer", "orders"))
             client.query(f"CREATE VIEW fresh AS {query}")
             client.copy("COPY lineitem FROM STDIN (FORMAT csv)", head(rig))
             client.query("SELECT count(*) FROM fresh")
+            summary = SUMMARIES.get(name)
+            if summary is not None:
+                _load_peer(peer, rig, summary)
             for size, repeats in REPEATS.items():
                 _settle(client)
                 times = _measure(client, rig, size, repeats, read.format(view="fresh"))
-                goal = aim if size == 1000 else None
-                text = f"{goal:g} ms" if goal else ""
-                p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
+                theirs = _measure(peer, rig, size, repeats, summary.read) if summary is not None else []
                 case = f"{name}, {size:,} row{'s' * (size > 1)}"
-                rows.append(Row(f"{case}, p50", p50, "ms", aim=goal, aim_text=text, better="less", runs=tuple(times)))
-                rows.append(Row(f"{case}, p99", p99, "ms", better="less"))
+                rows += _rows(case, times, theirs, aim if size == 1000 else None)
             if name == "by_order, one key":
                 _settle(client)
                 rows.append(_point(client))
     return rows + _peer(rig)
+
+
+def _rows(case: str, ours: list[float], theirs: list[float], aim: float | None) -> Iterator[Row]:
+    """Median and 99th percentile of sorted milliseconds, and the median's aim."""
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        own, peer = (times[int(len(times) * share)] if times else None for times in (ours, theirs))
+        assert own is not None
+        runs = tuple(ours) if name == "p50" else ()
+        yield Row(f"{case}, {name}", own, "ms", peer, _PEER if theirs else "", better="less", runs=runs)
+    if aim is not None:
+        text = f"{aim:g} ms"
+        yield Row(f"{case}, p50, absolute", statistics.median(ours), "ms", aim=aim, aim_text=text, better="less")
+
+
+def _load_peer(peer: Client, rig: Rig, summary: Summary) -> None:
+    """The rows that are there before, and their summary."""
+    create_stream(peer, False)
+    for statement in summary.statements():
+        peer.query(statement)
+    peer.copy("COPY lineitem FROM STDIN (FORMAT csv)", head(rig))
+    peer.query("VACUUM ANALYZE lineitem, fresh")
 
 
 def _measure(client: Client, rig: Rig, size: int, repeats: int, read: str) -> list[float]:

@@ -67,6 +67,14 @@ def make_verifier(password: str, salt: bytes, iterations: int = ITERATIONS) -> V
     return Verifier(iterations, salt, hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256"))
 
 
+def is_empty(text: str | None) -> bool:
+    """Whether a password, or what its verifier is made of, is the empty one, which nobody may have."""
+    verifier = read_verifier(text or "")
+    if verifier is None:
+        return text == ""
+    return make_verifier("", verifier.salt, verifier.iterations) == verifier
+
+
 def saslprep(text: str) -> str:
     """A password as SASLprep has it; as it stands where SASLprep allows no such text, as in PostgreSQL."""
     if text.isascii():

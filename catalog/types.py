@@ -105,6 +105,8 @@ OIDS: Final = NAMED_OIDS | {"oid"}
 OPAQUE: Final = frozenset(
     ("tid", "pg_lsn", "inet", "aclitem", "pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "anyarray")
 )
+#: Of these, those that clients write (``catalog.opaque``).
+FORMED: Final = frozenset(("tid", "pg_lsn", "inet"))
 #: Arrays from 0 on with a text form of their own, and their elements.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
 

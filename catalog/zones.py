@@ -15,11 +15,13 @@ from catalog.errors import SqlError
 
 _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
 #: Hours east of Greenwich of the abbreviations of PostgreSQL's Default set that people write.
-_ABBREVIATIONS: Final = {
+ABBREVIATIONS: Final = {
     "z": 0, "zulu": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "met": 1,
     "mest": 2, "eet": 2, "eest": 3, "msk": 3, "ist": 2, "jst": 9, "kst": 9, "est": -5, "edt": -4, "cst": -6,
     "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10,
 }  # fmt: skip
+#: Of these, those of daylight saving time.
+SUMMER: Final = frozenset(("west", "bst", "cest", "mest", "eest", "edt", "cdt", "mdt", "pdt", "akdt"))
 
 
 @cache
@@ -31,8 +33,8 @@ def _names() -> dict[str, str]:
 def find_zone(name: str) -> tzinfo:
     """The zone of a name, an abbreviation, or hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
     lower = name.lower()
-    if lower in _ABBREVIATIONS:
-        hours = _ABBREVIATIONS[lower]
+    if lower in ABBREVIATIONS:
+        hours = ABBREVIATIONS[lower]
         return UTC if hours == 0 else timezone(timedelta(hours=hours))
     match = _HOURS.match(name)
     if match:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.errors import unsupported
 from catalog.objects import Stream, Table
 from executor.commit.records import StreamRows
 from executor.definitions import ddl
@@ -42,8 +41,6 @@ def insert(session: DatabaseSession, statement: Insert, parameters: Parameters, 
         bindings = session.reader.bindings(statement, transaction, parameters)
         changes = _changes(session, statement, parameters, transaction, bindings)
         return changed(f"INSERT 0 {changes.count}", statement.returning, changes.returned)
-    if statement.returning is not None:
-        raise unsupported("RETURNING from a stream", "leave RETURNING out: a stream keeps no rows")
     session.admit(target)
     batch = _stream_rows(session, statement, parameters, transaction, target)
     if batch.num_rows:

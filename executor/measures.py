@@ -54,6 +54,12 @@ def _sizes(database: Database, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "bytes": database.streams[item.oid].buffered_bytes}
 
 
+def _log_position(database: Database, catalog: Catalog) -> Iterator[Row]:
+    """How far the log is: our LSNs count transactions, and PostgreSQL shows such numbers as two of 32 bits."""
+    lsn = database.sequencer.visible
+    yield {"lsn": f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"}
+
+
 def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:
     """Sequences' last values, of those that have given one."""
     for item in catalog.objects.values():
@@ -75,6 +81,7 @@ def _view_definitions(database: Database, catalog: Catalog) -> Iterator[Row]:
 MEASURES: Final[Mapping[str, Callable[[Database, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
+    "log_position": _log_position,
     "sequence_values": _sequences,
     "view_definitions": _view_definitions,
 }

@@ -13,7 +13,7 @@ wide. What is computed again where the query goes on is the same there (immutabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final
@@ -34,15 +34,16 @@ _LET_THROUGH: Final = 0.5
 Inputs = tuple[tuple[str, Relation], ...]
 
 
-def inputs_apart(relation: Relation) -> tuple[Relation, Inputs]:
-    """A plan over snapshots of what it reads of tables and views, or of a part of a result, and these."""
+def inputs_apart(relation: Relation, stay: Collection[str] = ()) -> tuple[Relation, Inputs]:
+    """A plan over snapshots of what it reads of tables and views, or of a part of a result, and these; the snapshots
+    that ``stay`` are read as they are."""
     names, fresh = Names(), Fresh(relation)
     for taken in taken_names(relation):
         names.unique(taken)
     found: dict[str, Relation] = {}
 
     def change(node: Any) -> Any:
-        if not isinstance(node, RELATIONS) or not _is_input(node):
+        if not isinstance(node, RELATIONS) or not _is_input(node, stay):
             return node
         name = names.unique(f"i{len(found) + 1}")
         found[name] = node
@@ -69,9 +70,10 @@ def _with_a_column(relation: Relation, fresh: Fresh) -> Relation:
     return relation if relation.columns else Project(relation, ((fresh.column("none", INT4), Constant(1, INT4)),))
 
 
-def _is_input(relation: Relation) -> bool:
+def _is_input(relation: Relation, stay: Collection[str]) -> bool:
     leaf = below_chain(relation)
-    if not isinstance(leaf, Scan) and not (isinstance(leaf, Snapshot) and ROW_ID in leaf.sources):
+    is_part = isinstance(leaf, Snapshot) and ROW_ID in leaf.sources and leaf.trace not in stay
+    if not isinstance(leaf, Scan) and not is_part:
         return False
     nested = sum(isinstance(item, RELATIONS) for item in walk(relation)) > len(_chain(relation))
     return not nested and volatility(relation) != "volatile" and not free_columns(relation)

@@ -10,6 +10,7 @@ plus one.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -38,6 +39,19 @@ class Raw:
     node: Any
     text: str
     offset: int
+
+
+#: Errors of PostgreSQL's grammar with a state of their own; that of escapes is E'...' strings' alone.
+_STATES: Final = {
+    "42939": re.compile('role name "'),
+    "22025": re.compile("invalid Unicode escape$"),
+    "22023": re.compile("column number must be in range|precision for type float must be"),
+    "0A000": re.compile(
+        "CREATE SCHEMA IF NOT EXISTS cannot include|a column list with |.*constraints cannot be (marked|altered to be) "
+        "|.* not yet implemented|.* is no longer supported|WITH CHECK OPTION not supported on recursive views"
+        "|current database cannot be changed|aggregates cannot have output arguments"
+    ),
+}
 
 
 def parse(text: str) -> tuple[Raw, ...]:
@@ -82,8 +96,9 @@ def _syntax_error(text: str, error: Any) -> SqlError:
         return syntax_error(message, len(text) + 1)
     # pglast takes the parser's character position for a byte offset: undo its conversion.
     position = len(text[:index].encode()) + 1
-    if message.startswith('role name "'):  # the one error of the grammar that has a state of its own
-        return SqlError("42939", message, position=position)
+    for state, own in _STATES.items():
+        if own.match(message) and (state != "22025" or text[index : index + 2] in ("\\u", "\\U")):
+            return SqlError(state, message, position=position)
     return syntax_error(message, position)
 
 

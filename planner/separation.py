@@ -12,13 +12,15 @@ Owns: where a plan may be cut (``places``), the pipelines that cuts make of it (
             Scan customer
 
 A result is kept behind the filters and projections that follow its breaker, where it has the fewest rows; a breaker
-that only they separate from the query's result is not cut off. Knows no engine, and not what a cut costs.
+that only they separate from the query's result is not cut off. Where ORDER BY and LIMIT end the query the rows that
+they choose are kept, and ordered once more (``with_order_above``): so an engine still holds no more rows than these.
+Knows no engine, and not what a cut costs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from planner.algebra import (
@@ -26,11 +28,13 @@ from planner.algebra import (
     Filter,
     Fixpoint,
     Join,
+    Limit,
     Project,
     Relation,
     Scan,
     SetOperation,
     Snapshot,
+    Sort,
     Values,
     Window,
     With,
@@ -97,12 +101,13 @@ def places(whole: Relation, rows: Rows | None = None) -> list[Place]:
     ``rows`` is the build side; without estimates, and of other joins, the right one."""
     shared = dict(_definitions(whole))
     names = {id(relation): name for name, relation in shared.items()}
+    chosen_from = {id(first.input) for node in walk(whole) if (first := _first_rows(node)) is not None}
     found = []
     for parent, node in _visited(whole, rows):
         if id(node) in names and isinstance(parent, With):
             found.append(Place("shared", node, names[id(node)]))
             continue
-        breaker = _breaker(parent, node, rows)
+        breaker = None if id(node) in chosen_from else _breaker(parent, node, rows)
         if breaker is not None and _is_closed(node):
             found.append(Place(breaker, node, probe=_beside(parent, node) if breaker == "build" else None))
     return found
@@ -139,7 +144,8 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
         nested = isinstance(parent, Filter | Project) and isinstance(node, RELATIONS) and node is not parent.input
         if not nested:
             return None
-    match below_chain(node):
+    first = _first_rows(parent)
+    match below_chain(node if first is None else first.input):
         case Aggregate():
             return "group"
         case Window():
@@ -152,6 +158,28 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
             return None
         case _:
             return "build" if isinstance(parent, Join) and node is _build_side(parent, rows) else None
+
+
+def with_order_above(whole: Relation) -> Relation:
+    """ORDER BY ... LIMIT at a query's end, and the same order once more above it: so what is below may lose it."""
+    match whole:
+        case With(body=body):
+            return replace(whole, body=with_order_above(body))
+        case Project(input=below):
+            return replace(whole, input=with_order_above(below))
+        case Limit(input=Sort(keys=keys)) if _is_closed(whole):
+            return Sort(whole, keys)
+        case _:
+            return whole
+
+
+def _first_rows(node: Any) -> Sort | None:
+    """The order of which only the first rows are ordered again."""
+    match node:
+        case Sort(input=Limit(input=Sort() as first)):
+            return first
+        case _:
+            return None
 
 
 def below_chain(relation: Relation) -> Relation:

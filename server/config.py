@@ -97,6 +97,10 @@ class Config:
     storage_bandwidth: int = _setting(
         200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
     )
+    shared_files: str = _setting(
+        "",
+        "folder of Parquet files that every server of the storage reads and nobody changes: queries leave without them",
+    )
     parse_threads: int = _setting(2, "threads that parse COPY data")
     result_cache_bytes: int = _setting(
         64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True

@@ -14,6 +14,7 @@ from catalog.system.naming import DATABASE_NAME
 from catalog.system.relations import named
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
+from catalog.system.zones import abbreviation_rows, zone_rows
 from executor.separation.running import RunningQuery
 from executor.system import system_rows
 from server.config import ConfigError
@@ -71,7 +72,8 @@ def own_relations(session: Session) -> Own:
         "pg_stat_database": lambda: _database(session),
         "pg_stat_ssl": lambda: _encryption(session),
         "pg_hba_file_rules": lambda: _rules(session),
-        "pg_timezone_names": _zones,
+        "pg_timezone_names": zone_rows,
+        "pg_timezone_abbrevs": abbreviation_rows,
         "listening_channels": lambda: ({"channel": name} for name in sorted(session.listening.channels)),
         "notification_queue": lambda: ({"usage": session.server.channels.usage()},),
     }
@@ -238,10 +240,3 @@ def _rules(session: Session) -> Iterator[Row]:
         }
     for mistake in table.mistakes:
         yield {"line_number": mistake.line, "error": mistake.message}
-
-
-def _zones() -> Iterator[Row]:
-    import zoneinfo
-
-    for name in sorted(zoneinfo.available_timezones()):
-        yield {"name": name, "is_dst": False}

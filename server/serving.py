@@ -97,6 +97,10 @@ class Opened:
     secret: bytes
 
 
+class CannotStart(Exception):
+    """The database does not open, for a reason outside of the program that the message names."""
+
+
 class Server:
     """Everything that sessions share. Made and used on the event loop's thread. Raises ConfigError."""
 
@@ -115,6 +119,7 @@ class Server:
         self.workers = Workers(config.max_connections + 1, "session")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
+        self._failure: CannotStart | None = None
         self._left = asyncio.Event()
         #: Whether sessions end because the server does.
         self.is_ending = False
@@ -174,7 +179,10 @@ class Server:
         stop: Stop,
         opened: Callable[[], None] | None = None,
     ) -> None:
-        """Serves until ``stop``; ``opened`` is called before the first client is served, on a thread of its own."""
+        """Serves until ``stop``; ``opened`` is called before the first client is served, on a thread of its own.
+
+        Raises OSError where it cannot listen, and CannotStart.
+        """
         address = self.config.listen
         listener = await self.loop.create_server(
             lambda: Connection(self), address.host, address.port, backlog=max(128, self.config.max_connections)
@@ -194,16 +202,21 @@ class Server:
             await self._close_database()
             self.workers.shutdown()
             self.parsers.shutdown()
+        if self._failure is not None:
+            raise self._failure
 
     async def _serve(self, stop: Stop, then: Callable[[], None] | None) -> None:
         try:
             opened = await self.loop.run_in_executor(None, _open, self.config, self.parsers, self.completions)
             if then is not None:
                 await self.loop.run_in_executor(None, then)
-        except Exception:
+        except Exception as error:
             self._opened.set_exception(SqlError("57P03", "the database system cannot start: the server's log says why"))
             self._opened.exception()  # whether or not a client is there to hear it
-            raise
+            if not isinstance(error, SqlError | OSError):
+                raise
+            self._failure = CannotStart(str(error))
+            return
         if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
             opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
         self._opened.set_result(opened)

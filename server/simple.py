@@ -58,6 +58,7 @@ class Begun:
 
 def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
+    session.portals.pop("", None)  # it lives up to the next Query, even in a block
     text = message.text
     if len(text) < _SHORT:
         known = _known_of_block(session, text)

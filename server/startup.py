@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 #: The only database.
 DATABASE: Final = "millstream"
+#: What tools connect to that ask for no database (createuser, psql --list, pg_dumpall): other names of the only one.
+_MAINTENANCE: Final = ("postgres", "template1")
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 
@@ -192,7 +194,7 @@ class Startup:
         if login.settings.role != login.user:  # -c role=... in the start-up packet
             require_member(database.catalog.roles, login.user, login.settings.role)
         if login.database != DATABASE:
-            hint = f'This release has the one database "{DATABASE}".'
+            hint = f'This server has the one database "{DATABASE}".'
             raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)
         from server.relations import own_relations
         from server.session import Session  # needs the executor, which the opening of the database has loaded
@@ -215,7 +217,8 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
         raise SqlError("28000", "no PostgreSQL user name specified in startup packet")
     if parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise SqlError("0A000", "replication connections are not supported")
-    return user, parameters.get("database") or user
+    name = parameters.get("database") or user
+    return user, DATABASE if name in _MAINTENANCE else name
 
 
 def _kept(roles: Roles, user: str) -> dict[str, str]:

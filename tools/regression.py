@@ -2,8 +2,9 @@
 
 FOLDER is PostgreSQL's unpacked source (``apt-get source postgresql-15``). Each file of SQL runs on a PostgreSQL and on
 Millstream, after ``test_setup``, which makes the tables that they share. What psql itself would do is left out, and
-EXPLAIN, whose text is each server's own. Prints what differs; without NAMEs all of ``FILES`` run, and
-docs/compatibility.md gets the table.
+EXPLAIN, whose text is each server's own. What SQL leaves open is not compared (``regression_order``), and what follows
+from statements that were refused before is told from what differs (``regression_objects``). Prints what is not equal;
+without NAMEs all of ``FILES`` run, and docs/compatibility.md gets the table.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 from tests.sql.test_scripts import Connection, Outcome, outcome
 from tools.compatibility import PAGE, REGRESSION, with_part
+from tools.regression_objects import Followed, objects
+from tools.regression_order import Queries, Rows
 
 _SETUP: Final = "test_setup"
 #: Without what is about triggers, plpgsql, partitions, inheritance and types that Millstream has none of.
@@ -38,10 +41,15 @@ FILES: Final = (
     *("identity", "generated", "sequence", "constraints", "foreign_key", "alter_table", "drop_if_exists"),
     *("prepare", "portals", "transactions", "privileges", "dependency", "comments", "advisory_lock", "guc"),
 )
-#: What a statement gave here, beside what it gave there. ``missing`` is an error of a name or a failed transaction,
-#: which nearly always follows from a statement that was refused before.
-EQUAL, REFUSED, MISSING, DIFFERENT = KINDS = ("equal", "refused", "missing", "different")
-_MISSING: Final = frozenset(("42P01", "42704", "42883", "42703", "3F000", "25P02", "26000", "34000", "3B001"))
+#: What a statement gave here, beside what it gave there. ``follows``: it names what a statement before left otherwise.
+EQUAL, REFUSED, FOLLOWS, DIFFERENT = KINDS = ("equal", "refused", "follows", "different")
+#: A numeric beyond what is kept here, an error that says so; docs/compatibility.md has it among the known differences.
+_DIGITS: Final = re.compile(r"38 digits|precision 38")
+#: Names that no file makes.
+_BUILT_IN: Final = """
+    SELECT typname FROM pg_type UNION SELECT proname FROM pg_proc UNION SELECT relname FROM pg_class
+    UNION SELECT nspname FROM pg_namespace UNION SELECT rolname FROM pg_roles UNION SELECT 'pg_temp'
+"""
 _SET: Final = re.compile(r"\\set\s+(\w+)\s+:abs_srcdir\s+'(.*)'")
 _FROM_CLIENT: Final = re.compile(r"(?i)copy\b.*\bfrom\s+std(?:in|out)\b[^;]*;\s*$")
 _END: Final = re.compile(r";[ \t]*\n")
@@ -63,8 +71,9 @@ def main() -> int:
     judge = Postgres()
     try:
         with Millstream(settings={"spark_enabled": False}) as server:
+            comparison = Comparison(server, judge, chosen.source / "src/test/regress")
             for name in (_SETUP, *(chosen.names or FILES)):
-                counted[name] = _compared(server, judge, chosen.source / "src/test/regress", name, bool(chosen.names))
+                counted[name] = comparison.file(name, is_told=name in chosen.names)
                 print(f"{name}: {dict(counted[name])}", flush=True)
     finally:
         judge.stop()
@@ -73,32 +82,56 @@ def main() -> int:
     return 0
 
 
-def _compared(server: Millstream, judge: Postgres, folder: Path, name: str, is_told: bool) -> Counter[str]:
-    """How many statements of a file gave what; what is not equal is told."""
-    found: Counter[str] = Counter()
-    text = (folder / "sql" / f"{name}.sql").read_text()
-    with server.connect() as ours, judge.connect() as theirs:
-        for connection in (ours, theirs):
-            connection.execute("SET statement_timeout = '20s'")
-            for kind in _TEXTS:
-                connection.adapters.register_loader(kind, TextLoader)
-        for item in items(text, folder):
-            here, there = _outcome(ours, item), _outcome(theirs, item)
-            kind = compared(here, there)
+class Comparison:
+    """Files, one after the other, on both servers, and what they have left otherwise on one of them."""
+
+    def __init__(self, server: Millstream, judge: Postgres, folder: Path) -> None:
+        self._server, self._judge, self._folder = server, judge, folder
+        self._followed = Followed()
+        with judge.connect() as theirs:
+            self._built_in = frozenset(str(row[0]) for row in theirs.execute(_BUILT_IN))
+
+    def file(self, name: str, *, is_told: bool) -> Counter[str]:
+        """How many statements of a file gave what; what is not equal is told."""
+        found: Counter[str] = Counter()
+        for item, kind, here, there in self.statements(name):
             found[kind] += 1
             if is_told and kind != EQUAL:
                 print(f"{kind}: {item[0]}\n  found  {here}\n  wanted {there}")
-    return found
+        return found
+
+    def statements(self, name: str) -> Iterator[tuple[Item, str, Outcome, Outcome]]:
+        """A file's statements, in order, with what each gave."""
+        text = (self._folder / "sql" / f"{name}.sql").read_text()
+        queries = Queries()
+        self._followed.begin()
+        with self._server.connect() as ours, self._judge.connect() as theirs:
+            for connection in (ours, theirs):
+                connection.execute("SET statement_timeout = '20s'")
+                for kind in _TEXTS:
+                    connection.adapters.register_loader(kind, TextLoader)
+            for item in items(text, self._folder):
+                here, there = _outcome(ours, item), _outcome(theirs, item)
+                about = objects(item[0], self._built_in)
+                kind = compared(here, there, queries.rows(item[0]))
+                if kind == DIFFERENT and self._followed.explains(about):
+                    kind = FOLLOWS
+                self._followed.note(
+                    about,
+                    is_equal=kind == EQUAL,
+                    is_done=here.error is there.error is None,
+                    states=(ours.info.transaction_status, theirs.info.transaction_status),
+                )
+                yield item, kind, here, there
 
 
-def compared(here: Outcome, there: Outcome) -> str:
-    """One of KINDS. Places of errors do not count."""
+def compared(here: Outcome, there: Outcome, rows: Rows) -> str:
+    """EQUAL, REFUSED or DIFFERENT. Places of errors do not count, nor what SQL leaves open."""
     errors = tuple(item.error[0] if item.error is not None else None for item in (here, there))
-    if here == there or errors[0] == errors[1] is not None:
+    if errors[0] == errors[1] is not None or rows.are_same(here, there):
         return EQUAL
-    if errors[0] == "0A000":
-        return REFUSED
-    return MISSING if errors[0] in _MISSING and errors[1] not in _MISSING else DIFFERENT
+    is_refused = errors[0] == "0A000" or (errors[0] == "22003" and _DIGITS.search(here.message or ""))
+    return REFUSED if is_refused else DIFFERENT
 
 
 def items(text: str, folder: Path) -> Iterator[Item]:
@@ -140,7 +173,7 @@ def _statements(lines: list[str]) -> Iterator[Item]:
 def _outcome(connection: Connection, item: Item) -> Outcome:
     statement, rows = item
     if rows is None:
-        return outcome(connection, statement)
+        return outcome(connection, statement, is_bag=False)
     try:
         with connection.cursor().copy(statement.encode()) as copy:
             copy.write(rows)
@@ -160,9 +193,10 @@ def _section(counted: dict[str, Counter[str]]) -> list[str]:
         REGRESSION,
         "The statements of PostgreSQL 15's own regression tests (`python -m tools.regression`, its source",
         "package), without the files about triggers, plpgsql, partitions, inheritance and types that are not",
-        "there, of which many of these make use, too. **Missing** is an error of a name or of a failed",
-        "transaction, nearly always since an earlier statement of the file was refused; **different** is",
-        "everything else that is not equal, much of it again what follows from rows that are not there. Of",
+        "there, of which many of these make use, too. **Refused** is an error 0A000, or 22003 for a numeric of",
+        "more than 38 digits; **follows**, that the statement names what one before it, that was not equal,",
+        "left otherwise here, or stands in a transaction that failed; **different** is everything else that",
+        "is not equal. The order of rows counts where ORDER BY gives it. Of",
         f"{total.total():,} statements: {shares}.",
         "",
         f"| file | statements | {' | '.join(KINDS)} |",

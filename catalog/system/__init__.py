@@ -20,7 +20,7 @@ from catalog.system import classes, cluster, depends, indexes, privileges, routi
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
-from catalog.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT
+from catalog.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT, SqlType
 
 Filler = Callable[[Catalog], Iterator[Row]]
 FILLERS: Final[Mapping[str, Filler]] = {
@@ -48,6 +48,8 @@ FILLERS: Final[Mapping[str, Filler]] = {
         privileges.memberships,
         cluster.pg_tablespace,
         cluster.pg_extension,
+        cluster.pg_available_extensions,
+        cluster.pg_available_extension_versions,
         cluster.pg_default_acl,
         cluster.pg_init_privs,
         cluster.pg_foreign_server,
@@ -75,12 +77,13 @@ LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": (*_OIDS, *_named(("definition", "qualified"))),
     "index_definitions": _DEFINITIONS,
-    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "rest"))),
+    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "pretty", "rest"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
     "keywords": _named(texts.KEYWORD),
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
     "function_names": (*_OIDS, *_named(texts.FUNCTION)),
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
+    "log_position": (ColumnDefinition("lsn", SqlType("pg_lsn")),),
     "relation_names": (*_OIDS, *_named(texts.RELATION)),
     "shown_settings": _named(("name", "value")),
     "held_privileges": (ColumnDefinition("role", OID), ColumnDefinition("target", OID), *_named(("words",))),

@@ -1,7 +1,7 @@
 """What a server has as a whole: its roles, database, schemas, tablespaces and foreign servers.
 
-Owns: pg_namespace, pg_database, pg_authid, pg_auth_members, pg_init_privs, pg_tablespace, pg_extension,
-pg_foreign_server and pg_foreign_data_wrapper.
+Owns: pg_namespace, pg_database, pg_authid, pg_auth_members, pg_init_privs, pg_tablespace, pg_extension
+and what lists extensions, pg_foreign_server and pg_foreign_data_wrapper.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from catalog.oids import part_oid
 from catalog.privileges import DATABASE, DATABASE_RIGHTS, initial_rights
 from catalog.system.naming import (
     DATABASE_NAME,
+    EXTENSION_COMMENTS,
+    EXTENSION_VERSION,
     EXTENSIONS,
     PG_CLASS,
     PG_NAMESPACE,
@@ -129,7 +131,25 @@ def pg_extension(catalog: Catalog) -> Iterator[Row]:
     """Those that are built in, whose members no dump contains."""
     for name, (oid, schema) in EXTENSIONS.items():
         namespace = catalog.schemas[schema].oid
-        yield {"oid": oid, "extname": name, "extowner": ROLE, "extnamespace": namespace, "extversion": "1.0"}
+        about = {"oid": oid, "extname": name, "extowner": ROLE, "extnamespace": namespace}
+        yield {**about, "extversion": EXTENSION_VERSION}
+
+
+def pg_available_extensions(catalog: Catalog) -> Iterator[Row]:
+    """What CREATE EXTENSION knows."""
+    for name, comment in EXTENSION_COMMENTS.items():
+        installed = EXTENSION_VERSION if name in EXTENSIONS else None
+        version = {"default_version": EXTENSION_VERSION, "installed_version": installed}
+        yield {"name": name, **version, "comment": comment}
+
+
+def pg_available_extension_versions(catalog: Catalog) -> Iterator[Row]:
+    """The same by version, of which there is one."""
+    kind = {"superuser": False, "trusted": True, "relocatable": False}
+    for name, comment in EXTENSION_COMMENTS.items():
+        schema = EXTENSIONS[name][1] if name in EXTENSIONS else None
+        about = {"installed": name in EXTENSIONS, "schema": schema, "comment": comment}
+        yield {"name": name, "version": EXTENSION_VERSION, **kind, **about}
 
 
 #: Servers of CREATE FOREIGN TABLE.

@@ -75,11 +75,27 @@ _PRETTY: Final = (
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
-#: A foreign key names its target as the path needs it.
-_CONSTRAINT: Final = f"""(SELECT {_marked("d.definition")} || coalesce(d.target::regclass::text, '') || d.rest
+_LSN: Final = "(SELECT lsn FROM pg_lookups.log_position)"
+
+
+def _digits(text: str) -> str:
+    """The number that a text of hexadecimal digits is."""
+    digit = f"strpos('0123456789ABCDEF', upper(substr(lpad({text}, 8, '0'), n, 1))) - 1"
+    return f"(SELECT sum((({digit})::int8) << (4 * (8 - n))) FROM generate_series(1, 8) n)"
+
+
+def _position(lsn: str) -> str:
+    """The number that a pg_lsn is."""
+    high, low = (_digits(f"split_part({lsn}::text, '/', {part})") for part in (1, 2))
+    return f"({high} * 4294967296 + {low})"
+
+
+def _constraint(column: str) -> str:
+    """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
+    return f"""(SELECT {_marked(f"d.{column}")} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
-#: A check without the parentheses around the whole.
-_PRETTY_CONSTRAINT: Final = rf"regexp_replace({_CONSTRAINT}, '^CHECK \(\((.*)\)\)( NOT VALID)?$', 'CHECK (\1)\2')"
+
+
 _SERIAL_FROM: Final = """FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -137,8 +153,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
     "pg_get_expr(pg_node_tree, oid, bool)": _marked("$1::text"),
-    "pg_get_constraintdef(oid)": _CONSTRAINT,
-    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_PRETTY_CONSTRAINT} ELSE {_CONSTRAINT} END",
+    "pg_get_constraintdef(oid)": _constraint("definition"),
+    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
+    f"ELSE {_constraint('definition')} END",
     "pg_get_indexdef(oid)": _lookup("index_definitions", "0"),
     "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
     "pg_get_viewdef(oid)": _VIEW,
@@ -181,8 +198,14 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_last_xact_replay_timestamp()": "NULL::timestamptz",
     "pg_last_wal_receive_lsn()": "NULL::pg_lsn",
     "pg_last_wal_replay_lsn()": "NULL::pg_lsn",
+    **dict.fromkeys((f"pg_current_wal_{what}lsn()" for what in ("", "insert_", "flush_")), _LSN),
+    "pg_wal_lsn_diff(pg_lsn, pg_lsn)": f"{_position('$1')} - {_position('$2')}",
     "pg_client_encoding()": "getdatabaseencoding()",
     "inet_client_addr()": "(SELECT client_addr FROM pg_stat_activity WHERE pid = pg_backend_pid())",
+    "host(inet)": "split_part($1::text, '/', 1)",
+    "text(inet)": "$1::text",
+    "family(inet)": "CASE WHEN $1::text LIKE '%:%' THEN 6 ELSE 4 END",
+    "masklen(inet)": "split_part($1::text, '/', 2)::int4",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_server_port()": "current_setting('port')::int4",
     "pg_rotate_logfile()": "false",
@@ -200,6 +223,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "ELSE '' END || quote_ident(relname) FROM pg_class WHERE oid = $2) END",
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
     "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
+    "pg_stat_get_function_calls(oid)": "NULL::int8",
     "pg_filenode_relation(oid, oid)": "$2::regclass",
     "acldefault(char, oid)": _ACL_DEFAULT,
     "pg_event_trigger_table_rewrite_oid()": "0::oid",
@@ -234,7 +258,6 @@ _COUNTERS: Final = (
     *("db_conflict_all", "db_temp_files", "db_temp_bytes", "db_deadlocks", "db_checksum_failures", "db_sessions"),
     *("db_sessions_abandoned", "db_sessions_fatal", "db_sessions_killed", "db_conflict_tablespace"),
     *("db_conflict_lock", "db_conflict_snapshot", "db_conflict_bufferpin", "db_conflict_startup_deadlock"),
-    "function_calls",
 )
 #: Counters of time, in milliseconds.
 _TIMES: Final = (
@@ -306,6 +329,16 @@ TABLES: Final[dict[str, str]] = {
 }
 #: information_schema's own functions: declared types, result and body.
 INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
+    "_pg_truetypid": (
+        ("record", "record"),
+        "oid",
+        "CASE WHEN ($2).typtype = 'd' THEN ($2).typbasetype ELSE ($1).atttypid END",
+    ),
+    "_pg_truetypmod": (
+        ("record", "record"),
+        "int4",
+        "CASE WHEN ($2).typtype = 'd' THEN ($2).typtypmod ELSE ($1).atttypmod END",
+    ),
     "_pg_char_max_length": (
         ("oid", "int4"),
         "int4",

@@ -108,18 +108,18 @@ class Claims:
             self._held.discard(query_id)
 
     @contextmanager
-    def owned(self, query_id: str) -> Iterator[None]:
+    def owned(self, query_id: str) -> Iterator[Storage]:
         """What is written now counts: nobody else can take the query meanwhile. Raises 55000 where it is not ours."""
         with self._storage.exclusive():
             self._require_own(query_id)
-            yield
+            yield self._storage
 
     @contextmanager
-    def freed(self, query_id: str) -> Iterator[None]:
+    def freed(self, query_id: str) -> Iterator[Storage]:
         """A query is being deleted, whoever works on it: who does is refused from now on."""
         with self._storage.exclusive():
             self._registry.require_current()
-            yield
+            yield self._storage
             self._storage.delete(self._path(query_id))
             self._held.discard(query_id)
 

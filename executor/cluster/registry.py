@@ -88,6 +88,7 @@ class Registry:
         self._clock = clock
         self._looked = clock()
         with storage.exclusive():
+            storage.sweep()
             self.epoch = self._next_epoch()
             self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
@@ -241,8 +242,7 @@ class Registry:
             member = self.require(name)
             if not member.is_living:
                 raise SqlError("55000", f'server "{name}" does not run')
-            if name == self.name:
-                self.require_current()
+            self.require_current()
             self._put(replace(member, state=state, moved=moved))
 
     def _beat_of(self, name: str) -> int:

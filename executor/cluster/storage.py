@@ -1,31 +1,28 @@
 """The folder that several servers share, and the lock under which they change what they agree on in it.
 
-Owns: that a small JSON document is read whole or not at all, and that who compares and then writes is alone meanwhile.
-The lock is the operating system's and falls with its process; nothing that takes long is done under it. Waiting for it
-has an end, since a process that stands still keeps it.
+Owns: that a small JSON document is read whole or not at all, and that who compares and then writes is alone meanwhile,
+or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is deleted.
+Nothing that takes long is done under it.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
+import secrets
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from catalog.errors import SqlError
+from executor.cluster.lock import PATIENCE, Lock, delete
 from executor.commit.files import disk_error, load_secret, replace_file, sync_folder
 
 _LOCK: Final = "lock"
 _KEY: Final = "key"
 _FORMAT: Final = 1
-#: Seconds for which the lock is waited for, and between two tries.
-_PATIENCE: Final = 10.0
-_STEP: Final = 0.002
 
 
 class Storage:
@@ -34,32 +31,35 @@ class Storage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / _LOCK).touch(mode=0o600)
-        self._lock = threading.Lock()
+        self._lock = Lock(folder / _LOCK)
+        self._thread = threading.Lock()
+        #: The folder for changes, while this process has the lock.
+        self._term: Path | None = None
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else changes what servers agree on meanwhile. Raises 55P03 where somebody keeps the lock, 58030."""
-        deadline = time.monotonic() + _PATIENCE
-        if not self._lock.acquire(timeout=_PATIENCE):
-            raise _busy()
+        """Nobody else changes what servers agree on meanwhile. Raises 55P03 where the lock is not to be had, or was
+        taken away since this process stood still, and 58030."""
+        if not self._thread.acquire(timeout=PATIENCE):
+            raise SqlError("55P03", "this server keeps the lock of the storage", hint="Can the storage be used?")
         try:
-            with open(self.folder / _LOCK, "r+") as file:
-                while not _locked(file.fileno()):
-                    if time.monotonic() > deadline:
-                        raise _busy()
-                    time.sleep(_STEP)
+            with self._lock.held() as self._term:
                 yield
         except OSError as error:
+            if self._term is not None and self._lock.folder.exists() and not self._term.exists():
+                raise SqlError(
+                    "55P03", "the lock of the storage was taken from this server, which stood still"
+                ) from error
             raise disk_error(error, "change the storage that servers share") from error
         finally:
-            self._lock.release()
+            self._term = None
+            self._thread.release()
 
     @cached_property
     def key(self) -> bytes:
         """What only servers of this storage know, made by the first of them. Raises 55P03, 58030, XX001."""
         with self.exclusive():
-            found = load_secret(self.folder / _KEY)
+            found = load_secret(self.folder / _KEY, self._held)
         if not found:
             raise SqlError("XX001", f'"{_KEY}" is not what was written', hint="Delete it, and restart all servers.")
         return found
@@ -87,25 +87,35 @@ class Storage:
             raise SqlError("XX001", f'"{path.name}" is not what was written: {error}') from error
         return {name: value for name, value in document.items() if name != "format"}
 
+    @property
+    def _held(self) -> Path:
+        assert self._term is not None, "the caller has the lock"
+        return self._term
+
     def write(self, path: Path, document: dict[str, Any]) -> None:
         """Replaces a document; the caller has the lock."""
         path.parent.mkdir(exist_ok=True)
-        replace_file(path, json.dumps({"format": _FORMAT, **document}).encode())
+        self.replace(path, encoded(document))
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Replaces a file; the caller has the lock."""
+        replace_file(path, content, self._held)
 
     def delete(self, path: Path) -> None:
-        """There is no such document any more; the caller has the lock."""
+        """There is no such file or folder any more; the caller has the lock."""
         if path.exists():
-            path.unlink()
+            gone = self._held / f"{path.name}.{secrets.token_hex(4)}"
+            path.rename(gone)
             sync_folder(path.parent)
+            with suppress(OSError):  # it is swept, then
+                delete(gone)
+
+    def sweep(self) -> None:
+        """Deletes what others have left that had the lock and died; the caller has it."""
+        for path in self._held.iterdir():
+            delete(path)
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _busy() -> SqlError:
-    return SqlError("55P03", "another server keeps the lock of the storage", hint="Does one of them stand still?")
+def encoded(document: dict[str, Any]) -> bytes:
+    """A document as it lies on the storage."""
+    return json.dumps({"format": _FORMAT, **document}).encode()

@@ -97,9 +97,10 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file atomically: after a crash it has the old or the new content, whole."""
-    new = path.with_name(path.name + ".new")
+def replace_file(path: Path, content: bytes, through: Path | None = None) -> None:
+    """Replaces a file atomically: after a crash it has the old or the new content, whole. ``through``: the folder in
+    which the new one is made, another one of the same file system."""
+    new = (through or path.parent) / (path.name + ".new")
     with open(new, "wb") as file:
         file.write(content)
         file.flush()
@@ -108,13 +109,14 @@ def replace_file(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def load_secret(path: Path) -> bytes:
-    """A secret of 32 bytes that only the server's own system user can read; made where there is none."""
+def load_secret(path: Path, through: Path | None = None) -> bytes:
+    """A secret of 32 bytes that only the server's own system user can read; made where there is none, as
+    ``replace_file`` does."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         secret = secrets.token_bytes(32)
-        beside = path.with_name(path.name + ".new")
+        beside = (through or path.parent) / (path.name + ".new")
         beside.unlink(missing_ok=True)
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secret)

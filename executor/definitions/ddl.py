@@ -343,7 +343,8 @@ def _refuse_files(statement: CreateView) -> None:
     for item in walk(statement.query.relation):
         if isinstance(item, Scan) and item.kind == "files":
             instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
-            raise unsupported(f'foreign table "{item.name}" of files in a continuous view', instead)
+            construct = f'foreign table "{item.name}" of files in a continuous view'
+            raise unsupported(construct, instead, statement.position)
 
 
 def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
@@ -360,8 +361,8 @@ def _evaluate(transaction: Transaction, static: Static, position: int | None) ->
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
-            instead = "Join it to the grouped result instead."
-            raise unsupported(f'joining view "{item.name}" below the grouping', instead, position)
+            construct = f'joining view "{item.name}" below the grouping of a continuous view'
+            raise unsupported(construct, "Join it to the grouped result instead.", position)
     table = transaction.writer().query(static.relation, {}, ())
     return table.rename_columns([stored_name(column) for column in static.columns])
 

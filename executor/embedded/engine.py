@@ -87,6 +87,8 @@ class EmbeddedEngine:
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
+        #: Held while an instance is made, which nobody waits for who needs another.
+        self._making = Lock()
 
     def close(self) -> None:
         """Ends the engine; nothing may run."""
@@ -105,10 +107,20 @@ class EmbeddedEngine:
     def _instance(self, threads: int | None = None) -> Instance:
         """The instance with so many threads, or with as many as a statement may have; made when it is first asked."""
         wanted = self._threads if threads is None else threads
-        with self._lock:
+        known = self._by_threads.get(wanted)
+        if known is not None:
+            return known
+        with self._making:
             if wanted not in self._by_threads:
-                self._by_threads[wanted] = Instance(wanted, spill=self._spill)
+                made = Instance(wanted, spill=self._spill)
+                with self._lock:
+                    self._by_threads[wanted] = made
             return self._by_threads[wanted]
+
+    def prepare(self) -> None:
+        """Makes what ``query_few`` may need, so that nobody has to wait for that who needs it."""
+        self._instance()
+        self._instance(1)
 
     def _suited(self, bindings: Bindings) -> Instance:
         """The instance for inputs of so many rows."""

@@ -87,6 +87,11 @@ def _datetime(match: re.Match[str]) -> SqlError:
     return SqlError("22007", f'invalid input syntax for type {name}: "{match["value"]}"')
 
 
+def _in_use(match: re.Match[str]) -> SqlError:
+    message = f'another server (process {match["process"]}) runs on this data folder: it has "{match["file"]}" open'
+    return SqlError("55006", message)
+
+
 def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
     return lambda match: SqlError(state, message)
 
@@ -151,6 +156,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             _fixed("22008", "timestamp out of range"),
         ),
         (r"(Out of Memory|could not allocate|failed to allocate)", _fixed("53200", "out of memory")),
+        (r'Could not set lock on file "(?P<file>[^"]*)".*\(PID (?P<process>\d+)\)', _in_use),
         (r"No space left on device", _fixed("53100", "could not write: No space left on device")),
         (r"Out of Range Error: (?P<message>[^\n]*)", lambda match: out_of_range(match["message"])),
     )

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from executor.embedded.connection import Bindings, Connection
+from executor.embedded.errors import translate
 from executor.embedded.functions import (
     batches,
     document_changes,
@@ -80,7 +81,10 @@ class Instance:
         _create_macros(self._database)
         if path is not None:
             quoted = str(path).replace("'", "''")
-            self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+            try:
+                self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
+            except duckdb.Error as error:
+                raise translate(error) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(

@@ -21,13 +21,17 @@ from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables.changes import quoted
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name, leaf_name
+from executor.small import small_of
+from executor.small.values import CELLS
 from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Column
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B
 _HIGH: Final = 0x5C19_E83D_27B6_F04D
-#: Rows of a table by which its texts and the like are measured, and what they are taken to be where there are fewer.
+#: Rows from which on texts and the like of a result are measured, by so many of them, and the bytes that they are taken
+#: to have in smaller ones: to measure takes 2 to 3 ms, in which some hundred kilobytes are carried.
+_MANY: Final = 65_536
 _MEASURED: Final = 2048
 _SHORT: Final = 32
 
@@ -55,6 +59,7 @@ class KeptResults:
         self._texts = {} if texts is None else texts
         self._slices: dict[str, str] = {}
         self._tables: dict[str, int] = {}  # with their rows
+        self._results: dict[str, Snapshot] = {}
         connection.bind(bindings)
 
     def keep(self, result: Snapshot, relation: Relation) -> Kept:
@@ -77,6 +82,7 @@ class KeptResults:
         into = f"INSERT INTO {quoted(name)}" if name in self._tables else f"CREATE TEMPORARY TABLE {quoted(name)} AS"
         ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
         rows = self._tables[name] = self._tables.get(name, 0) + added
+        self._results[name] = result
         return Kept(rows, self._size(name, result.columns, rows))
 
     def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
@@ -111,9 +117,27 @@ class KeptResults:
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
         """A relation's rows over what is kept and bound, columns c<id> in exactly their Arrow types; ``name`` is the
-        pipeline's that it is of."""
+        pipeline's that it is of. Of few rows Python makes them, in a third of the time."""
+        found = self._without_engine(relation)
+        if found is not None:
+            return found
         text = self._printed(relation) if name is None else self._text(name, relation)
         return self._connection.once(text, relation)
+
+    def _without_engine(self, relation: Relation) -> pa.Table | None:
+        small = small_of(relation)
+        table = None if small is None else self._few(small.leaf)
+        return None if small is None or table is None else small.run({small.leaf: table})
+
+    def _few(self, name: str) -> pa.Table | None:
+        """The rows of a result or of a bound leaf; None of a large result, and of what is no such thing."""
+        result = self._results.get(name)
+        if result is None:
+            bound = self._bindings.get(name)
+            return bound if isinstance(bound, pa.Table) and name not in self._tables else None
+        if self._tables[name] * len(result.columns) > CELLS:
+            return None
+        return self._connection.once(f"FROM {quoted(name)}", result)
 
     def _text(self, name: str, relation: Relation) -> str:
         """Which files there are is of one run."""
@@ -129,7 +153,7 @@ class KeptResults:
     def drop(self, result: Snapshot) -> None:
         """Nothing will read a result any more."""
         name = leaf_name(result)
-        self._tables.pop(name)
+        del self._tables[name], self._results[name]
         self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:
@@ -143,7 +167,7 @@ class KeptResults:
     def _size(self, name: str, columns: tuple[Column, ...], rows: int) -> int:
         width = sum(width_of(column.type) or 0 for column in columns)
         long = [column_name(column) for column in columns if width_of(column.type) is None]
-        if long and rows < _MEASURED:
+        if long and rows < _MANY:
             width += _SHORT * len(long)
         elif long:
             lengths = " + ".join(f"coalesce(strlen({quoted(item)}::VARCHAR), 0)" for item in long)

@@ -58,9 +58,12 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TRUE: Final = ("true", "on", "yes", "1")
 _MOST_DECIMALS: Final = 38
+#: What PostgreSQL's COPY writes, and what Spark's CAST takes too.
+_TRUTHS: Final = [spelt for word in ("t", "true", "y", "yes", "1") for spelt in {word, word.title(), word.upper()}]
+_FALSEHOODS: Final = [spelt for word in ("f", "false", "n", "no", "0") for spelt in {word, word.title(), word.upper()}]
 _AS_IT_WAS: Final = "Put it back as it was."
 _PORTION: Final = 1 << 22
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
+_NEWLINE, _RETURN, _QUOTE = ord("\n"), ord("\r"), ord('"')
 
 
 class FileSource:
@@ -166,22 +169,30 @@ def _changed(path: str, stream: str) -> SqlError:
 
 def count_rows(path: str, stream: Owner) -> int | None:
     """How many rows a file has: from its footer (Parquet), else its lines that are not blank. None: not readable."""
+    is_csv = stream.option("format") == "csv"
     try:
         if stream.option("format", "parquet") == "parquet":
             return int(pq.read_metadata(path).num_rows)
-        lines = _count_lines(path)
+        lines = _count_lines(path, is_csv)
     except (OSError, pa.ArrowException):
         return None
-    has_header = stream.option("format") == "csv" and reader_options(stream)["header"] == "true"
+    has_header = is_csv and reader_options(stream)["header"] == "true"
     return max(0, lines - has_header)
 
 
-def _count_lines(path: str) -> int:
+def _count_lines(path: str, quotes: bool) -> int:
+    """Lines that are not blank; with ``quotes`` a line goes on where it ends between two of them."""
     lines, blank = 0, True  # whether the line that goes on at the portion's begin has had nothing yet
+    is_open = False  # whether the portion begins within quotes
     with open(path, "rb") as file:
         while portion := file.read(_PORTION):
             data = np.frombuffer(portion, np.uint8)
             ends = np.flatnonzero(data == _NEWLINE)
+            if quotes:
+                places = np.flatnonzero(data == _QUOTE)
+                before = np.searchsorted(places, ends)
+                ends = ends[(before + is_open) % 2 == 0]
+                is_open ^= bool(len(places) % 2)
             filled = np.flatnonzero((data != _NEWLINE) & (data != _RETURN))
             if not len(ends):
                 blank = blank and not len(filled)
@@ -248,15 +259,15 @@ def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
     return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=False),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types={item.name: _parsed(item.type) for item in stored_columns(owner)},
             include_columns=[item.name for item in wanted],
             null_values=[options["null"]],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-            true_values=["true", "True", "TRUE"],
-            false_values=["false", "False", "FALSE"],
+            true_values=_TRUTHS,
+            false_values=_FALSEHOODS,
         ),
     )
 

@@ -52,11 +52,13 @@ class FileColumn:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Some columns of Parquet files that the embedded engine reads itself as a query runs; ``folder`` has them all."""
+    """Some columns of Parquet files that the embedded engine reads itself as a query runs; ``folder`` has them all, and
+    they have so many rows."""
 
     folder: str
     paths: tuple[str, ...]
     columns: tuple[FileColumn, ...]
+    rows: int
 
 
 # Finding --------------------------------------------------------------------------------------------------------------
@@ -159,13 +161,15 @@ def _readable(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> FileRows |
         footers = [footer(file) for file in found.files]
     except (OSError, pa.ArrowException):
         return None  # and the reader says what is wrong
-    if sum(item.rows for item in footers) < _FEW_ROWS:
+    count = sum(item.rows for item in footers)
+    if count < _FEW_ROWS:
         return None
     columns = [_column(found, column, footers) for column in wanted]
     if any(column is None for column in columns):
         return None
     paths = tuple(os.path.realpath(path) for path, _, _ in found.files)  # by which the engine knows what it may read
-    return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, tuple(item for item in columns if item))
+    known = tuple(item for item in columns if item)
+    return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, known, count)
 
 
 def _column(found: OwnFiles, column: ColumnDefinition, footers: Sequence[Footer]) -> FileColumn | None:

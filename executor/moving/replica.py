@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
+from executor.cluster.storage import encoded
+from executor.commit.files import replace_file
 from executor.commit.following import Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
@@ -276,7 +278,9 @@ class Replicas:
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:
-                    self._database.shared.write(self._path(known.replica), document)
+                    path = self._path(known.replica)
+                    path.parent.mkdir(exist_ok=True)
+                    replace_file(path, encoded(document))
                 except (OSError, SqlError):  # the next time, then
                     upto = min(upto, known.stored)
                     continue

@@ -17,7 +17,6 @@ import hashlib
 import json
 import re
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,15 +26,17 @@ import pyarrow as pa
 
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
-from catalog.types import Composite, Enumeration, SqlType
+from catalog.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.files import disk_error, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.files.foreign import FileColumn
+from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
-from planner.algebra import Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
 from planner.incremental.aggregates import FINALS
@@ -49,7 +50,7 @@ _FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
 _PARTS: Final = ("relation", "runs")
-_CLASSES: Final = classes(SqlType, Enumeration, Composite, Output)
+_CLASSES: Final = classes(SqlType, Enumeration, Composite, Output, FileColumn, SharedFile, SharedFiles)
 #: What a plan may call, but for what differs from call to call.
 _CALLED: Final = FUNCTIONS.keys() | FINALS
 
@@ -86,11 +87,18 @@ class SeparatedQuery:
     relation: Relation
     runs: Mapping[str, StoredRun]
     way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
+    #: What it reads of files that all servers share, by name.
+    files: tuple[tuple[str, SharedFiles], ...] = ()
 
     @property
     def rows(self) -> int:
         """Of all runs."""
         return sum(run.rows for run in self.runs.values())
+
+    @property
+    def stored(self) -> set[str]:
+        """The names of the files that it is on the storage."""
+        return {_MANIFEST, *(run.file.name for run in self.runs.values())}
 
     @property
     def size(self) -> int:
@@ -177,31 +185,25 @@ class SeparatedQueries:
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
             number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
-            with self._claims.owned(query_id):
-                self._commit(folder, SeparatedQuery(query_id, number, runs=stored, **about))
-                _delete_others(folder, {_MANIFEST, *(run.file.name for run in stored.values())})
+            query = SeparatedQuery(query_id, number, runs=stored, **about)
+            with self._claims.owned(query_id) as storage:
+                storage.replace(folder / _MANIFEST, _document(query))
+                sync_folder(self._folder)
+                for path in set(folder.iterdir()) - {folder / name for name in query.stored}:
+                    storage.delete(path)
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
         failpoint("manifest")
 
-    def _commit(self, folder: Path, query: SeparatedQuery) -> None:
-        content = _encoded(query)
-        document = {"format": _FORMAT, "sha256": digest(content), "query": content}
-        replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
-        sync_folder(self._folder)
-
     def delete(self, query_id: str) -> bool:
-        """Forgets a query, whoever has it: first its manifest, then the rest. Whether there was one."""
+        """Forgets a query, whoever has it; whether there was one."""
         folder = self._folder / query_id
         if not _ID.fullmatch(query_id):
             return False
-        with self._claims.freed(query_id):
-            if not folder.is_dir():
-                return False
-            (folder / _MANIFEST).unlink(missing_ok=True)
-            sync_folder(folder)
-            shutil.rmtree(folder, ignore_errors=True)
-        return True
+        with self._claims.freed(query_id) as storage:
+            is_there = folder.is_dir()
+            storage.delete(folder)
+        return is_there
 
     def drop_orphans(self) -> None:
         """Deletes what was written of queries and never came to a manifest."""
@@ -230,12 +232,6 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
     return unpacked_table(read_table((path,), packed_schema(schema)), schema)
 
 
-def _delete_others(folder: Path, named: set[str]) -> None:
-    for path in folder.iterdir():
-        if path.name not in named:
-            path.unlink()
-
-
 # -- manifest ----------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +244,12 @@ def digest(content: Any) -> str:
     """The checksum of a JSON document."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _document(query: SeparatedQuery) -> bytes:
+    content = _encoded(query)
+    document = {"format": _FORMAT, "sha256": digest(content), "query": content}
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _encoded(query: SeparatedQuery) -> dict[str, Any]:
@@ -284,10 +286,12 @@ def _check(query: SeparatedQuery) -> None:
     if not all(isinstance(item, Output) for item in query.outputs) or len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
     shared = dict(query.relation.definitions) if isinstance(query.relation, With) else {}
+    known = {name: dict(run.columns) for name, run in query.runs.items()}
+    known |= {name: {**item.types, ROW_ID: INT8} for name, item in query.files}
     for node in walk(query.relation):
         if isinstance(node, RELATIONS) and not all(isinstance(column.id, int) for column in node.columns):
             raise ValueError("a column has no number")
-        _check_node(node, query.runs, shared)
+        _check_node(node, known, shared)
     loops = [item for item in walk(query.relation) if isinstance(item, Fixpoint)]
     inside = {
         id(item) for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
@@ -299,7 +303,7 @@ def _check(query: SeparatedQuery) -> None:
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
 
 
-def _check_node(node: Node, runs: Mapping[str, StoredRun], shared: Mapping[str, Relation]) -> None:
+def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapping[str, Relation]) -> None:
     match node:
         case Scan() | Delta():
             raise ValueError(f"it reads {node.name}")
@@ -307,7 +311,7 @@ def _check_node(node: Node, runs: Mapping[str, StoredRun], shared: Mapping[str, 
             known = {f"c{column.id}": column.type for column in shared[name].columns}
             _check_columns(node, known)
         case Snapshot(trace=name):
-            _check_columns(node, dict(runs[name].columns))
+            _check_columns(node, runs[name])
         case _:
             check_call(node)
 

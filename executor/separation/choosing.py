@@ -24,7 +24,7 @@ from planner.expression import Value
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare
+from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare, with_order_above
 from planner.walk import replace_parameters, walk
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _steps(
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
-    relation = slicing.in_two_phases(relation)
+    relation = with_order_above(slicing.in_two_phases(relation))
     wanted: Callable[[Place], bool] = _is_breaker
     rows = Cardinality(relation, statistics).rows if statistics else None
     if everywhere:

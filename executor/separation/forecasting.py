@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from executor.embedded.kept import Kept, width_of
+from executor.printing.nodes import leaf_name
 from executor.separation.artifact import StoredRun
+from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
 from executor.separation.slicing import speed_of
 from executor.statistics import all_statistics_of
-from planner.algebra import Relation, Snapshot
+from planner.algebra import Relation, Scan, Snapshot
 from planner.inputs import inputs_apart
 from planner.leaving import Forecast
 from planner.rules.cardinality import Cardinality
@@ -32,12 +34,14 @@ _LONG: Final = 24
 
 @dataclass(slots=True)
 class Forecasting:
-    """One query's; ``runs`` are what it reads besides tables, by name. Estimates are made when first asked for."""
+    """One query's; ``runs`` are what it reads besides tables, ``files`` what of shared files, by name. Estimates are
+    made when first asked for."""
 
     database: Database
     plan: Pipelined
     efforts: tuple[float, ...]
     runs: Mapping[str, StoredRun] = field(default_factory=dict)
+    files: Mapping[str, SharedFiles] = field(default_factory=dict)
     _statistics: Statistics | None = None
     _rows: dict[str, float] = field(default_factory=dict)
 
@@ -67,6 +71,7 @@ class Forecasting:
             database = self.database
             known = dict(all_statistics_of(self.plan.whole, database.catalog, database.tables, {}))
             known |= {name: TableStatistics(run.rows) for name, run in self.runs.items()}
+            known |= {name: TableStatistics(item.rows) for name, item in self.files.items()}
             for item in self.plan.pipelines:
                 self._rows[item.name] = Cardinality(item.relation, known).rows(item.relation)
                 known[item.name] = TableStatistics(self._rows[item.name])
@@ -82,8 +87,11 @@ class Forecasting:
         return {name: seconds * factor for name, seconds in found.items()}
 
     def _read(self, left: Relation, statistics: Statistics) -> float:
-        """Bytes of what a plan reads of tables and views, and of runs."""
-        relation, inputs = inputs_apart(left)
+        """Bytes of what a plan reads of tables and views, and of runs; shared files stay where they are."""
+        options, catalog = self.database.options, self.database.catalog
+        scans = [node for node in walk(left) if isinstance(node, Scan) and is_shared(options, catalog, node)]
+        left, shared = shared_apart(left, dict.fromkeys(map(leaf_name, scans)))
+        relation, inputs = inputs_apart(left, shared.keys() | self.files.keys())
         estimates = Cardinality(left, statistics)
         runs = {item.trace for item in walk(relation) if isinstance(item, Snapshot)} & self.runs.keys()
         carried = sum(estimates.rows(part) * _width(part) for _, part in inputs)

@@ -21,9 +21,9 @@ from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry
-from executor.embedded.connection import Bindings, Connection
+from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
-from executor.files.foreign import folders
+from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import leaf_name
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
@@ -31,6 +31,7 @@ from executor.separation.forecasting import Forecasting
 from executor.separation.moving import Moving
 from executor.separation.on_spark import SparkResults
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
+from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
 from planner.algebra import Join, Relation, Scan, Snapshot
@@ -165,7 +166,7 @@ class Separation:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
-            extract = self._extractor(about, dict)
+            extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
             self._ended(reader, query)
@@ -205,24 +206,31 @@ class Separation:
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
-    def _extractor(self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, _Run]]) -> Callable[..., None]:
-        """What writes a query's artifact; ``bound`` gives runs that it had from the beginning."""
+    def _extractor(
+        self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, _Run]], bindings: Bindings = NOTHING
+    ) -> Callable[..., None]:
+        """What writes a query's artifact; ``bound`` gives runs that it had from the beginning, ``bindings`` are what
+        the leaves stand for that are no tables."""
 
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
             _require_known_types(left)
-            relation, inputs = inputs_apart(left)
+            left, files = shared_apart(left, shared_of(self._database.options, bindings))
+            relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
-            unread = read - parts.keys()  # a run that is read no more may have left its name to another one
+            unread = (
+                read - parts.keys() - files.keys()
+            )  # a run that is read no more may have left its name to another one
             runs = {name: (results.rows(part), _types(part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound().items() if name in unread}
             if not self.claims.holds(query.id):
                 self.claims.take(query.id)
             failpoint("claimed")
+            more = {"finished": query.finished, "way": request.words, "files": tuple(files.items())}
             kind = "suspended" if request.wish == "suspend" else "checkpoint"
-            self._write(query, runs, about, state=kind, finished=query.finished, relation=relation, way=request.words)
+            self._write(query, runs, about, state=kind, relation=relation, **more)
             query.copied = dt.datetime.now(dt.UTC)
             if request.wish == "migrate":
                 self.claims.give(query.id, request.target)
@@ -264,7 +272,8 @@ class Separation:
         if query.state == "finished":
             return self._kept_rows(query)
         engine: EngineName = "spark" if reader.query_engine == "spark" else "embedded"
-        steps = steps_of_rest(reader, query.relation, {name: run.rows for name, run in query.runs.items()}, engine)
+        rows = {name: run.rows for name, run in query.runs.items()} | {name: item.rows for name, item in query.files}
+        steps = steps_of_rest(reader, query.relation, rows, engine)
         assert steps.plan is not None
         running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
         with self._alone(running):
@@ -279,10 +288,12 @@ class Separation:
         assert steps.plan is not None
         engine = self._database.engine
         runs = self._runs(query)
-        bindings = {leaf_name(Snapshot(name, (), ())): table for name, (table, _) in runs.items()}
-        extract = self._extractor(_about(query), lambda: runs)
+        inputs: dict[str, pa.Table | FileRows] = {name: table for name, (table, _) in runs.items()}
+        inputs |= {name: files.read(self._database.options, query.id) for name, files in query.files}
+        bindings = {leaf_name(Snapshot(name, (), ())): rows for name, rows in inputs.items()}
+        extract = self._extractor(_about(query), lambda: runs, bindings)
         forecasting = self._forecasting(query, steps)
-        with engine.connection(reader) as connection:
+        with engine.connection(reader, bindings) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
             with contextlib.closing(results), contextlib.suppress(NotInSteps):
                 if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
@@ -293,6 +304,10 @@ class Separation:
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         """The same over the query's own files. Raises 0A000 for what Spark does not compute."""
         assert steps.plan is not None
+        if query.files:
+            raise unsupported(
+                "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
+            )
         analytics = self._database.analytics
         extract = self._extractor(_about(query), lambda: self._runs(query))
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
@@ -308,7 +323,7 @@ class Separation:
 
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
-        return Forecasting(self._database, steps.plan, steps.efforts, query.runs)
+        return Forecasting(self._database, steps.plan, steps.efforts, query.runs, dict(query.files))
 
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))

@@ -1,4 +1,4 @@
-"""Relations over one small state: projections, filters, and the one row of a state without keys."""
+"""Relations over one small state: projections, filters, orders, and the one row of a state without keys."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
 from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
+from executor.small.ordering import limit_of, sort_of, taken
 from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells
-from planner.algebra import Aggregate, Filter, Project, Relation, Snapshot
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Snapshot, Sort
 from planner.expression import Cast, ColumnRef, Scalar
 
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
@@ -44,7 +45,7 @@ class Small:
 def small_of(relation: Relation) -> Small | None:
     """How a relation over one state is evaluated here, if it is."""
     leaf = relation
-    while isinstance(leaf, Project | Filter | Aggregate):
+    while isinstance(leaf, Project | Filter | Aggregate | Sort | Limit):
         leaf = leaf.input
     if not isinstance(leaf, Snapshot) or not relation.columns:
         return None
@@ -65,6 +66,10 @@ def _step(relation: Relation) -> _Step | None:
             return _filter(relation, _step(relation.input))
         case Aggregate(keys=()):
             return _aggregate(relation, _step(relation.input))
+        case Sort():
+            return _after(_step(relation.input), sort_of(relation))
+        case Limit():
+            return _after(_step(relation.input), limit_of(relation))
         case _:
             return None
 
@@ -113,11 +118,15 @@ def _filter(relation: Filter, below: _Step | None) -> _Step | None:
         kept = [index for index, value in enumerate(predicate(rows)) if value]
         if len(kept) == rows.count:
             return rows
-        chosen = pa.array(kept, pa.int64())
-        taken = {column: array.take(chosen) for column, array in rows.arrays.items()}
-        return Rows(len(kept), taken, parameters=parameters)
+        return taken(rows, kept)
 
     return step
+
+
+def _after(below: _Step | None, change: Callable[[Rows], Rows] | None) -> _Step | None:
+    if below is None or change is None:
+        return None
+    return lambda bindings, parameters: change(below(bindings, parameters))
 
 
 def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:

@@ -43,7 +43,7 @@ KEYS: Final = frozenset(
     )
 )
 #: Types that Python orders as SQL does.
-_ORDERED: Final = frozenset(
+ORDERED: Final = frozenset(
     (*INTEGERS, "numeric", "float8", "float4", "date", "timestamp", "timestamptz", "timetz", "enum")
 )
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
@@ -80,7 +80,7 @@ def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
     (argument,) = call.arguments if len(call.arguments) == 1 else (None,)
     if not isinstance(argument, ColumnRef) or argument.type != type_ or call.distinct or call.filter or call.order_by:
         return None
-    allowed = _SUMMED if call.function == "sum" else _ORDERED if call.function in ("min", "max") else ("bool",)
+    allowed = _SUMMED if call.function == "sum" else ORDERED if call.function in ("min", "max") else ("bool",)
     return _FOLDS.get(call.function) if type_.name in allowed else None
 
 

@@ -152,12 +152,16 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])
+    # A CAST takes more spellings of truth values than the reader of CSV.
+    own = {"BOOLEAN": "STRING"} if spec["format"] == "csv" else {}
+    columns = ", ".join(f"{quoted(name)} {own.get(kind, kind)}" for name, kind in spec["stream"])
     reader = spark.read.options(**AS_NAMED, mode="FAILFAST").schema(columns)
     if spec["format"] == "json":
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
     reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
+    # A quoted field may have several lines: each file is one task's anyway (WHOLE_FILES).
+    reader = reader.option("multiLine", "true")
     # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
     return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 

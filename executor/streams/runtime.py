@@ -235,9 +235,10 @@ class StreamRuntime:
 
 
 def rows_between(feed: Feed, after: int, upto: int) -> int:
-    """How many rows an interval holds; none if ``after`` was passed by and its rows released since it was read."""
+    """How many rows an interval holds; none if ``after`` was passed by and its rows released since it was read, or is
+    that of a view created since ``upto`` was."""
     try:
-        return feed.rows(after, upto)
+        return feed.rows(after, max(after, upto))
     except SqlError:
         return 0
 

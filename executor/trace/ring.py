@@ -36,9 +36,11 @@ BUDGET: Final = 1024 * 1024 * 1024
 #: Bytes of a batch that are not worth an exact account.
 _LITTLE: Final = 256 << 10
 _FAN_IN: Final = 64
-#: Appends of at most so many rows are merged, into chunks of at most so many.
-_SMALL: Final = 1024
-_MERGED: Final = 65536
+#: Appends of at most so many rows are merged, into chunks of at most so many: a writer waits while they are copied.
+_SMALL: Final = 256
+_MERGED: Final = 16384
+#: Rows that are kept as values.
+_VALUES: Final = 1024
 _READERS: Final = 4
 
 _Integers = npt.NDArray[np.int64]
@@ -252,7 +254,7 @@ class Ring:
         self._number += 1
         self._ordinal += count
         self._total += count
-        if len(tail.places) >= _FAN_IN or len(tail.rows) > _SMALL:
+        if len(tail.places) >= _FAN_IN or len(tail.rows) > _VALUES:
             self._settle()
 
     def _settle(self) -> None:

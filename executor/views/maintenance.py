@@ -136,7 +136,10 @@ class Maintenance:
         """Runs what is due on one stream; True when something was."""
         # Writers wait, or the log has grown beyond what one stream may hold: nothing is put off.
         pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.frontiers.is_log_long
-        due = [task for task in self._tasks(stream) if self._is_due(stream, task, pressed)]
+        tasks = list(self._tasks(stream))
+        if tasks and stream.last_lsn and not self._database.is_busy:
+            self._database.engine.prepare()  # for the first reader whose rows are no longer few
+        due = [task for task in tasks if self._is_due(stream, task, pressed)]
         name = qualified(stream.stream)
         if not due:
             self.jobs.resume(name)

@@ -131,6 +131,8 @@ class Binding:
         self.marks_rows = False  # whether outer joins say which rows they have filled up
         self.shares = False  # whether WITH queries that are read several times may be computed once
         self.shared: dict[int, Shared | None] = {}  # those, by the identity of their nodes; None: computed for each
+        self.checked: dict[int, tuple[Any, tuple[Column, ...], tuple[Output, ...]]] = {}  # WITH queries, likewise
+        self.checks = False  # whether a WITH query is being bound for its errors and parameters only
 
     def need(self, oid: int, letters: str = "r") -> Need:
         """A relation is read (or what the letters say) in somebody's name, who may need leave."""

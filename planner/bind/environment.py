@@ -93,6 +93,10 @@ class Environment:
     in_window: bool = False
     sets: Sets | None = None
 
+    def nested(self, node: Any) -> BoundQuery:
+        """A subquery that stands here."""
+        return self.subquery(node, replace(self.scope, host=self))
+
     def without_aggregates(self, clause: str) -> Environment:
         """The same place in a clause that allows neither aggregates nor window functions."""
         return replace(self, clause=clause, groups=None, windows=None, sets=None)

@@ -35,8 +35,8 @@ from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
-from planner.bind.environment import GROUPING, Environment
-from planner.bind.predicates import again, bind_between, bind_like, bind_similar, negate
+from planner.bind.environment import Environment
+from planner.bind.predicates import again, bind_between, bind_like, bind_similar, is_volatile, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
@@ -45,8 +45,6 @@ from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, type_or_domain, with_digits
 from planner.bind.types import as_expressed, coerce, common_type, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
-from planner.functions import FUNCTIONS
-from planner.walk import walk
 
 #: Operators in one chain: what later recursive passes over the tree can take.
 _CHAIN: Final = 5000
@@ -211,12 +209,6 @@ _TESTS: Final = {
 def _boolean_test(env: Environment, node: Any) -> Scalar:
     name, words = _TESTS[node.booltesttype]
     return Call(name, (bind_boolean(env, node.arg, words),), BOOL)
-
-
-def is_volatile(scalar: Scalar) -> bool:
-    """Whether evaluating a scalar twice may give two values."""
-    calls = (item.function for item in walk(scalar) if isinstance(item, Call))
-    return any(FUNCTIONS[name].volatility == "volatile" for name in calls if name != GROUPING)
 
 
 # --- conditionals and casts ------------------------------------------------------------------------------------------

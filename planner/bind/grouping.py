@@ -26,7 +26,7 @@ from planner.bind.scope import Scope, written_name
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.pipelines import Kinds
 from planner.rules.support import volatility
-from planner.walk import RELATIONS, SCALARS, children, descend
+from planner.walk import RELATIONS, SCALARS, children, descend, used_columns
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 
@@ -62,7 +62,7 @@ class Grouping:
         def change(node: Any) -> Any:
             if not isinstance(node, SCALARS):
                 return node
-            if isinstance(node, Call) and node.function == GROUPING:
+            if isinstance(node, Call) and node.function == GROUPING and self._is_own(node):
                 return self._mask(node)
             for column, key in self._keys:
                 if node == key:
@@ -75,6 +75,11 @@ class Grouping:
 
         found: _Item = descend(scalar, change)
         return found
+
+    def _is_own(self, node: Call) -> bool:
+        """Whether a GROUPING() is this query's, and not one around it."""
+        used = used_columns(node)
+        return not used or any(column.id in self._local for column in used)
 
     def _mask(self, node: Call) -> Scalar:
         """GROUPING(): a bit for each argument, 1 where the row's set does not have it."""

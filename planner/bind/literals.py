@@ -17,6 +17,7 @@ from catalog.errors import SqlError, invalid_text, out_of_range
 from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.nested import split_array, split_row
+from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import split_shaped
 from catalog.types import (
@@ -265,7 +266,7 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "int4": _integer,
     "int8": _integer,
     **dict.fromkeys(OIDS | {"xid", "cid"}, _integer),
-    **dict.fromkeys(OPAQUE, _text),
+    **dict.fromkeys(OPAQUE, lambda text, kind: canonical_opaque(kind.name, text)),
     "char": _text,
     "float4": _float,
     "float8": _float,

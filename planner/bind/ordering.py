@@ -7,7 +7,7 @@ from typing import Any, Final
 from pglast.enums import SortByDir, SortByNulls
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import TEXT, SqlType
+from catalog.types import FORMED, TEXT, SqlType
 from planner.bind.calls.operation import NO_OPERATOR
 from planner.bind.calls.resolution import Ambiguous, operator, pathway
 from planner.bind.context import Binding
@@ -56,7 +56,11 @@ def _check_operator(binding: Binding, symbol: str, kind: SqlType, item: Any) -> 
 
 
 def check_sortable(env: Environment, scalar: Scalar, node: Any) -> None:
-    """Raises 42883 for a type without an order, which is json."""
-    if scalar.type.name == "json":
+    """Raises 42883 for a type without an order, and 0A000 for one whose order is not that of its texts."""
+    kind = scalar.type.name
+    if kind == "json":
         hint = "Use an explicit ordering operator or modify the query."
         raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    if kind in FORMED:
+        instead = "Order by its text: a cast to text."
+        raise unsupported(f"ORDER BY of values of type {kind}", instead, env.binding.position(node))

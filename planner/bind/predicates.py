@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind
 
@@ -11,13 +11,24 @@ from catalog.errors import unsupported
 from catalog.types import BOOL, BYTEA, TEXT
 from planner.bind.calls.operation import operate
 from planner.bind.calls.regex_functions import similar_pattern
-from planner.bind.environment import Environment
+from planner.bind.environment import GROUPING, Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
+from planner.functions import FUNCTIONS
+from planner.parse import nested_too_deep
 from planner.walk import RELATIONS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
+
+#: Nodes that an expression may have which a predicate computes more than once.
+_REPEATED: Final = 1000
+
+
+def is_volatile(scalar: Scalar) -> bool:
+    """Whether evaluating a scalar twice may give two values."""
+    calls = (item.function for item in walk(scalar) if isinstance(item, Call))
+    return any(FUNCTIONS[name].volatility == "volatile" for name in calls if name != GROUPING)
 
 
 def negate(scalar: Scalar) -> Scalar:
@@ -110,7 +121,14 @@ def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
-    """The scalar for another place of the tree: a subquery in it needs columns of its own there."""
+    """The scalar for another place of the tree: a subquery in it needs columns of its own there. Raises 54001."""
+    refuse_large(scalar)
     if any(isinstance(item, RELATIONS) for item in walk(scalar)):
         return bind(env, node)
     return scalar
+
+
+def refuse_large(scalar: Scalar) -> None:
+    """Raises 54001 for what is too large to stand twice: twice in what stands twice doubles with each level."""
+    if any(count == _REPEATED for count, _ in enumerate(walk(scalar))):
+        raise nested_too_deep()

@@ -19,7 +19,7 @@ _PASSING: Final = ("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "Merg
 
 def relative(statement: Any, text: str, target: SqlType) -> Scalar | None:
     """What such a text means in a statement's tree; None for any other text, type or statement."""
-    word = text.strip().lower()
+    word = text.strip().lower().removesuffix("()")  # punctuation is nothing to PostgreSQL
     if type(statement).__name__ not in _PASSING:
         return None
     if word == "now" and target.name in (*_MOMENTS, "time", "timetz"):

@@ -5,22 +5,26 @@ values, in which a NULL equals a NULL (``calls.operation``).
 
     (a, b) = (c, d)             a = c AND b = d
     (a, b) < (c, d)             a < c OR (a = c AND b < d)
+    (a, b) < (SELECT x, y)      (SELECT (a, b) < (x, y))
     (a, b) IN (SELECT x, y)     CASE WHEN EXISTS (... a = x AND b = y) THEN true
                                      WHEN EXISTS (... (a = x AND b = y) IS NULL) THEN NULL ELSE false END
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from pglast.enums import SubLinkType
+
 from catalog.types import BOOL
-from planner.algebra import Filter
+from planner.algebra import Filter, Project
 from planner.bind.calls.operation import any_of, compare, operate
 from planner.bind.environment import Environment
+from planner.bind.levels import BoundQuery
 from planner.bind.rows import Items, fields_of, is_row, row_items, source_of_row
 from planner.bind.typenames import names_of
-from planner.expression import Call, Case, ColumnRef, Exists, Literal, Scalar
+from planner.expression import Call, Case, ColumnRef, Exists, Literal, Scalar, ScalarSubquery
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -38,11 +42,39 @@ def _both(env: Environment, left: Items, node: Any, right: Any, bind: Bind) -> l
 
 
 def compare_rows(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """``row op row``."""
+    """``row op row`` and ``row op (subquery)``."""
     symbol = names_of(node.name)[-1]
+    if is_query(node.rexpr):
+        return _with_query(env, symbol, node, bind)
     if not is_row(node.rexpr):
         return operate(env, symbol, bind(env, node.lexpr), bind(env, node.rexpr), node, (node.lexpr, node.rexpr))
-    pairs = _both(env, row_items(env, node.lexpr, bind), node, node.rexpr, bind)
+    return _compared(env, symbol, _both(env, row_items(env, node.lexpr, bind), node, node.rexpr, bind), node)
+
+
+def is_query(node: Any) -> bool:
+    """Whether a parse node is a subquery as a value."""
+    return type(node).__name__ == "SubLink" and node.subLinkType == SubLinkType.EXPR_SUBLINK
+
+
+def _with_query(env: Environment, symbol: str, node: Any, bind: Bind) -> Scalar:
+    """``row op (SELECT x, y ...)``: the comparison with its one row, NULL without any."""
+    query = env.nested(node.rexpr.subselect)
+    found = compare_with_query(env, symbol, node.lexpr, query, node, bind)
+    return ScalarSubquery(Project(query.relation, ((env.binding.column("?column?", BOOL), found),)))
+
+
+def compare_with_query(env: Environment, symbol: str, row: Any, query: BoundQuery, node: Any, bind: Bind) -> Scalar:
+    """``row op row`` of a row constructor and a subquery's row. Raises 42601."""
+    left = row_items(env, row, bind)
+    columns: Items = [(ColumnRef(column), node) for column in query.relation.columns]
+    if len(columns) != len(left):
+        few = len(columns) < len(left)
+        raise env.error("42601", f"subquery has too {'few' if few else 'many'} columns", node)
+    return _compared(env, symbol, list(zip(left, columns, strict=True)), node)
+
+
+def _compared(env: Environment, symbol: str, pairs: Sequence[tuple[Any, Any]], node: Any) -> Scalar:
+    """What a comparison of rows is of their columns. Raises 0A000 for an operator that has no order."""
     if symbol in _EQUAL:
         parts = tuple(_operate(env, symbol, pair, node) for pair in pairs)
         return _joined("and" if symbol == "=" else "or", parts)
@@ -106,13 +138,8 @@ def row_in_query(env: Environment, node: Any, bind: Bind) -> Scalar:
     """``row IN (subquery)``, three-valued."""
     branches = []
     for value, answer in ((True, True), (None, None)):
-        query = env.subquery(node.subselect, env.scope)
-        left = row_items(env, node.testexpr, bind)
-        if len(query.relation.columns) != len(left):
-            few = len(query.relation.columns) < len(left)
-            raise env.error("42601", f"subquery has too {'few' if few else 'many'} columns", node)
-        columns: Items = [(ColumnRef(column), node) for column in query.relation.columns]
-        equal = _joined("and", tuple(_operate(env, "=", pair, node) for pair in zip(left, columns, strict=True)))
+        query = env.nested(node.subselect)
+        equal = compare_with_query(env, "=", node.testexpr, query, node, bind)
         condition = equal if value else Call("is_null", (equal,), BOOL)
         branches.append((Exists(Filter(query.relation, condition)), Literal(answer, BOOL)))
     return Case(tuple(branches), Literal(False, BOOL), BOOL)

@@ -7,14 +7,17 @@ enclosing levels behind it), and PostgreSQL's errors for names that are missing 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import FIRST_OID
 from catalog.types import BOOL, OID, SqlType
 from planner.bind.context import Binding
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
+
+if TYPE_CHECKING:
+    from planner.bind.environment import Environment
 
 #: Columns that every relation of PostgreSQL's has.
 _SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
@@ -79,11 +82,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers."""
+    """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers.
+
+    Around a subquery, ``host`` is where that stands.
+    """
 
     sources: tuple[Source, ...] = ()
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
+    host: Environment | None = field(default=None, compare=False, repr=False)
 
     def levels(self) -> Iterable[Scope]:
         """This level and those around it, inside out."""

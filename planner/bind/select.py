@@ -29,6 +29,7 @@ from planner.algebra import (
 )
 from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
+from planner.bind.checking import check_cte
 from planner.bind.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name, twins
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Sets, Windows
@@ -42,13 +43,18 @@ from planner.bind.ordering import direction
 from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
-from planner.bind.sources import bind_cte, bind_from, cte_names
+from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.parse import nested_too_deep
 from planner.statements import Output, Query
-from planner.walk import used_columns
+from planner.walk import used_columns, walk
+
+#: Nodes that a query may have, and that each character of its text adds.
+_NODES: Final = 50_000
+_NODES_OF_A_CHARACTER: Final = 4
 
 
 def subquery_binder(level: Level) -> Callable[[Any, Scope], BoundQuery]:
@@ -64,7 +70,15 @@ def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
     """A SELECT or VALUES statement; where it ``shares``, WITH queries that it reads several times may be shared."""
     binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
+    _check_size(binding, query.relation)
     return Query(with_shared(binding, query.relation), query.outputs, binding.volatile, binding.locking)
+
+
+def _check_size(binding: Binding, relation: Relation) -> None:
+    """Raises 54001 for a short text that means a huge query: what repeats its argument, nested in itself."""
+    most = _NODES + _NODES_OF_A_CHARACTER * len(binding.raw.text)
+    if any(count == most for count, _ in enumerate(walk(relation))):
+        raise nested_too_deep()
 
 
 def _changes_rows(node: Any) -> bool:
@@ -121,7 +135,7 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
             (uses or {}).get(item.ctename, 1),
         )
         check_tracing(level.binding, cte.node, cte.recursive)
-        _check_cte(level.binding, cte)
+        check_cte(level.binding, cte)
         level = replace(level, ctes={**level.ctes, item.ctename: cte})
     return level
 
@@ -130,16 +144,6 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
 _LATER: Final = Refused(
     "0A000", "a WITH query that reads a later one is not supported: put the one that is read before it"
 )
-
-
-def _check_cte(binding: Binding, cte: Cte) -> None:
-    """Binds a WITH query for its errors and parameters only."""
-    before, shares = binding.memory(), binding.shares
-    binding.shares = False
-    bind_cte(binding, cte)
-    binding.shares = shares
-    binding.forget_reference(cte.node)
-    binding.restore(before)
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------

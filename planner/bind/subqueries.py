@@ -18,12 +18,11 @@ from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
-from planner.bind.row_comparisons import row_in_query
+from planner.bind.predicates import is_volatile, refuse_large
+from planner.bind.row_comparisons import compare_with_query, row_in_query
 from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
 from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.functions import FUNCTIONS
-from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -32,13 +31,13 @@ def bind_sublink(env: Environment, node: Any, bind: Bind) -> Scalar:
     """The scalar that a subquery in an expression is."""
     match node.subLinkType:
         case SubLinkType.EXISTS_SUBLINK:
-            return Exists(env.subquery(node.subselect, env.scope).relation)
+            return Exists(env.nested(node.subselect).relation)
         case SubLinkType.EXPR_SUBLINK:
-            return ScalarSubquery(_single(env, env.subquery(node.subselect, env.scope), node))
+            return ScalarSubquery(_single(env, env.nested(node.subselect), node))
         case SubLinkType.ANY_SUBLINK | SubLinkType.ALL_SUBLINK:
             return _quantified(env, node, bind)
         case SubLinkType.ARRAY_SUBLINK:
-            return array_of_query(env, _single(env, env.subquery(node.subselect, env.scope), node), node)
+            return array_of_query(env, _single(env, env.nested(node.subselect), node), node)
         case _:
             raise unsupported("this subquery", position=env.binding.position(node))
 
@@ -60,7 +59,7 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
         matched = row_in_query(env, node, bind)
         return Call("not", (matched,), BOOL) if every else matched
     argument = bind(env, node.testexpr)
-    query = env.subquery(node.subselect, env.scope)
+    query = env.nested(node.subselect)
     column, *others = query.relation.columns
     if others:
         raise env.error("42601", "subquery has too many columns", node)
@@ -71,24 +70,32 @@ def _quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 def _compared(env: Environment, symbol: str, every: bool, node: Any, bind: Bind) -> Scalar:
     """x op ANY (q): true where it is of a row, else unknown where it is of a row; x op ALL (q): false, else unknown."""
-    word = f"{symbol} {'ALL' if every else 'ANY'} (subquery)"
-    if is_row(node.testexpr):
-        raise unsupported(f"a row with {word}", "Compare the columns one by one.", env.binding.position(node))
 
     def has(test: str | None) -> Scalar:
-        query = env.subquery(node.subselect, env.scope)
-        column, *others = query.relation.columns
-        if others:
-            raise env.error("42601", "subquery has too many columns", node)
-        argument = bind(env, node.testexpr)
-        if any(FUNCTIONS[item.function].volatility == "volatile" for item in walk(argument) if isinstance(item, Call)):
-            raise unsupported(f"a volatile function with {word}", position=env.binding.position(node))
-        found = operate(env, symbol, argument, ColumnRef(column), node, (node.testexpr, node.testexpr))
+        query = env.nested(node.subselect)
+        found = _with_each(env, symbol, every, query, node, bind)
         return Exists(Filter(query.relation, found if test is None else Call(test, (found,), BOOL)))
 
     decided = has("not" if every else None), Literal(not every, BOOL)
     unknown = has("is_null"), Literal(None, BOOL)
     return Case((decided, unknown), Literal(every, BOOL), BOOL)
+
+
+def _with_each(env: Environment, symbol: str, every: bool, query: BoundQuery, node: Any, bind: Bind) -> Scalar:
+    """A value, or a row, compared with a row of the subquery's."""
+    if is_row(node.testexpr):
+        found = compare_with_query(env, symbol, node.testexpr, query, node, bind)
+    else:
+        column, *others = query.relation.columns
+        if others:
+            raise env.error("42601", "subquery has too many columns", node)
+        argument = bind(env, node.testexpr)
+        found = operate(env, symbol, argument, ColumnRef(column), node, (node.testexpr, node.testexpr))
+    refuse_large(found)
+    if is_volatile(found):
+        word = f"{symbol} {'ALL' if every else 'ANY'} (subquery)"
+        raise unsupported(f"a volatile function with {word}", position=env.binding.position(node))
+    return found
 
 
 def _as(env: Environment, relation: Relation, scalar: Scalar) -> Relation:

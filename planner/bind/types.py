@@ -17,7 +17,9 @@ from catalog.nesting import is_declared
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
+    BOOL,
     DISPLAY,
+    FORMED,
     INT4,
     MAX_PRECISION,
     NAMED_OIDS,
@@ -132,6 +134,11 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
+    if source.name in STRINGS and target.name in FORMED and not isinstance(scalar, Literal):
+        instead = "Write the value as a literal or as a parameter of this type."
+        raise unsupported(f"a cast from {display(source)} to {target.name} of something computed", instead)
+    if source.name == "inet" and target.name in STRINGS:
+        return coerce(binding, _address(scalar), target, level, node)
     if source.name in NAMED_OIDS and target.name in STRINGS:
         return coerce(binding, shown_oid(binding, scalar), target, level, node)
     if _is_of_names(source) and (target.element or target).name in STRINGS and not isinstance(scalar, Literal):
@@ -149,6 +156,19 @@ def coerce(
         if folded is not None:
             return folded
     return Cast(scalar, target, level == "explicit")
+
+
+def _address(scalar: Scalar) -> Scalar:
+    """An inet as a cast writes it, unlike its output: with the bits of its network also where they are all."""
+    text = Cast(scalar, TEXT)
+
+    def found(part: str) -> Scalar:
+        return Call("gt", (Call("position", (text, Literal(part, TEXT)), INT4), Literal(0, INT4)), BOOL)
+
+    def whole(bits: str) -> Scalar:
+        return Call("concat", (text, Literal(bits, TEXT)), TEXT)
+
+    return Case(((found("/"), text), (found(":"), whole("/128"))), whole("/32"), TEXT)
 
 
 def _is_of_names(kind: SqlType) -> bool:
@@ -294,6 +314,8 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
         return Literal(fit_moment(value, target), target)
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
+    if source.name in STRINGS and target.name in FORMED:
+        return Literal(value_of(str(value), target), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":
         return None
     if target.name in INTEGER_BITS:

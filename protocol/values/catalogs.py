@@ -14,7 +14,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import invalid_text, unsupported
+from catalog.errors import SqlError, invalid_text, unsupported
+from catalog.opaque import canonical
 from catalog.types import NAMED_OIDS, OPAQUE, VECTORS, SqlType, array
 from protocol.compute import constant, pc
 from protocol.values import numbers, strings
@@ -81,6 +82,21 @@ def _lsn_binary(text: str) -> bytes:
     return (int(high, 16) << 32 | int(low, 16)).to_bytes(8, "big")
 
 
+def _inet_from_binary(data: bytes) -> str:
+    if len(data) < 4:
+        raise SqlError("08P01", "insufficient data left in message")
+    family, bits, _, length = data[:4]
+    if family not in (2, 3) or length != len(data) - 4 or length != (4 if family == 2 else 16) or bits > 8 * length:
+        raise SqlError("22P03", 'invalid external "inet" value')
+    return f"{ipaddress.ip_address(data[4:])}/{bits}"
+
+
+def _lsn_from_binary(data: bytes) -> str:
+    if len(data) != 8:
+        raise SqlError("22P03", "incorrect binary data format")
+    return f"{data[:4].hex()}/{data[4:].hex()}"
+
+
 def _binary_of(write: Callable[[str], bytes], values: pa.Array, type_: SqlType) -> pa.Array:
     found = [None if text is None else write(text) for text in values.to_pylist()]
     return pa.array(found, pa.binary())
@@ -92,13 +108,49 @@ def _no_binary(values: pa.Array, type_: SqlType) -> pa.Array:
     return values.cast(pa.binary())
 
 
+def _not_from_binary(data: object, type_: SqlType) -> Value:
+    raise unsupported(f"binary format of type {type_}", "Send text.")
+
+
+def _no_column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
+    return by_value(values, lambda data: _not_from_binary(data, type_), pa.string())
+
+
 _BINARY: Final[dict[str, Callable[[str], bytes]]] = {"inet": _inet_binary, "pg_lsn": _lsn_binary}
+_FROM_BINARY: Final[dict[str, Callable[[bytes], str]]] = {"inet": _inet_from_binary, "pg_lsn": _lsn_from_binary}
+
+
+def _bytes(data: object) -> bytes:
+    """An item of a binary column."""
+    assert isinstance(data, bytes)
+    return data
 
 
 def _opaque(name: str) -> Codec:
+    """A type of texts of their own form (``catalog.opaque``)."""
     if name == "pg_node_tree":
         return _TEXT
-    return replace(_TEXT, binary=partial(_binary_of, _BINARY[name]) if name in _BINARY else _no_binary)
+
+    def from_text(text: str, type_: SqlType, timezone: str) -> Value:
+        return canonical(name, text)
+
+    def column(texts: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
+        return by_value(texts, lambda text: canonical(name, text), pa.string())
+
+    def from_binary(data: bytes, type_: SqlType) -> Value:
+        return canonical(name, _FROM_BINARY[name](data))
+
+    def column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
+        texts = by_value(values, lambda data: _FROM_BINARY[name](_bytes(data)), pa.string())
+        return column(texts, type_)
+
+    codec = replace(_TEXT, from_text=from_text, column_from_text=column)
+    if name not in _BINARY:
+        return replace(
+            codec, binary=_no_binary, from_binary=_not_from_binary, column_from_binary=_no_column_from_binary
+        )
+    binary = partial(_binary_of, _BINARY[name])
+    return replace(codec, binary=binary, from_binary=from_binary, column_from_binary=column_from_binary)
 
 
 def _named_from_text(text: str, type_: SqlType, timezone: str) -> Value:

@@ -47,3 +47,22 @@ SELECT c.xmin IS NOT NULL AS made, age(c.xmin) >= 0 AS aged, parse_ident('shop.o
 SELECT xmin FROM pg_settings LIMIT 1;
 SELECT d.*, pg_size_pretty(pg_database_size(d.datname)) IS NOT NULL AS sized FROM pg_stat_database AS d WHERE d.datname = current_database();
 SELECT pg_catalog.pg_is_in_recovery(), current_schema(), session_user = current_user AS same;
+
+-- PostgREST's and Hasura's kind: a schema as documents, keys as rows of two arrays, requests that are one document
+SELECT c.relname, json_object_agg(a.attname, json_build_object('type', format_type(information_schema._pg_truetypid(a.*, t.*), NULL), 'length', information_schema._pg_char_max_length(information_schema._pg_truetypid(a.*, t.*), information_schema._pg_truetypmod(a.*, t.*)), 'may', pg_relation_is_updatable(c.oid::regclass, true) & 8) ORDER BY a.attnum) AS columns FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid WHERE c.relnamespace = ANY ('{shop}'::regnamespace[]) AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped GROUP BY c.relname;
+SELECT k.conname, k.conrelid = k.confrelid AS itself, p.pairs, p.names IN (SELECT jsonb_array_elements('[]')) AS single FROM pg_constraint k JOIN LATERAL (SELECT array_agg(row(a.attname, b.attname) ORDER BY u.place) AS pairs, jsonb_agg(a.attname ORDER BY a.attnum) AS names FROM unnest(k.conkey, k.confkey) WITH ORDINALITY AS u(own, other, place) JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.own JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = u.other) p ON true WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY k.conname;
+WITH RECURSIVE r AS (SELECT oid, typbasetype, coalesce(nullif(typbasetype, 0), oid) AS base FROM pg_type UNION SELECT t.oid, b.typbasetype, coalesce(nullif(b.typbasetype, 0), b.oid) FROM r t JOIN pg_type b ON t.typbasetype = b.oid) SELECT count(*) > 100 AS many FROM r WHERE typbasetype = 0;
+WITH given AS (SELECT '[{"a": 1, "b": "x"}, {"a": 2}]'::json AS data) SELECT count(o) AS n, coalesce(json_agg(o), '[]') AS body, nullif(current_setting('response.status', true), '') AS status FROM (SELECT b.a, b.b FROM given, LATERAL (SELECT a, b FROM json_to_recordset(data) AS _(a int, b text)) b) o;
+SELECT coalesce(json_agg("root"), '[]') AS "root" FROM (SELECT row_to_json((SELECT "_e" FROM (SELECT "base"."oid"::int AS "id", "of"."n" AS "n") AS "_e")) AS "root" FROM (SELECT * FROM pg_namespace WHERE nspname = 'shop') AS "base" LEFT OUTER JOIN LATERAL (SELECT count(*) AS "n" FROM pg_class WHERE relnamespace = "base"."oid") AS "of" ON true) AS "rows";
+SELECT set_config('request.claims', '{"role": "x"}', true) AS claims, set_config('search_path', '"shop", "public"', true) AS path;
+
+-- What drivers of other languages load of types when they connect, or meet a type
+SELECT n.nspname, t.oid, t.typname, CASE WHEN p.proname = 'array_recv' THEN 'a' ELSE t.typtype END AS kind, CASE WHEN p.proname = 'array_recv' THEN t.typelem WHEN t.typtype = 'r' THEN r.rngsubtype WHEN t.typtype = 'm' THEN (SELECT rngtypid FROM pg_range WHERE rngmultitypid = t.oid) WHEN t.typtype = 'd' THEN t.typbasetype END AS inner FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_proc p ON p.oid = t.typreceive LEFT JOIN pg_range r ON r.rngtypid = t.oid WHERE n.nspname IN ('pg_catalog', 'shop') AND t.typtype IN ('b', 'r', 'm', 'e', 'd') AND t.oid < 13000 ORDER BY 4, t.oid;
+SELECT t.oid, t.typsend, t.typreceive, t.typoutput, t.typinput, coalesce(r.rngsubtype, 0) AS sub, ARRAY(SELECT a.atttypid FROM pg_attribute AS a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum) AS fields FROM pg_type AS t LEFT JOIN pg_range AS r ON r.rngtypid = t.oid OR (r.rngmultitypid <> 0 AND r.rngmultitypid = t.oid) WHERE t.typrelid = 0 AND t.oid < 13000;
+SELECT e.enumlabel, e.enumsortorder FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid JOIN pg_namespace n ON n.oid = t.typnamespace WHERE n.nspname = 'shop' ORDER BY t.typname, e.enumsortorder;
+
+-- What monitoring asks
+SELECT slot_name, CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) END AS behind FROM pg_replication_slots;
+SELECT datname, pg_database_size(datname) > 0 AS sized FROM pg_database WHERE datname = current_database();
+SELECT * FROM pg_stat_user_functions WHERE schemaname = 'pg_catalog';
+SELECT name, default_version, installed_version FROM pg_available_extensions WHERE name = 'plpgsql';

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,3 +86,16 @@ def test_system_views_exist(fresh: Millstream) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_each_dependency_has_its_reason_and_its_licence() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = [*project["project"]["optional-dependencies"].values(), *project["dependency-groups"].values()]
+    pins = [*project["project"]["dependencies"], *(pin for group in groups for pin in group)]
+    names = {re.split(r"[\[=]", pin)[0] for pin in pins}
+    page = (ROOT / "docs/architecture.md").read_text()
+    table = page[page.index("## Dependencies") : page.index("## Storage")]
+    reasons = {name for row in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) for name in row.split(", ")}
+    licences = set(re.findall(r"[\w-]+", (ROOT / "NOTICE").read_text().lower()))
+    assert names <= reasons
+    assert names <= licences | {"zstandard"} and "python-zstandard" in licences

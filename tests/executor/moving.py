@@ -89,7 +89,12 @@ class Servers:
         _ = self[target]
         view = self[source].catalog.require(name)
         assert isinstance(view, View)
-        return self[source].view_moving.migrate(view, target, lambda: False)
+        told = self[source].view_moving.migrate(view, target, lambda: False)
+        # A home lets go what it held a moment after it has said that the view is back.
+        for runtime in self[target].runtimes():
+            if runtime.shared:
+                self[target].view_moving.look_for(runtime)
+        return told
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
 from planner.statements import Insert
-from tests.executor.client import Client
+from tests.executor.client import Client, open_database
 from tests.rig.process import wait_until
 
 STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"
@@ -47,6 +48,14 @@ def test_a_look_holds_for_a_moment_and_opens_when_the_backlog_is_gone() -> None:
     clock.now += LOOK
     assert admission.is_open(7)
     admission.wait(7, "s", lambda: False)
+
+
+def test_a_view_created_since_one_looked_lags_by_nothing(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        Client(database).run(STREAM)
+        (stream,) = database.streams.values()
+        visible = database.sequencer.visible
+        assert stream.backlog(visible + 1, visible) == 0
 
 
 def test_waiting_ends_when_cancelled_when_moved_and_when_closed() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from catalog.errors import SqlError
+from executor.cluster import lock as lock_module
 from executor.cluster import storage as storage_module
 from executor.cluster.claims import Claim, Claims
 from executor.cluster.registry import Registry
@@ -239,8 +245,78 @@ def test_a_format_of_a_later_version(tmp_path: Path, join: Join) -> None:
     assert sqlstate(a.registry.get, "b") == sqlstate(join, "b") == "0A000", "and is not replaced"
 
 
+def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would have written and deleted after that, it does not, and the others need not know whether it lives."""
+    monkeypatch.setattr(lock_module, "STANDSTILL", 0.0)
+    one, two = Storage(tmp_path), Storage(tmp_path)
+    kept, other = tmp_path / "kept.json", tmp_path / "other.json"
+    with two.exclusive():
+        two.write(kept, {"by": "two"})
+    for change in (
+        lambda: one.write(kept, {"by": "one"}),
+        lambda: one.write(other, {"by": "one"}),
+        lambda: one.delete(kept),
+        lambda: one.replace(kept, b""),
+    ):
+        with pytest.raises(SqlError, match="stood still") as raised, one.exclusive():
+            with two.exclusive():
+                assert two.read(kept) == {"by": "two"}
+            change()
+        assert raised.value.sqlstate == "55P03"
+        assert one.read(kept) == {"by": "two"}
+        assert one.read(other) is None
+    with one.exclusive():
+        one.write(kept, {"by": "one"})
+        one.sweep()
+    assert two.read(kept) == {"by": "one"}
+    (term,) = (tmp_path / "lock").iterdir()
+    assert term.name == "5"
+    assert sorted(path.name for path in term.rglob("*")) == ["5", "5.lock"]
+
+
+def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    (tmp_path / "lock/1").rmdir()
+    assert sqlstate(storage.exclusive().__enter__) == "XX001"
+    (tmp_path / "lock").rmdir()
+    assert sqlstate(storage.exclusive().__enter__) == "58030"
+    with Storage(tmp_path).exclusive():
+        pass
+
+
+def count(folder: Path, times: int, seed: int) -> int:
+    """A process that counts so often; how often it was told that it did."""
+    lock_module.STANDSTILL = 0.002
+    storage, path, chance, done = Storage(folder), folder / "count", random.Random(seed), 0
+    for _ in range(times):
+        with contextlib.suppress(SqlError), storage.exclusive():
+            found = storage.read(path) or {"n": 0}
+            if chance.random() < 0.3:
+                time.sleep(chance.random() * 0.006)
+            storage.write(path, {"n": found["n"] + 1})
+            done += 1
+    return done
+
+
+@pytest.mark.slow
+def test_nobody_counts_what_another_has_counted(tmp_path: Path) -> None:
+    """However often the lock is taken away from who has it."""
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as processes:
+        done = sum(processes.map(count, [tmp_path] * 3, [60] * 3, range(3)))
+    assert Storage(tmp_path).read(tmp_path / "count") == {"n": done}
+    (term,) = (tmp_path / "lock").iterdir()
+    assert int(term.name) > 1, "it was taken away"
+
+
+def test_a_lock_of_an_earlier_version(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    with Storage(tmp_path).exclusive():
+        assert (tmp_path / "lock/1/1.lock").is_file()
+
+
 def test_the_lock_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_module, "_PATIENCE", 0.0)
+    for module in (lock_module, storage_module):
+        monkeypatch.setattr(module, "PATIENCE", 0.0)
     one, two = Storage(tmp_path), Storage(tmp_path)
     with one.exclusive():
         assert sqlstate(two.exclusive().__enter__) == "55P03"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from catalog.errors import SqlError
 from executor.database import Database
 from executor.files import foreign as files
+from executor.separation import slicing
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Leaving, go_on, leave, separable
 from tests.executor.separating import whole as as_a_whole
@@ -43,14 +47,19 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         pq.write_table(table, root / f"f/{number}.parquet")
     (root / "c.csv").write_text("a,b\n" + "".join(f"{row},{row % 5}\n" for row in range(9000)))
     database = open_database(root / "data")
+    create(database, root)
+    yield database
+    database.close()
+
+
+def create(database: Database, root: Path) -> None:
+    """The tables over the files of a folder, and one with rows of its own."""
     Client(database).run(
         f"CREATE FOREIGN TABLE f (k int, v bigint, s text) SERVER files OPTIONS (path '{root / 'f'}');"
         f"CREATE FOREIGN TABLE c (a int, b int) SERVER files OPTIONS (path '{root / 'c.csv'}', format 'csv', "
         "header 'true');"
         "CREATE TABLE u (k int, w text); INSERT INTO u SELECT g % 60, 'w' || g % 11 FROM generate_series(1, 300) g"
     )
-    yield database
-    database.close()
 
 
 @pytest.fixture(params=["the engine reads", "we read"])
@@ -87,3 +96,92 @@ def test_what_has_left_needs_no_files(database: Database, tmp_path: Path, monkey
         assert Client(other).run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
     finally:
         other.close()
+
+
+@pytest.fixture(scope="module")
+def sharing(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Database]]:
+    """Two servers that read the same files, of which the second one has no tables."""
+    root = database.options.data_directory.parent
+    one, two = (
+        open_database(tmp_path_factory.mktemp(name) / "data", shared_files=str(root), storage_bandwidth=1000)
+        for name in ("one", "two")
+    )
+    create(one, root)
+    yield one, two
+    two.close()
+    one.close()
+
+
+def taken_along(source: Database, target: Database, query_id: str) -> int:
+    """Copies what has left to another server; how many rows that are."""
+    folder = f"queries/{query_id}"
+    shutil.copytree(source.options.shared_directory / folder, target.options.shared_directory / folder)
+    return source.separation.stored.get(query_id).rows
+
+
+@pytest.mark.parametrize("name", QUERIES.keys() - {"lines"})
+def test_shared_files_stay_where_they_are(
+    name: str, sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    source, target = sharing
+    client, query = separable(source), QUERIES[name]
+    wanted = as_a_whole(client, query)
+    with monkeypatch.context() as patch:
+        seen = Leaving(patch)
+        assert client.run(query) == wanted
+    for after in range(1, seen.stops + 1):
+        with monkeypatch.context() as patch:
+            Leaving(patch, after)
+            query_id = leave(client, query)
+        assert query_id is not None
+        assert taken_along(source, target, query_id) < 600
+        with monkeypatch.context() as patch:
+            Leaving(patch, 1)
+            again = leave(separable(target), f"SELECT * FROM millstream.resume('{query_id}')")
+        if again is not None:
+            assert target.separation.stored.get(again).rows < 600
+        assert Client(target).run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted, after
+
+
+def test_files_that_are_no_longer_shared_or_the_same(
+    sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    source, _ = sharing
+    client = separable(source)
+    with monkeypatch.context() as patch:
+        Leaving(patch, 1)
+        query_id = leave(client, QUERIES["groups of groups"])
+    query = f"SELECT * FROM millstream.resume('{query_id}')"
+    folder = source.options.shared_files
+    for other, state in (("", "55000"), (str(source.options.data_directory), "XX001")):
+        object.__setattr__(source.options, "shared_files", other)
+        with pytest.raises(SqlError) as failed:
+            client.run(query)
+        assert failed.value.sqlstate == state
+    object.__setattr__(source.options, "shared_files", folder)
+    file = Path(folder) / "f/4.parquet"
+    found = file.stat()
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1_000_000))
+    with pytest.raises(SqlError, match="is not as it was") as failed:
+        client.run(query)
+    assert failed.value.sqlstate == "XX001"
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert client.run(query) == as_a_whole(client, QUERIES["groups of groups"])
+
+
+def test_explain_carries_no_shared_files(
+    database: Database, sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    monkeypatch.setattr(slicing, "SLICE", 1e9)
+
+    def carried(source: Database) -> list[int]:
+        query = "SELECT count(*) FROM f WHERE v > (SELECT avg(v) FROM f)"
+        ((text,),) = separable(source).run(f"EXPLAIN (FORMAT json) {query}")
+        (document,) = json.loads(text)
+        return [item["Leaving"]["Bytes"] for item in document["Pipelines"] if "Leaving" in item]
+
+    (shared,), (all_of_it,) = carried(sharing[0]), carried(database)
+    assert shared < 100 < 4 * 2000 <= all_of_it

@@ -26,6 +26,8 @@ VIEWS = (
     "SELECT t, k, sum(b), max(f), min(i) FROM s GROUP BY t, k",
     "SELECT d, sum(d) FROM s GROUP BY d HAVING sum(d) > 1 AND count(*) >= 1 OR avg(i) IS NULL AND NOT count(d) = 2",
     "SELECT o, avg(i) FROM s WHERE i <> 3 GROUP BY o HAVING avg(i) IS NOT NULL AND min(i) <= max(b)",
+    "SELECT k, t, d, max(i) AS i FROM s GROUP BY k, t, d "
+    "ORDER BY max(i) DESC, d NULLS FIRST, t DESC NULLS LAST, k LIMIT 3 OFFSET 1",
 )
 
 
@@ -72,7 +74,7 @@ def test_what_only_an_engine_knows_is_left_to_it(database: Database, client: Cli
         (
             "SELECT k, stddev(i) FROM s GROUP BY k",
             "SELECT k, count(DISTINCT i) FROM s GROUP BY k",
-            "SELECT k, count(*) FROM s GROUP BY k ORDER BY 2 LIMIT 3",
+            "SELECT k, count(*) FROM s GROUP BY k ORDER BY upper(k) LIMIT 3",
             "SELECT upper(k), count(*) FROM s GROUP BY k HAVING k < 'b'",
         )
     ):

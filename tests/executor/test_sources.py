@@ -14,7 +14,7 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, TIMESTAMP, numeric
-from executor.files.following import ROW_BITS, FileSource, SourceFile, read_files
+from executor.files.following import ROW_BITS, FileSource, SourceFile, count_rows, read_files
 
 COLUMNS = (
     ColumnDefinition("id", INT8),
@@ -134,6 +134,21 @@ def test_csv_is_postgresql_s(tmp_path: Path) -> None:
     table = read_files([recorded(file)], stream(format="csv", header="true"), 42)
     assert values(table) == ROWS
     assert [field.type for field in table.schema][:-2] == [item.type.arrow for item in COLUMNS]
+
+
+def test_quoted_fields_of_csv_may_have_several_lines(tmp_path: Path) -> None:
+    """Wherever the reader's portions of a large file end, and whatever else is in the quotes."""
+    text = 'one\n\n"two", "",\r\nthree'
+    fed = Stream(1, "s", (ColumnDefinition("t", TEXT),), (("format", "csv"),))
+    file = write(tmp_path / "a.csv", '"{}"\n'.format(text.replace('"', '""')) * 100_000, 0)
+    assert read_files([recorded(file)], fed, 1).column("t").unique().to_pylist() == [text]
+    assert count_rows(str(file), fed) == 100_000
+
+
+def test_truth_values_of_csv_are_those_that_copy_writes_and_more(tmp_path: Path) -> None:
+    fed = Stream(1, "s", (ColumnDefinition("b", BOOL),), (("format", "csv"),))
+    file = write(tmp_path / "a.csv", "t\nf\nTrue\nFALSE\nyes\nN\n1\n0\n", 0)
+    assert read_files([recorded(file)], fed, 1).column("b").to_pylist() == [True, False] * 4
 
 
 def test_json_lines_by_name(tmp_path: Path) -> None:

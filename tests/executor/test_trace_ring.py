@@ -195,6 +195,14 @@ def test_large_batches_are_not_copied(fixture: Fixture) -> None:
     assert found.buffers()[1].address == batch.column(0).buffers()[1].address
 
 
+def test_no_commit_copies_much(fixture: Fixture) -> None:
+    """A writer waits while rows are merged: batches of some hundred rows stay what they are, however many come."""
+    ring = fixture.rings[0]
+    for lsn in range(1, 201):
+        ring.append(lsn, [rows(300 * lsn, 300)])
+    assert [len(chunk) for chunk in ring.delta(0, 200).column("a").chunks] == [300] * 200
+
+
 def test_release_frees_memory_and_forgets(fixture: Fixture) -> None:
     for _ in range(100):
         fixture.commit([("rows", [10])])

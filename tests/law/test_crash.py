@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.rig.compare import assert_same_rows
+from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -180,6 +181,23 @@ def test_spark_killed_while_two_clients_load() -> None:
                 server.kill9()
 
             last = _round(server, last, f"jvm {number}", kill)
+
+
+@pytest.mark.spark
+def test_server_killed_while_spark_maintains() -> None:
+    source = random.Random("middle")
+    with Millstream(settings={"maintenance_rows": 3000, "maintenance_idle": 0.2}) as server:
+        _create(server, "spark")
+        server.wait_for_spark()
+
+        def kill() -> None:
+            with server.connect() as connection:
+                query = "SELECT count(*) > 0 FROM millstream.jobs WHERE engine = 'spark' AND status = 'running'"
+                wait_until(lambda: connection.execute(query).fetchone() == (True,), 120, "job of Spark")
+                time.sleep(source.uniform(0.0, 0.5))  # somewhere in it
+                server.kill9()
+
+        assert min(_round(server, [0, 0], "middle", kill)) > 0
 
 
 def _kill(pid: int) -> None:

@@ -306,6 +306,31 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
         require(client, writer.done)
 
 
+def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
+    """Between comparing an entry and writing it, under the storage's lock: others go on, and it writes nothing."""
+    standing = "view-entry:stop"
+    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, standing) as b, a.connect() as client:
+        client.execute(SETUP)
+        writer = Writer(client)
+        writer.copy(1000)
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='server "b" is gone'):
+            migrate(client, "b")
+        assert placed(client) == ("a",)
+        writer.copy(1000)
+        require(client, writer.done)
+        os.kill(b.pid, signal.SIGCONT)
+        wait_until(lambda: "was taken from this server" in b.log(), 60, "that it knows")
+        with b.connect() as zombie:
+            here = "SELECT count(*) FROM millstream.views"
+            wait_until(lambda: zombie.execute(here).fetchone() == (0,), 60, "the zombie's guest")
+        assert placed(client) == ("a",)
+        b.environment = {}
+        b.restart()
+        migrate(client, "b")
+        writer.copy(1000)
+        require(client, writer.done)
+
+
 def test_changes_are_told_at_home(tmp_path: Path) -> None:
     """Another server has the view; sessions at home listen to it, and read what has changed."""
     with server(tmp_path, "a") as a, server(tmp_path, "b") as b, a.connect() as client, a.connect() as listener:

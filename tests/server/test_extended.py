@@ -108,6 +108,14 @@ def test_a_portal_lives_as_long_as_its_transaction(wire: Wire) -> None:
     assert rows(run(wire, bind(statement="v"), execute())) == [(b"1",), (b"2",), (b"3",)]
 
 
+def test_the_unnamed_portal_ends_with_the_next_query(wire: Wire) -> None:
+    wire.query("BEGIN")
+    assert letters(run(wire, parse("VALUES (1), (2)"), bind(), execute("", 1))) == "12DsZ"
+    wire.query("SELECT 3")
+    assert error_fields(run(wire, execute("", 1)))["C"] == "34000"
+    wire.query("ROLLBACK")
+
+
 def test_close(wire: Wire) -> None:
     messages = run(wire, parse("SELECT 1", "c"), close("S", "c"), close("S", "c"), close("P", "never"))
     assert letters(messages) == "1333Z"

@@ -62,6 +62,29 @@ def test_a_port_in_use_is_one_clear_line(running: Millstream, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_why_the_database_does_not_open_is_one_clear_line(tmp_path: Path) -> None:
+    """Another server's data folder, of which nothing is touched, and one that cannot be written."""
+
+    def reason(data: Path) -> str:
+        command = [sys.executable, "-m", "server", f"--listen=127.0.0.1:{free_port()}", f"--data={data}"]
+        done = subprocess.run([*command, "--spark-enabled=false"], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 1
+        (listening, ending, why) = done.stderr.splitlines()
+        assert ("listening" in listening, "shutting down" in ending) == (True, True)
+        return why.partition(" CRITICAL server.main the server cannot start: ")[2]
+
+    with Millstream(tmp_path / "data", QUIET) as running:
+        spilled = tmp_path / "data/servers/main/spill"
+        spilled.mkdir(exist_ok=True)
+        assert reason(running.data).startswith(f"55006: another server (process {running.pid}) runs on this")
+        assert spilled.exists()
+    (tmp_path / "file").touch()
+    (tmp_path / "data/servers/main").rename(tmp_path / "data/servers/other")
+    (tmp_path / "data/servers/main").symlink_to(tmp_path / "file")
+    assert "File exists" in reason(tmp_path / "data")
+
+
+@pytest.mark.slow
 def test_termination_tells_clients_and_keeps_what_was_acknowledged() -> None:
     with Millstream(settings=QUIET) as server:
         with Wire(server.port) as idle, Wire(server.port) as copying:

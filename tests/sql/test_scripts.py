@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isnan
 from pathlib import Path
@@ -46,6 +46,7 @@ class Outcome:
     columns: tuple[tuple[str, str], ...]
     rows: tuple[tuple[object, ...], ...]
     error: tuple[str | None, ...] | None = None
+    message: str | None = field(default=None, compare=False)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +109,8 @@ def outcome_on_spark(connection: Connection, statement: str) -> Outcome:
     return outcome(connection, statement) if found.error is not None and found.error[0] == "0A000" else found
 
 
-def outcome(connection: Connection, statement: str) -> Outcome:
-    """A statement's outcome; rows without ORDER BY are compared as a bag."""
+def outcome(connection: Connection, statement: str, *, is_bag: bool | None = None) -> Outcome:
+    """A statement's outcome; rows without ORDER BY are compared as a bag, which ``is_bag`` decides where it is said."""
     try:
         cursor = connection.execute(statement.encode())
     except psycopg.Error as error:
@@ -118,12 +119,13 @@ def outcome(connection: Connection, statement: str) -> Outcome:
         # No promise of its own catalogs, nor which column a domain's new constraint meets first.
         if (diag.table_name or "pg_").startswith("pg_") or statement.startswith("ALTER DOMAIN"):
             about = ()
-        return Outcome(None, (), (), (error.sqlstate, diag.statement_position, *about))
+        message = f"{diag.message_primary} {diag.message_detail or ''}"
+        return Outcome(None, (), (), (error.sqlstate, diag.statement_position, *about), message)
     if cursor.description is None:
         return Outcome(cursor.statusmessage, (), ())
     columns = tuple((item.name, _type(item)) for item in cursor.description)
     rows = [tuple(map(plain, row)) for row in cursor.fetchall()]
-    if "ORDER BY" not in statement.rpartition(")")[2]:
+    if is_bag or (is_bag is None and "ORDER BY" not in statement.rpartition(")")[2]):
         rows.sort(key=repr)
     return Outcome(cursor.statusmessage, columns, tuple(rows))
 

@@ -44,9 +44,21 @@ from planner.statistics import ColumnStatistics, TableStatistics
 META: Final = f"{STORE}.main.__millstream"
 DEFINITIONS: Final = f"{STORE}.main.__tables"
 _MARGIN: Final = 4 << 20  # definitions, manifests
+_BLOCK: Final = 256 << 10  # DuckDB's
+#: Segments that no checkpoint has written have no blocks: their values are counted, those without a width with this.
+_WIDTH: Final = 16
+_WIDTHS: Final = "".join(
+    f" WHEN '{kind}' THEN {width}"
+    for kind, width in {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INTEGER": 4, "DATE": 4, "FLOAT": 4, "BIGINT": 8,
+                        "DOUBLE": 8, "TIMESTAMP": 8, "TIMESTAMP WITH TIME ZONE": 8, "TIME": 8}.items()
+)  # fmt: skip
+_SIZE: Final = f"""SELECT count(DISTINCT block_id) FILTER (persistent) * {_BLOCK}
+    + CAST(ceil(coalesce(sum("count" * CASE segment_type WHEN 'VALIDITY' THEN 0.125{_WIDTHS} ELSE {_WIDTH} END)
+        FILTER (NOT persistent), 0)) AS BIGINT)
+    FROM pragma_storage_info('{STORE}.main.t{{oid}}')"""
 _CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
 _MOST_REWRITTEN: Final = 256 << 20
-_BLOCK: Final = 256 << 10  # DuckDB's
+
 _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 
@@ -230,13 +242,9 @@ class TableStore:
         return TableStatistics(float(rows), known)
 
     def sizes(self) -> dict[int, int]:
-        """Bytes of each table in the file, by oid: whole blocks, without those of changes that are only logged yet."""
-        sizes = {}
-        for oid in self.definitions:
-            query = f"SELECT count(DISTINCT block_id) FROM pragma_storage_info('{STORE}.main.t{oid}') WHERE persistent"
-            ((blocks,),) = self._asked(query)
-            sizes[oid] = int(blocks) * _BLOCK
-        return sizes
+        """Bytes of each table, by oid: whole blocks in the file, and about what its rows take that are logged only."""
+        self.backlog.apply()
+        return {oid: sum(size for (size,) in self._asked(_SIZE.format(oid=oid))) for oid in self.definitions}
 
     def _asked(self, query: str) -> list[Any]:
         connection = self._database.acquire()

@@ -29,13 +29,13 @@ from catalog.types import (
 )
 from planner.algebra import SortKey
 from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.outer_levels import owner
 from planner.bind.calls.overloads import Overload, Table, table
 from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
 from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
-from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
@@ -96,12 +96,13 @@ AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
 
 def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     """An aggregate call: registered with the query level, whose row then has its value as a column."""
-    if env.groups is None and not env.in_aggregate and env.scope.outer is not None:
-        _check_level(env, aggregate_call(env.inside_aggregate(), node, bind), node)
-    check_place(env, node)
+    if env.scope.outer is None:
+        check_place(env, node)
     call = aggregate_call(env.inside_aggregate(), node, bind)
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
+    env = owner(env, [call], node)
+    check_place(env, node)
     found = register(env, names_of(node.funcname)[-1], call, node)
     if call.function == "array_agg" and names_of(node.funcname)[-1] in DOCUMENTS:
         document = Call("json_items", (found,), JSON)
@@ -137,7 +138,6 @@ def check_place(env: Environment, node: Any) -> None:
 def register(env: Environment, name: str, call: AggregateCall, node: Any) -> ColumnRef:
     """The column of an aggregate that the query level computes."""
     assert env.groups is not None
-    _check_level(env, call, node)
     column = env.groups.add(env.binding, name, call)
     found = ColumnRef(column)
     env.binding.remember(found, node, name)
@@ -146,16 +146,17 @@ def register(env: Environment, name: str, call: AggregateCall, node: Any) -> Col
 
 def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
     """GROUPING(keys), which ``planner.bind.grouping`` replaces. Raises 42803 and 54023."""
-    if env.groups is None or env.in_aggregate:
-        raise env.error("42803", f"grouping operations are not allowed in {env.clause}", node)
     if len(node.args) > _MOST_GROUPED:
         raise env.error("54023", "GROUPING must have fewer than 32 arguments", node)
-    arguments = []
+    arguments: list[Scalar] = []
     for item in node.args:
         scalar = bind(env, item)
         scalar = ColumnRef(scalar.column) if isinstance(scalar, ColumnRef) else scalar  # one of its own place
         env.binding.remember(scalar, item)
         arguments.append(scalar)
+    env = owner(env, arguments, node)
+    if env.groups is None or env.in_aggregate:
+        raise env.error("42803", f"grouping operations are not allowed in {env.clause}", node)
     env.groups.is_used = True
     return Call(GROUPING, tuple(arguments), INT4)
 
@@ -299,25 +300,3 @@ def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...
             raise env.error("42P10", message, item.node)
         keys.append(SortKey(scalar, *direction(env.binding, item, scalar.type)))
     return tuple(keys)
-
-
-def _check_level(env: Environment, call: AggregateCall, node: Any) -> None:
-    """PostgreSQL moves an aggregate of only outer columns to the outer query: that is refused."""
-    used = {item.column.id for item in walk(call) if isinstance(item, ColumnRef)}
-    local = {item.column.id for entry in _entries(env) for item in walk(entry) if isinstance(item, ColumnRef)}
-    outer = {
-        item.column.id
-        for level in (env.scope.outer.levels() if env.scope.outer is not None else ())
-        for source in level.sources
-        for entry in source.entries
-        for item in walk(entry.scalar)
-        if isinstance(item, ColumnRef)
-    }
-    if used & outer and not used & local:
-        instead = "Compute the aggregate in the outer query's select list."
-        raise unsupported("an aggregate of an outer query's columns", instead, env.binding.position(node))
-
-
-def _entries(env: Environment) -> list[Scalar]:
-    listed = [entry.scalar for source in env.scope.sources for entry in source.entries]
-    return listed + [entry.scalar for entry in env.scope.entries]

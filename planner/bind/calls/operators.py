@@ -99,7 +99,14 @@ def _comparison(name: str) -> Iterator[Overload]:
     for alike in _ALIKE:
         yield Overload(name, (alike, alike), "bool")
     if name in ("eq", "ne"):
-        for pair in (("xid", "xid"), ("xid", "int4"), ("cid", "cid"), ("tid", "tid")):
+        for pair in (
+            ("xid", "xid"),
+            ("xid", "int4"),
+            ("cid", "cid"),
+            ("tid", "tid"),
+            ("inet", "inet"),
+            ("pg_lsn", "pg_lsn"),
+        ):
             yield Overload(name, pair, "bool")
     yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")

@@ -16,6 +16,7 @@ from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function
 from planner.bind.calls.operation import operate
+from planner.bind.calls.outer_levels import owner
 from planner.bind.calls.overloads import Overload, chosen_function, table
 from planner.bind.environment import Environment
 from planner.bind.ordering import direction
@@ -49,7 +50,6 @@ def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
     name = names_of(node.funcname)[-1]
     if node.over is not None:
         raise env.error("0A000", f"OVER is not supported for ordered-set aggregate {name}", node)
-    check_place(env, node)
     inside = env.inside_aggregate()
     direct = [bind(inside, item) for item in node.args or ()]
     keys = [bind(inside, item.node) for item in node.agg_order]
@@ -63,6 +63,8 @@ def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
         if any(isinstance(item, ColumnRef) for item in walk(scalar)):
             instead = "Give it as a constant."
             raise unsupported(f"a column as direct argument of {name}()", instead, env.binding.position(place))
+    env = owner(env, [*direct, *keys, *([condition] if condition is not None else ())], node)
+    check_place(env, node)
     if name in _RANKS:
         return _rank(env, name, direct, keys, condition, node)
     return _set(env, name, direct, keys, condition, node)

@@ -116,7 +116,7 @@ def _one_of_subquery(env: Environment, column: ColumnDefinition, node: Any) -> S
     """The subquery is bound anew for each of its columns, so that each is a query of one column."""
     binding, source = env.binding, node.source
     before, binding.volatile = binding.volatile, False
-    relation = env.subquery(source.subselect, env.scope).relation
+    relation = env.nested(source.subselect).relation
     if len(relation.columns) != node.ncolumns:
         raise env.error("42601", "number of columns does not match number of values", source)
     if binding.volatile and node.ncolumns > 1:

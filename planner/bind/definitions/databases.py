@@ -10,17 +10,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.system.naming import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
+from catalog.system.naming import EXTENSION_FUNCTIONS, EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
 from planner.bind.context import Binding
 from planner.bind.definitions.functions import bind_create_function
 from planner.parse import parse
 from planner.statements import NoOperation, Statement
 
 _ONE: Final = "Create a schema in this one, or start another server with a folder of its own."
-#: Extensions that clients make for one function, by what it is here; they are no objects of their own.
-_FUNCTIONS: Final = {
-    "uuid-ossp": "CREATE OR REPLACE FUNCTION uuid_generate_v4() RETURNS uuid RETURN gen_random_uuid()",
-}
 _SETTINGS: Final = "SET it in each session, or give it in the server's configuration."
 
 
@@ -46,7 +42,7 @@ def _alter_database(binding: Binding, node: Any) -> Statement:
 
 
 def _create_extension(binding: Binding, node: Any) -> Statement:
-    if node.extname in _FUNCTIONS:
+    if node.extname in EXTENSION_FUNCTIONS:
         return _create_functions(binding, node)
     if node.extname not in EXTENSIONS:
         hint = "Extensions are code for PostgreSQL itself; those that are there are built in (pg_extension)."
@@ -59,7 +55,7 @@ def _create_extension(binding: Binding, node: Any) -> Statement:
 
 def _create_functions(binding: Binding, node: Any) -> Statement:
     """An extension that is a function written in SQL: the function, in the schema that it is given."""
-    function = parse(_FUNCTIONS[node.extname])[0].node
+    function = parse(EXTENSION_FUNCTIONS[node.extname])[0].node
     schema = next((item.arg for item in node.options or () if item.defname == "schema"), None)
     if schema is not None:
         function.funcname = (schema, *function.funcname)

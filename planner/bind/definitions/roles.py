@@ -18,7 +18,7 @@ from pglast.enums import RoleSpecType, RoleStmtType
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Sequence, SystemView
-from catalog.passwords import is_md5
+from catalog.passwords import is_empty, is_md5
 from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.types import SqlType
@@ -226,7 +226,7 @@ def _options(binding: Binding, items: Iterable[Any]) -> tuple[dict[str, Any], li
         if item.defname == "sysid":
             notices.append(SqlError("00000", "SYSID can no longer be specified"))
         found[item.defname] = item.arg
-    if getattr(found.get("password"), "sval", None) == "":
+    if is_empty(getattr(found.get("password"), "sval", None)):
         notices.append(_NO_PASSWORD)
     return found, notices
 
@@ -248,7 +248,7 @@ def _limited(binding: Binding, role: Role, argument: Any) -> Role:
 
 
 def _with_password(binding: Binding, role: Role, argument: Any) -> Role:
-    text = None if argument is None else argument.sval or None
+    text = None if argument is None or is_empty(argument.sval) else argument.sval
     if text is not None and is_md5(text):
         raise unsupported("an MD5 password", "Give the password itself: a SCRAM-SHA-256 verifier is kept of it.")
     return replace(role, password=text)

@@ -49,7 +49,7 @@ _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "l
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
     if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:
-        raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.")
+        raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.")
     return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
 
 
@@ -221,7 +221,7 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
         if name in _OF_SECURITY:
             continue
         if name == "check_option":
-            raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.", position)
+            raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.", position)
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
         if name == "retention":

@@ -1,0 +1,36 @@
+"""pg_timezone_names and pg_timezone_abbrevs: the zones that there are, with their clocks of this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+import pyarrow as pa
+
+from catalog.system.rows import Row
+from catalog.zones import ABBREVIATIONS, SUMMER
+
+
+def zone_rows() -> Iterator[Row]:
+    """Each zone's abbreviation, its distance from Greenwich and whether it has daylight saving time, now."""
+    now = datetime.now(UTC)
+    for name in sorted(available_timezones()):
+        local = now.astimezone(ZoneInfo(name))
+        is_summer = bool(local.dst())
+        yield {
+            "name": name,
+            "abbrev": local.tzname(),
+            "utc_offset": _interval(local.utcoffset() or timedelta()),
+            "is_dst": is_summer,
+        }
+
+
+def abbreviation_rows() -> Iterator[Row]:
+    """The abbreviations that times may be written with."""
+    for name, hours in sorted(ABBREVIATIONS.items()):
+        yield {"abbrev": name.upper(), "utc_offset": _interval(timedelta(hours=hours)), "is_dst": name in SUMMER}
+
+
+def _interval(length: timedelta) -> pa.MonthDayNano:
+    return pa.MonthDayNano((0, 0, length // timedelta(microseconds=1) * 1000))

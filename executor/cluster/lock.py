@@ -1,0 +1,147 @@
+"""The lock under which servers change what they agree on, which can be taken from a process that stands still.
+
+Owns: the lock's **terms**. A term is a folder with a file that whoever has the lock has locked (flock), so that it
+falls with its process; and with the files that are to be renamed to their places. Who has waited for too long for one
+and the same holder ends the term by giving the folder the next number: so the holder, should it go on, has nothing to
+rename and nowhere to put away what it deletes. What it has not changed by then it never changes, and nobody needs to
+know whether it is dead (a fencing token as in Kleppmann's "How to do distributed locking", checked by the file system's
+own rename). No number comes twice, since there is one such folder, which only ever gets the next one.
+
+    <folder>/<number>/                the term
+    <folder>/<number>/<number>.lock   the file that is locked, touched by who gets the lock
+    <folder>/<number>/<number>/       what is to be renamed; that of earlier terms is deleted before anything changes,
+                                      since a client of NFS may know a folder by its handle after it was renamed
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from catalog.errors import SqlError
+
+#: Seconds for which one may have the lock before it is taken away, for which it is waited for, and between two tries.
+STANDSTILL: Final = 5.0
+PATIENCE: Final = 15.0
+_STEP: Final = 0.002
+_SUFFIX: Final = ".lock"
+
+
+class Lock:
+    """One of many processes' locks; for one thread of each at a time. Errors of the file system are OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if folder.is_file():  # an earlier version's, which finds that out
+            folder.unlink()
+        if not folder.is_dir():
+            self._begin()
+
+    def _begin(self) -> None:
+        new = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
+        (new / "1").mkdir(mode=0o700, parents=True)
+        try:
+            new.rename(self.folder)
+        except OSError:
+            shutil.rmtree(new)
+            if not self.folder.is_dir():
+                raise
+
+    @contextmanager
+    def held(self) -> Iterator[Path]:
+        """Alone; the folder from which changes are renamed to their places. Raises 55P03, XX001."""
+        file, term = self._taken()
+        try:
+            yield term / term.name
+        finally:
+            os.close(file)
+
+    def _taken(self) -> tuple[int, Path]:
+        deadline = time.monotonic() + PATIENCE
+        seen, since = (Path(), 0), 0.0
+        while True:
+            term, file = self._opened()
+            is_taken = False
+            try:
+                is_taken = _locked(file) and _is_at(_file(term), file) and _is_begun(term, file)
+                if is_taken:
+                    return file, term
+                holding = term, os.fstat(file).st_mtime_ns
+            finally:
+                if not is_taken:
+                    os.close(file)
+            now = time.monotonic()
+            if holding != seen:
+                seen, since = holding, now
+            if now - since > STANDSTILL:
+                with suppress(FileNotFoundError):  # somebody else did
+                    term.rename(self.folder / str(int(term.name) + 1))
+            elif now > deadline:
+                raise SqlError("55P03", "the lock of the storage is not to be had", hint="Try again later.")
+            else:
+                time.sleep(_STEP)
+
+    def _opened(self) -> tuple[Path, int]:
+        """The term that is now, and its file."""
+        while True:
+            term = self._term()
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                return term, os.open(_file(term), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _term(self) -> Path:
+        number = max((int(name) for name in os.listdir(self.folder) if name.isdecimal()), default=0)
+        if not number:
+            hint = "Delete it, and restart all servers."
+            raise SqlError("XX001", f'"{self.folder.name}" is not what was written', hint=hint)
+        return self.folder / str(number)
+
+
+def _file(term: Path) -> Path:
+    return term / f"{term.name}{_SUFFIX}"
+
+
+def _is_begun(term: Path, file: int) -> bool:
+    """Nothing is left of earlier terms, and others see who has the lock; False where the term has ended meanwhile."""
+    own = term / term.name
+    try:
+        os.utime(file)
+        for path in term.iterdir():
+            if path not in (own, _file(term)):
+                delete(path)
+        own.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def delete(path: Path) -> None:
+    """A file or a folder, with all that is in it."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, file: int) -> bool:
+    """Whether a file is still there under its name."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    own = os.fstat(file)
+    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)

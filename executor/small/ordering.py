@@ -1,0 +1,72 @@
+"""The order of a few rows, and the first of them, as Python sorts.
+
+Owns: the types that Python orders as the engines do, which compare text by its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+
+from executor.small.expressions import Computed, Rows, compiled
+from executor.small.values import ORDERED, Cells
+from planner.algebra import Limit, Sort, SortKey
+from planner.expression import Literal, Scalar
+
+#: Order of code points is that of their bytes in UTF-8.
+_TEXTS: Final = frozenset(("text", "varchar", "bpchar"))
+
+
+def sort_of(relation: Sort) -> Callable[[Rows], Rows] | None:
+    """Rows in an order; None for what is the engine's."""
+    found = [(key, _key(key)) for key in relation.keys]
+    if any(value is None for _, value in found):
+        return None
+
+    def step(rows: Rows) -> Rows:
+        order = list(range(rows.count))
+        for key, value in reversed(found):  # each sort leaves equals as they are
+            assert value is not None
+            order = _sorted(order, value(rows), key)
+        return taken(rows, order)
+
+    return step
+
+
+def _key(key: SortKey) -> Computed | None:
+    return compiled(key.expression) if key.expression.type.name in ORDERED | _TEXTS else None
+
+
+def _sorted(order: list[int], cells: Cells, key: SortKey) -> list[int]:
+    without = [index for index in order if cells[index] is None]
+    known = [index for index in order if cells[index] is not None]
+    known.sort(key=cells.__getitem__, reverse=key.descending)
+    return without + known if key.nulls_first else known + without
+
+
+def limit_of(relation: Limit) -> Callable[[Rows], Rows] | None:
+    """The first rows after some; None where it is the engine's to say how many."""
+    start = 0 if relation.offset is None else _count(relation.offset)
+    count = None if relation.count is None else _count(relation.count)
+    if start is None or (count is None and relation.count is not None):
+        return None
+    stop = None if count is None else start + count
+
+    def step(rows: Rows) -> Rows:
+        return taken(rows, list(range(rows.count))[start:stop])
+
+    return step
+
+
+def _count(scalar: Scalar) -> int | None:
+    value = scalar.value if isinstance(scalar, Literal) else None
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def taken(rows: Rows, places: list[int]) -> Rows:
+    """Some of the rows, in this order."""
+    chosen = pa.array(places, pa.int64())
+    arrays = {column: array.take(chosen) for column, array in rows.arrays.items()}
+    return Rows(len(places), arrays, parameters=rows.parameters)

@@ -1,0 +1,40 @@
+"""Aggregates in a subquery that are an outer query's: PostgreSQL computes each in the innermost query whose columns it
+uses, and the subquery reads the result as a column of that query's groups.
+
+Owns: which query that is. https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-AGGREGATES
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from catalog.errors import SqlError
+from planner.bind.environment import Environment
+from planner.bind.scope import Scope
+from planner.expression import ColumnRef
+from planner.walk import Node, walk
+
+
+def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:
+    """Where an aggregate of some expressions is computed: its own place, or one around it. Raises 42803."""
+    used = {column for part in parts for column in _columns(part)}
+    for scope in env.scope.levels():
+        if used.isdisjoint(_offered(scope)):
+            continue
+        if scope is env.scope:
+            return env
+        if scope.host is None:
+            message = "aggregate functions are not allowed in FROM clause of their own query level"
+            raise SqlError("42803", message, position=env.binding.position(node))
+        return scope.host
+    return env
+
+
+def _columns(node: Node) -> Iterable[int]:
+    return (item.column.id for item in walk(node) if isinstance(item, ColumnRef))
+
+
+def _offered(scope: Scope) -> set[int]:
+    listed = [entry.scalar for source in scope.sources for entry in (*source.entries, *source.hidden)]
+    return {column for scalar in (*listed, *(entry.scalar for entry in scope.entries)) for column in _columns(scalar)}

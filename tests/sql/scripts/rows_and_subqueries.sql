@@ -1,0 +1,20 @@
+-- Row constructors beside a subquery's row, as a value and with ANY and ALL.
+CREATE TABLE t (id int PRIMARY KEY, a int, b text);
+INSERT INTO t SELECT i, CASE WHEN i%7=0 THEN NULL ELSE i%5 END, CASE WHEN i % 4 > 0 THEN chr(97+i%4) END FROM generate_series(1,20) i;
+SELECT (1, 2) = (SELECT 1, 2), (1,2) <> (SELECT 1, 3), (1,2) = (SELECT 1,2 WHERE false), (1,NULL) = (SELECT 1,2), (1, NULL) < (SELECT 2, 1), (1,2) >= (SELECT 1, 2);
+SELECT * FROM t WHERE (id, b) < (SELECT 3, 'b') ORDER BY id;
+SELECT id FROM t WHERE (a, id) = (SELECT t2.a, max(t2.id) FROM t t2 WHERE t2.a = t.a GROUP BY t2.a) ORDER BY 1;
+SELECT id FROM t WHERE (a, id) = (SELECT t2.a, t2.id FROM t t2 WHERE t2.a = t.a) ORDER BY 1;
+SELECT (1,2) = (SELECT 1);
+SELECT (1,2) = (SELECT 1,2,3);
+SELECT (1,2) = (SELECT 1,'x'::text);
+SELECT id FROM t WHERE (a, b) < ANY (SELECT 3, 'b') ORDER BY id;
+SELECT id FROM t WHERE (a, b) <= ALL (SELECT a, b FROM t t2 WHERE t2.id > t.id) ORDER BY id;
+SELECT id FROM t WHERE (a, b) = ALL (SELECT a, b FROM t t2 WHERE t2.id = t.id) ORDER BY id;
+SELECT id FROM t WHERE (a, b) <> ANY (SELECT a, b FROM t t2 WHERE t2.id < 3) ORDER BY id;
+SELECT id, (a, b) > ALL (SELECT 1, NULL), (a, b) > ANY (SELECT 1, 'a' WHERE false) FROM t ORDER BY id;
+SELECT id FROM t WHERE (a, b) < ANY (SELECT 3) ORDER BY id;
+SELECT id FROM t WHERE (a, b) < ANY (SELECT 3, 'b', 1) ORDER BY id;
+SELECT (t.*).b, (t.*).a FROM t ORDER BY id LIMIT 2;
+SELECT CASE WHEN (id, a) = (SELECT max(id), max(a) FROM t t2 WHERE t2.a = t.a) THEN 'last' ELSE 'no' END FROM t ORDER BY id;
+SELECT count(*) FROM t GROUP BY (id, a) = (SELECT max(id), t.a FROM t t2 WHERE t2.a = t.a) ORDER BY 1;
