@@ -15,7 +15,6 @@ import psycopg
 import pytest
 
 from tests.law.queries import Queries
-from tests.rig.compare import assert_same_rows
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
@@ -82,13 +81,13 @@ def play(
         for number, text in texts.items():
             found = create(mirror, f"v{number}", text)
             assert frozen is None or found == frozen[number], text
-        look(mirror)
+        mirror.check_outcomes()
         for step in range(STEPS):
             if step == STEPS // 2:
                 mirror.restart(crash=source.random() < 0.5)
             both(mirror, f"INSERT INTO {source.choice(STREAMS)} VALUES {rows(source, source.choice((2, 5, 25)))}")
             change(mirror, source, step)
-            look(mirror)
+            mirror.check_outcomes()
     finally:
         clear(mirror)
 
@@ -140,24 +139,6 @@ def change(mirror: Mirror, source: random.Random, step: int) -> None:
         source.choice(("COMMIT", "ROLLBACK")),
     ):
         both(mirror, statement)
-
-
-def look(mirror: Mirror) -> None:
-    """Each view is equal to its query, or both raise the same."""
-    for name, query in mirror.views.items():
-        wanted, found = outcome(mirror.judge, query), outcome(mirror.client, f"SELECT * FROM {name}")
-        if isinstance(wanted, str) or isinstance(found, str):
-            assert found == wanted, query
-        else:
-            assert_same_rows(found, wanted, query)
-
-
-def outcome(connection: psycopg.Connection[tuple[object, ...]], text: str) -> list[tuple[object, ...]] | str | None:
-    """The rows, or the error's SQLSTATE."""
-    try:
-        return connection.execute(text.encode()).fetchall()
-    except psycopg.Error as error:
-        return error.sqlstate
 
 
 def both(mirror: Mirror, statement: str) -> None:

@@ -75,6 +75,15 @@ class Mirror:
             expected = _run(self.judge, self.views[name]).fetchall()
             assert_same_rows(actual, expected, f"{name} after {self.acknowledged} rows")
 
+    def check_outcomes(self) -> None:
+        """The same, where a view and its query may also raise: both the same SQLSTATE."""
+        for name, query in self.views.items():
+            found, wanted = _outcome(self.client, f"SELECT * FROM {name}"), _outcome(self.judge, query)
+            if isinstance(found, list) and isinstance(wanted, list):
+                assert_same_rows(found, wanted, f"{name}: {query}")
+            else:
+                assert found == wanted, f"{name}: {query}"
+
     def restart(self, crash: bool) -> None:
         """The server ends, in order or by SIGKILL, and starts again; the client connects again."""
         self.client.close()
@@ -121,6 +130,14 @@ def parse(lines: Iterable[bytes]) -> list[list[str]]:
 
 def _run(connection: psycopg.Connection[Any], text: str) -> psycopg.Cursor[Any]:
     return connection.execute(_bytes(text))
+
+
+def _outcome(connection: psycopg.Connection[Any], text: str) -> list[tuple[Any, ...]] | str | None:
+    """The rows, or the error's SQLSTATE."""
+    try:
+        return _run(connection, text).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate
 
 
 def _bytes(text: str) -> bytes:

@@ -274,10 +274,9 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
     """A maintained result must not depend on when, or for whom, it is computed. Raises 0A000."""
+    changing = {name for name, function in FUNCTIONS.items() if function.volatility != "immutable"} | DRAWN_FUNCTIONS
     for item in walk(relation):
-        if not isinstance(item, Call):
-            continue
-        if item.function in DRAWN_FUNCTIONS or FUNCTIONS[item.function].volatility != "immutable":
+        if isinstance(item, Call) and item.function in changing:
             message = f"function {item.function}() in a continuous view"
             hint = "Call it where you read the view, or put its value into a column of the stream."
             raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1])
