@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.objects import CatalogObject, Schema, Sequence, UserType
-from catalog.privileges import OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, Rights
+from catalog.privileges import OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, OF_TYPE, Rights
 from catalog.routines import Function
 
 #: All privileges of the kinds of objects that have defaults, by pg_default_acl's letter.
-KINDS: Final = {"r": OF_TABLE, "S": OF_SEQUENCE, "f": OF_FUNCTION, "n": OF_SCHEMA}
+KINDS: Final = {"r": OF_TABLE, "S": OF_SEQUENCE, "f": OF_FUNCTION, "n": OF_SCHEMA, "T": OF_TYPE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def _sorted(rights: Rights, kind: str) -> Rights:
     return replace(rights, grants=tuple(sorted(listed, key=lambda item: (item.grantee, item.grantor, item.letters))))
 
 
-def kind_of(item: CatalogObject | Schema | Function | UserType) -> str | None:
-    """An object's kind; None where there are no defaults for it."""
+def kind_of(item: CatalogObject | Schema | Function | UserType) -> str:
+    """An object's kind."""
     match item:
         case Schema():
             return "n"
@@ -65,13 +65,11 @@ def kind_of(item: CatalogObject | Schema | Function | UserType) -> str | None:
         case Function():
             return "f"
         case _:
-            return None if isinstance(item, UserType) else "r"
+            return "T" if isinstance(item, UserType) else "r"
 
 
-def first_rights(defaults: Iterable[DefaultRights], owner: int, schema: int, kind: str | None) -> Rights:
+def first_rights(defaults: Iterable[DefaultRights], owner: int, schema: int, kind: str) -> Rights:
     """The rights of a role's new object."""
-    if kind is None:
-        return Rights(owner)
     found = {item.schema: item.rights for item in defaults if item.place in ((owner, 0, kind), (owner, schema, kind))}
     rights = found.pop(0, Rights(owner))
     for more in found.values():

@@ -13,6 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -46,7 +47,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.moving.elsewhere import Elsewhere
-from executor.moving.ownership import read_owned
+from executor.moving.ownership import read_owned, require_past
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving, place
 from executor.options import Options
@@ -89,7 +90,10 @@ class Database:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         # First of all, since no other process can have this file open: the folder is ours alone from here on.
-        self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
+        with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
+            system = beside.submit(server_catalog)
+            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
+            self._stored = system.result()
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
         self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
@@ -98,7 +102,6 @@ class Database:
         #: The folder that servers share.
         self.shared = Storage(options.storage_directory)
         self.storage = ViewStore(options.shared_directory, options.server_id)
-        self._stored = server_catalog()
         self._catalog = self._load_catalog()
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
@@ -122,6 +125,11 @@ class Database:
         self.sequencer.on_publish(self._publish)
         #: How far the log was at the opening: of changes before it nothing is known.
         self.opened_lsn = self.sequencer.visible
+        try:
+            require_past(self.shared, options.server_name, self.opened_lsn)
+        except SqlError:
+            self._close_files()
+            raise
         self.changes = ViewChanges(self)
         self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
@@ -154,6 +162,9 @@ class Database:
         self.maintenance.close()
         self.appender.close()
         self.row_changes.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
         self.sequencer.close()
         self.log.close()
         self.sequences.close()
@@ -206,6 +217,11 @@ class Database:
         """Tables that the final relations of a view, and of those below it, read."""
         found = (self.plans.get(self._views[below].program.final).tables for below in self.views_below((oid,)))
         return tuple(sorted({table for tables in found for table in tables}))
+
+    def version_beside(self, oid: int) -> int:
+        """The LSN of the last change of what a view's final relation reads beside the view's own states."""
+        final = self.plans.get(self._views[oid].program.final)
+        return self.version_of((*final.tables, *final.views))
 
     def view(self, oid: int) -> ViewRuntime:
         """A continuous view's runtime. Raises 42P01 when it was dropped."""

@@ -61,7 +61,7 @@ Parameters = tuple[Value, ...]
 class Moment:
     """What a statement reads: an LSN and the tables at it. ``exact``: every view must be at this very LSN.
 
-    ``versions`` tells, per continuous view, which content of the tables in its final relation the snapshot shows.
+    ``versions`` tells, per continuous view, which content its final relation finds in tables and in other views.
     """
 
     lsn: int
@@ -334,7 +334,7 @@ class Reader:
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))
                 snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
                 below = database.views_below((oid,))
-                versions = {each: database.version_of(database.tables_of_view(each)) for each in below}
+                versions = {each: database.version_beside(each) for each in below}
                 moment = Moment(lsn, snapshot, versions, True, self, database.catalog)
                 moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
@@ -382,7 +382,7 @@ class Reader:
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
-            versions = {oid: self.database.version_of(self.database.tables_of_view(oid)) for oid in views}
+            versions = {oid: self.database.version_beside(oid) for oid in views}
         if keep and snapshot is not None:
             transaction.snapshot = (lsn, snapshot)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep

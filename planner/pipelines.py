@@ -299,8 +299,7 @@ def _check_grouping(node: Aggregate, kinds: Kinds) -> None:
         if isinstance(item, Call) and item.function in FUNCTIONS and FUNCTIONS[item.function].volatility != "immutable":
             raise unsupported(
                 f"{item.function}() below a grouping of a continuous view",
-                "Put the value into a column of the stream, or use the function above the grouping or in the query "
-                "that reads the view.",
+                "Put the value into a column of the stream, or use the function in the query that reads the view.",
             )
         if isinstance(item, RELATIONS):
             nested = [child for child in children(item) if not isinstance(child, RELATIONS)]

@@ -18,7 +18,7 @@ import uvloop
 
 from server import commands, logs
 from server.config import Chosen, ConfigError, choose, parser
-from server.memory import keep_freed_memory, keep_what_is_loaded
+from server.memory import collect_later, keep_freed_memory, keep_what_is_loaded
 from server.serving import CannotStart, Server, Stop
 
 logger = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ def serve_command(words: Sequence[str]) -> int:
     chosen = choose(parser("millstream", description, commands.overview()).parse_args(words), os.environ)
     config = chosen.config
     logs.configure(config.log_level, config.log_format)
+    collect_later()
     keep_freed_memory()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:

@@ -33,11 +33,16 @@ def keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, _KEPT)
 
 
+def collect_later() -> None:
+    """Has the collector wait for ``keep_what_is_loaded``: while modules are loaded it would find next to nothing."""
+    gc.disable()
+
+
 def keep_what_is_loaded() -> None:
     """Has the collector pass over everything that is there now: modules, types, the catalog. To look through it, which
     it does again and again while a server fills its caches, stops every thread for some 50 ms each time."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def leave_out_pandas() -> None:

@@ -40,7 +40,9 @@ def checkpoint(session: Session, name: Value) -> str | None:
 
 def migrate(session: Session, name: Value, server: Value) -> str | None:
     """Another server maintains a view from now on: its name. A number is a session's."""
-    if name is None or server is None or str(name).isdecimal():
+    if name is None or server is None:
+        return None
+    if str(name).isdecimal():
         return signals.migrate(session, _number(name), server)
     view = _own_view(session, str(name))
     return session.database.view_moving.migrate(view, str(server), session.is_cancelled)

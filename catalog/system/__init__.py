@@ -77,7 +77,7 @@ LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": (*_OIDS, *_named(("definition", "qualified"))),
     "index_definitions": _DEFINITIONS,
-    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "rest"))),
+    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "pretty", "rest"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
     "keywords": _named(texts.KEYWORD),
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),

@@ -90,11 +90,12 @@ def _position(lsn: str) -> str:
     return f"({high} * 4294967296 + {low})"
 
 
-#: A foreign key names its target as the path needs it.
-_CONSTRAINT: Final = f"""(SELECT {_marked("d.definition")} || coalesce(d.target::regclass::text, '') || d.rest
+def _constraint(column: str) -> str:
+    """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
+    return f"""(SELECT {_marked(f"d.{column}")} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
-#: A check without the parentheses around the whole.
-_PRETTY_CONSTRAINT: Final = rf"regexp_replace({_CONSTRAINT}, '^CHECK \(\((.*)\)\)( NOT VALID)?$', 'CHECK (\1)\2')"
+
+
 _SERIAL_FROM: Final = """FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -152,8 +153,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
     "pg_get_expr(pg_node_tree, oid, bool)": _marked("$1::text"),
-    "pg_get_constraintdef(oid)": _CONSTRAINT,
-    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_PRETTY_CONSTRAINT} ELSE {_CONSTRAINT} END",
+    "pg_get_constraintdef(oid)": _constraint("definition"),
+    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
+    f"ELSE {_constraint('definition')} END",
     "pg_get_indexdef(oid)": _lookup("index_definitions", "0"),
     "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
     "pg_get_viewdef(oid)": _VIEW,

@@ -15,6 +15,7 @@ from catalog.names import quote_name
 from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Table, UniqueKey
 from catalog.oids import part_oid
 from catalog.system.naming import default_text, schema_oid
+from catalog.system.pretty import pretty
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.system.types import domain_constraints
@@ -262,23 +263,33 @@ _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET D
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
     """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
     for table in _tables(catalog):
-        texts = {key.name: _key_text(key) for key in table.keys if not key.index}
+        for key in table.keys:
+            if not key.index:
+                text = _key_text(key)
+                yield {"oid": part_oid(table.oid, "constraint", key.name), **_whole(text, text)}
         for check in table.checks:
-            text = default_text(catalog, check.expression)
-            texts[check.name] = f"CHECK ({text}){_not_valid(check)}"
-        for name, text in texts.items():
-            yield {"oid": part_oid(table.oid, "constraint", name), "definition": text, "rest": ""}
+            oid = part_oid(table.oid, "constraint", check.name)
+            yield {"oid": oid, **_check_texts(check, default_text(catalog, check.expression))}
         for reference in table.foreign_keys:
             if isinstance(catalog.objects.get(reference.target), Table):
+                start = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES "
                 yield {
                     "oid": part_oid(table.oid, "constraint", reference.name),
-                    "definition": f"FOREIGN KEY {_listed(reference.columns)} REFERENCES ",
+                    **_whole(start, start),
                     "target": reference.target,
                     "rest": _reference_rest(reference),
                 }
     for oid, _, check, text in domain_constraints(catalog):
-        definition = f"CHECK ({text}){_not_valid(check)}"
-        yield {"oid": oid, "definition": definition, "rest": ""}
+        yield {"oid": oid, **_check_texts(check, text)}
+
+
+def _check_texts(check: Check, text: str) -> Row:
+    return _whole(*(f"CHECK ({shown}){_not_valid(check)}" for shown in (text, pretty(text))))
+
+
+def _whole(text: str, shown: str) -> Row:
+    """A definition as pg_dump reads it, and as people do."""
+    return {"definition": text, "pretty": shown, "rest": ""}
 
 
 def _not_valid(constraint: Check | ForeignKey) -> str:

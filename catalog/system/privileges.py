@@ -17,6 +17,7 @@ from catalog.privileges import (
     OF_SCHEMA,
     OF_SEQUENCE,
     OF_TABLE,
+    OF_TYPE,
     WORDS,
     Rights,
     column_grants,
@@ -32,6 +33,7 @@ def held_privileges(catalog: Catalog) -> Iterator[Row]:
     kinds = [(item.oid, OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE) for item in own_objects(catalog)]
     kinds += [(schema.oid, OF_SCHEMA) for schema in catalog.schemas.values()]
     kinds += [(item.oid, OF_FUNCTION) for item in every(catalog.functions)]
+    kinds += [(item.oid, OF_TYPE) for item in catalog.types.values()]
     kinds.append((DATABASE, OF_DATABASE))
     for role in (EVERYBODY, *(item.oid for item in catalog.roles.items)):
         for oid, letters in kinds:

@@ -14,7 +14,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Check, Domain, Sequence, rows_of
 from catalog.oids import part_oid
 from catalog.postgres import rows
-from catalog.system.naming import ROLE, default_text, own_objects, schema_oid
+from catalog.system.naming import ROLE, default_text, own_objects, rights_of, schema_oid
 from catalog.system.rows import Row
 from catalog.types import Composite, Enumeration
 
@@ -60,8 +60,11 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
 
 def _rows(catalog: Catalog, item: Composite, schema: str) -> Iterator[Row]:
     """A type of rows and its arrays'."""
-    shared = _shared(catalog, schema, "d", catalog.rights_of(item.oid).owner)
-    yield {**shared, **_RECORD, "oid": item.type_oid, "typname": item.name, "typtype": "c", "typcategory": "C",
+    owner, acl = rights_of(catalog, item.oid)
+    shared = _shared(catalog, schema, "d", owner)
+    shown = None if item.oid in catalog.objects else acl  # a relation's are in pg_class
+    yield {**shared, **_RECORD, "typacl": shown,
+           "oid": item.type_oid, "typname": item.name, "typtype": "c", "typcategory": "C",
            "typrelid": item.oid, "typarray": item.array_oid}  # fmt: skip
     yield _array(shared, item.name, item.type_oid, item.array_oid)
 
@@ -85,8 +88,10 @@ def _array(shared: Row, name: str, element: int, oid: int) -> Row:
 
 
 def _declared(catalog: Catalog, declared: Enumeration | Domain, kind: str) -> Row:
+    owner, acl = rights_of(catalog, declared.oid)
     return {
-        **_shared(catalog, declared.schema, "i"),
+        **_shared(catalog, declared.schema, "i", owner),
+        "typacl": acl,
         "oid": declared.oid,
         "typname": declared.name,
         "typtype": kind,

@@ -2,15 +2,15 @@
 
 Owns: the lock's **terms**. A term is a folder with a file that whoever has the lock has locked (flock), so that it
 falls with its process; and with the files that are to be renamed to their places. Who has waited for too long for one
-and the same holder ends the term: its folder is no more, so that the holder, should it go on, has nothing to rename and
-nowhere to put away what it deletes. What it has not changed by then it never changes. So nobody needs to know whether
-it is dead (a fencing token as in Kleppmann's "How to do distributed locking", checked by the file system's own rename).
+and the same holder ends the term by giving the folder the next number: so the holder, should it go on, has nothing to
+rename and nowhere to put away what it deletes. What it has not changed by then it never changes, and nobody needs to
+know whether it is dead (a fencing token as in Kleppmann's "How to do distributed locking", checked by the file system's
+own rename). No number comes twice, since there is one such folder, which only ever gets the next one.
 
-    <folder>/<number>/          the term; one at a time
-    <folder>/<number>/<number>  the file that is locked, touched by who gets the lock
-    <folder>/<number>.next      a term that is to begin
-    <folder>/<number>.broken    one that was ended: deleted before the next one begins, since a client of NFS may know a
-                                folder by its handle for a while after it was renamed
+    <folder>/<number>/                the term
+    <folder>/<number>/<number>.lock   the file that is locked, touched by who gets the lock
+    <folder>/<number>/<number>/       what is to be renamed; that of earlier terms is deleted before anything changes,
+                                      since a client of NFS may know a folder by its handle after it was renamed
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from catalog.errors import SqlError
 STANDSTILL: Final = 5.0
 PATIENCE: Final = 15.0
 _STEP: Final = 0.002
-_NEXT: Final = ".next"
-_BROKEN: Final = ".broken"
+_SUFFIX: Final = ".lock"
 
 
 class Lock:
@@ -57,41 +56,33 @@ class Lock:
 
     @contextmanager
     def held(self) -> Iterator[Path]:
-        """Alone, in a term, of which this is the folder. Raises 55P03."""
+        """Alone; the folder from which changes are renamed to their places. Raises 55P03, XX001."""
         file, term = self._taken()
         try:
-            yield term
+            yield term / term.name
         finally:
             os.close(file)
-
-    def sweep(self, term: Path) -> None:
-        """Deletes what those have left in a term who had the lock before and died; the caller has it."""
-        for path in term.iterdir():
-            if path.name != term.name:
-                _delete(path)
-        for path in self.folder.glob(f"*{_NEXT}"):
-            if int(path.stem) <= int(term.name):
-                _delete(path)
 
     def _taken(self) -> tuple[int, Path]:
         deadline = time.monotonic() + PATIENCE
         seen, since = (Path(), 0), 0.0
         while True:
             term, file = self._opened()
+            is_taken = False
             try:
-                if _locked(file) and _is_at(term / term.name, file):
-                    os.utime(file)
-                    kept, file = file, -1
-                    return kept, term
+                is_taken = _locked(file) and _is_at(_file(term), file) and _is_begun(term, file)
+                if is_taken:
+                    return file, term
                 holding = term, os.fstat(file).st_mtime_ns
             finally:
-                if file >= 0:
+                if not is_taken:
                     os.close(file)
             now = time.monotonic()
             if holding != seen:
                 seen, since = holding, now
             if now - since > STANDSTILL:
-                self._break(term)
+                with suppress(FileNotFoundError):  # somebody else did
+                    term.rename(self.folder / str(int(term.name) + 1))
             elif now > deadline:
                 raise SqlError("55P03", "the lock of the storage is not to be had", hint="Try again later.")
             else:
@@ -101,44 +92,39 @@ class Lock:
         """The term that is now, and its file."""
         while True:
             term = self._term()
-            with suppress(FileNotFoundError):  # it was ended meanwhile
-                return term, os.open(term / term.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                return term, os.open(_file(term), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _term(self) -> Path:
-        while not (number := self._number()):
-            self._follow()
+        number = max((int(name) for name in os.listdir(self.folder) if name.isdecimal()), default=0)
+        if not number:
+            hint = "Delete it, and restart all servers."
+            raise SqlError("XX001", f'"{self.folder.name}" is not what was written', hint=hint)
         return self.folder / str(number)
 
-    def _number(self) -> int:
-        """Of the term that is now; 0 where there is none."""
-        return max((int(name) for name in os.listdir(self.folder) if name.isdecimal()), default=0)
 
-    def _break(self, term: Path) -> None:
-        """Ends a term, whose holder stands still."""
-        number = int(term.name)
-        (self.folder / f"{number + 1}{_NEXT}").mkdir(mode=0o700, exist_ok=True)
-        with suppress(FileNotFoundError):  # somebody else does
-            term.rename(self.folder / f"{number}{_BROKEN}")
-        self._follow()
-
-    def _follow(self) -> None:
-        """The next term begins, if there is none, when nothing is left of the one before."""
-        for path in self.folder.glob(f"*{_BROKEN}"):
-            shutil.rmtree(path, ignore_errors=True)
-            if path.exists():
-                raise OSError(f"{path} cannot be deleted")
-        now = self._number()
-        following = max((int(path.stem) for path in self.folder.glob(f"*{_NEXT}")), default=0)
-        if following > now:
-            with suppress(OSError):  # somebody else was first
-                (self.folder / f"{following}{_NEXT}").rename(self.folder / str(following))
-        elif not now:  # somebody has deleted all
-            (self.folder / "1").mkdir(mode=0o700, exist_ok=True)
+def _file(term: Path) -> Path:
+    return term / f"{term.name}{_SUFFIX}"
 
 
-def _delete(path: Path) -> None:
+def _is_begun(term: Path, file: int) -> bool:
+    """Nothing is left of earlier terms, and others see who has the lock; False where the term has ended meanwhile."""
+    own = term / term.name
+    try:
+        os.utime(file)
+        for path in term.iterdir():
+            if path not in (own, _file(term)):
+                delete(path)
+        own.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def delete(path: Path) -> None:
+    """A file or a folder, with all that is in it."""
     if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 

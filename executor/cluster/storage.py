@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from catalog.errors import SqlError
-from executor.cluster.lock import PATIENCE, Lock
+from executor.cluster.lock import PATIENCE, Lock, delete
 from executor.commit.files import disk_error, load_secret, replace_file, sync_folder
 
 _LOCK: Final = "lock"
@@ -34,7 +33,7 @@ class Storage:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = Lock(folder / _LOCK)
         self._thread = threading.Lock()
-        #: The lock's term, while this process has it.
+        #: The folder for changes, while this process has the lock.
         self._term: Path | None = None
 
     @contextmanager
@@ -108,14 +107,13 @@ class Storage:
             gone = self._held / f"{path.name}.{secrets.token_hex(4)}"
             path.rename(gone)
             sync_folder(path.parent)
-            if gone.is_dir():
-                shutil.rmtree(gone, ignore_errors=True)  # what stays is swept
-            else:
-                gone.unlink(missing_ok=True)
+            with suppress(OSError):  # it is swept, then
+                delete(gone)
 
     def sweep(self) -> None:
         """Deletes what others have left that had the lock and died; the caller has it."""
-        self._lock.sweep(self._held)
+        for path in self._held.iterdir():
+            delete(path)
 
 
 def encoded(document: dict[str, Any]) -> bytes:

@@ -58,6 +58,9 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _TRUE: Final = ("true", "on", "yes", "1")
 _MOST_DECIMALS: Final = 38
+#: What PostgreSQL's COPY writes, and what Spark's CAST takes too.
+_TRUTHS: Final = [spelt for word in ("t", "true", "y", "yes", "1") for spelt in {word, word.title(), word.upper()}]
+_FALSEHOODS: Final = [spelt for word in ("f", "false", "n", "no", "0") for spelt in {word, word.title(), word.upper()}]
 _AS_IT_WAS: Final = "Put it back as it was."
 _PORTION: Final = 1 << 22
 _NEWLINE, _RETURN, _QUOTE = ord("\n"), ord("\r"), ord('"')
@@ -263,8 +266,8 @@ def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
             null_values=[options["null"]],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-            true_values=["true", "True", "TRUE"],
-            false_values=["false", "False", "FALSE"],
+            true_values=_TRUTHS,
+            false_values=_FALSEHOODS,
         ),
     )
 

@@ -9,6 +9,7 @@ its checksum, the files', and that the program reads the view's stream and its o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import shutil
@@ -166,6 +167,16 @@ def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program)
     return Handover(owned.name, owned.handover, {new.name: leaving.states[old.name] for old, new in names})
 
 
+def names(storage: Path) -> list[str]:
+    """Of the views that may have left something."""
+    return [path.name for path in (storage / FOLDER).glob("*") if path.is_dir()]
+
+
+def handovers(storage: Path, name: str) -> set[str]:
+    """In which a view has left something."""
+    return {path.name for path in (storage / FOLDER / name).glob("*")}
+
+
 def delete_one(storage: Path, name: str, handover: str) -> None:
     """Forgets what a view left in one handover; of none nothing."""
     if handover:
@@ -174,5 +185,7 @@ def delete_one(storage: Path, name: str, handover: str) -> None:
 
 def delete(storage: Path, name: str) -> None:
     """Forgets what a view left in all handovers."""
-    for path in list((storage / FOLDER / name).glob("*")):
-        shutil.rmtree(path, ignore_errors=True)
+    for handover in handovers(storage, name):
+        delete_one(storage, name, handover)
+    with contextlib.suppress(OSError):  # another one comes, or nothing was there
+        (storage / FOLDER / name).rmdir()

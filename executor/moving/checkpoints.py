@@ -59,6 +59,8 @@ class Checkpoints:
         self._database = database
         self._ownership = ownership
         self.lock = threading.Lock()
+        #: Handovers that were found to be damaged: others are to take their places.
+        self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
@@ -129,7 +131,7 @@ class Checkpoints:
                 # Also where nothing has come: the log keeps all that others write behind the copy.
                 if stream is not None and self._database.sequencer.visible > before.at:
                     self._replace(runtime, stream.stream, before, last)
-            elif replica.position != before.at or replica.is_behind():
+            elif replica.position != before.at or replica.is_behind() or before.handover in self.damaged:
                 self._replace(runtime, replica.stream, before, last)
         last.ended = time.monotonic()
         last.seconds = last.ended - started
@@ -144,10 +146,17 @@ class Checkpoints:
         storage = self._database.shared.folder
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
-        self.name(before, replace(before, handover=handover, at=leaving.at, older=before.handover))
+        older, oldest = self.by_age(before)
+        self.name(before, replace(before, handover=handover, at=leaving.at, older=older))
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage, before.name, before.older)  # whoever is the owner by now has others
+        artifact.delete_one(storage, before.name, oldest)  # whoever is the owner by now has others
+
+    def by_age(self, before: Owned) -> tuple[str, str]:
+        """Of an entry's two handovers the one that is kept when a new one comes, and the one that is not."""
+        if before.handover in self.damaged:
+            return before.older, before.handover
+        return before.handover, before.older
 
     def name(self, before: Owned | None, after: Owned) -> None:
         """An entry names states that have just been written, which else are gone. Raises what prevented it."""

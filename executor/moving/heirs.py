@@ -31,8 +31,7 @@ class Heirs:
     def entry(self, owned: Owned) -> Owned | None:
         """An entry as this server makes it, which is to go on with the view; None where it is not."""
         own = self._registry.name
-        is_at_home = owned.taken and owned.owner == owned.home and not owned.copied  # its states are nowhere else
-        if is_at_home or owned.owner == own or not self._is_gone(owned.owner):
+        if owned.is_at_home or owned.owner == own or not self._is_gone(owned.owner):
             return None
         lost = ("55000", f'server "{owned.owner}" is gone')
         if not owned.taken and owned.giver == NOBODY:

@@ -50,6 +50,16 @@ class Owned:
         """Whether nobody maintains it, nor is to."""
         return self.owner == NOBODY
 
+    @property
+    def kept(self) -> set[str]:
+        """The handovers from which somebody may go on."""
+        return set() if self.is_at_home else {self.handover, self.older}
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether its home maintains it, and its states are nowhere else."""
+        return self.taken and self.owner == self.home and not self.copied
+
     def worker(self, server: str, handover: str) -> str:
         """Who maintains it now, for a server that has gone on with a handover last."""
         has_begun = self.owner == server and self.handover == handover
@@ -111,6 +121,18 @@ def all_owned(storage: Storage) -> list[Owned]:
         if item is not None:
             found.append(item)
     return found
+
+
+def require_past(storage: Storage, home: str, lsn: int) -> None:
+    """A server has all that its views had seen when they left it; ``lsn`` is how far its log is. Raises 55000: it is
+    not the server that they left, though it is called so, and must neither drop them nor be followed."""
+    for owned in all_owned(storage):
+        if owned.home == home and owned.at > lsn:
+            raise SqlError(
+                "55000",
+                f'the data folder is not that of server "{home}", which view "{owned.view}" has left',
+                hint="Put back what was there, or give this server another server_name.",
+            )
 
 
 def read_owned(storage: Storage, name: str) -> Owned | None:

@@ -39,6 +39,7 @@ def read(database: Database, owned: Owned, runtime: ViewRuntime | None) -> Leavi
         if error.sqlstate != "XX001":
             raise
         damaged = error
+        database.view_moving.checkpoints.damaged.add(owned.handover)
     for what, find in _ways(database, owned, runtime):
         try:
             found = _brought(database, owned, find())

@@ -86,8 +86,23 @@ class ViewMoving:
 
     def start(self) -> None:
         """Does from now on what the storage says."""
+        self._sweep()
         self._thread.start()
         self.checkpoints.start()
+
+    def _sweep(self) -> None:
+        """Deletes states of views that nobody goes on from, and whose end this server, which died, has not come to."""
+        own = self._registry.name
+        here = {runtime.shared for runtime in self._database.runtimes() if not self._is_guest(runtime)}
+        for name in artifact.names(self._storage):
+            found = artifact.handovers(self._storage, name)  # before the entry: who writes one now names it there
+            with contextlib.suppress(OSError, SqlError):  # then nobody can tell
+                owned = self.ownership.get(name)
+                if owned is None and name not in here:
+                    continue  # its home is about to say whose it is
+                if owned is None or (owned.taken and owned.owner in (own, NOBODY)):
+                    for handover in found - (set() if owned is None else owned.kept):
+                        artifact.delete_one(self._storage, name, handover)
 
     def close(self) -> None:
         """Ends the threads."""
@@ -207,7 +222,7 @@ class ViewMoving:
         held = runtime.held
         try:
             given = replace(self._written(runtime, before), owner=target, giver=self._registry.name)
-            older = "" if before is None else before.handover
+            older, oldest = ("", "") if before is None else self.checkpoints.by_age(before)
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
             self.checkpoints.name(before, given)
         except BaseException:
@@ -215,7 +230,7 @@ class ViewMoving:
             raise
         failpoint("view-given")
         if before is not None:
-            artifact.delete_one(self._storage, before.name, before.older)
+            artifact.delete_one(self._storage, before.name, oldest)
         return given
 
     def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
@@ -394,7 +409,7 @@ class ViewMoving:
         except SqlError as error:
             if error.sqlstate.startswith(_PASSING):
                 raise
-            _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.giver, error)
+            _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.home, error)
             self._refused[owned.handover] = inf if error.sqlstate == "XX001" else time.monotonic() + _AGAIN
             told, before = (error.sqlstate, error.message), owned.owner if owned.taken else owned.giver
             self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))

@@ -42,7 +42,9 @@ _LOOK: Final = 0.1
 def _log(status: Status) -> None:
     """Says when Spark comes up, goes, and why it is not there."""
     level = logging.WARNING if status.state in ("failed", "absent") else logging.INFO
-    _LOGGER.log(level, "%s", f"Spark is ready: {status.detail}" if status.state == "ready" else status.detail)
+    before = "Spark is ready: " if status.state == "ready" else ""
+    after = "; the embedded engine works alone" if status.state == "absent" else ""
+    _LOGGER.log(level, "%s%s%s", before, status.detail, after)
 
 
 class SparkEngine:

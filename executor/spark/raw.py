@@ -152,7 +152,9 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 def _text(spark: Any, spec: Frame, path: str) -> Any:
     options = spec.get("options", {})
-    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in spec["stream"])
+    # A CAST takes more spellings of truth values than the reader of CSV.
+    own = {"BOOLEAN": "STRING"} if spec["format"] == "csv" else {}
+    columns = ", ".join(f"{quoted(name)} {own.get(kind, kind)}" for name, kind in spec["stream"])
     reader = spark.read.options(**AS_NAMED, mode="FAILFAST").schema(columns)
     if spec["format"] == "json":
         return reader.json(path)

@@ -405,18 +405,18 @@ class ViewRuntime:
         return follower
 
     def result(
-        self, lsn: int, exact: bool, tables_version: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
+        self, lsn: int, exact: bool, beside: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
     ) -> pa.Table:
         """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
 
-        ``tables_version`` says which content of the tables that the final relation reads the caller sees.
+        ``beside`` says which content the caller sees of what the final relation reads beside the states: tables, views.
         Raises ViewPassed when the content is beyond ``lsn`` already and ``exact`` matters.
         """
         with self.lock:
             if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
                 raise ViewPassed
             self.advance(lsn)
-            key = (self.version, tables_version)
+            key = (self.version, beside)
             if self._result is not None and self._result[0] == key:
                 return self._result[1]
             table = query(self.snapshots())

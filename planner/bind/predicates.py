@@ -121,13 +121,14 @@ def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
-    """The scalar for another place of the tree: a subquery in it needs columns of its own there.
+    """The scalar for another place of the tree: a subquery in it needs columns of its own there. Raises 54001."""
+    refuse_large(scalar)
+    if any(isinstance(item, RELATIONS) for item in walk(scalar)):
+        return bind(env, node)
+    return scalar
 
-    Raises 54001 for a large one, since what stands twice in what stands twice doubles with each level.
-    """
-    has_query = False
-    for count, item in enumerate(walk(scalar)):
-        has_query |= isinstance(item, RELATIONS)
-        if count == _REPEATED:
-            raise nested_too_deep()
-    return bind(env, node) if has_query else scalar
+
+def refuse_large(scalar: Scalar) -> None:
+    """Raises 54001 for what is too large to stand twice: twice in what stands twice doubles with each level."""
+    if any(count == _REPEATED for count, _ in enumerate(walk(scalar))):
+        raise nested_too_deep()

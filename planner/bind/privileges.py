@@ -31,6 +31,7 @@ from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from planner.algebra import Project, Scan
 from planner.bind.context import Binding
 from planner.bind.relations import WORDS, require_room
+from planner.bind.type_privileges import require_types
 from planner.definitions import (
     AlterSchema,
     AlterSequence,
@@ -198,6 +199,7 @@ def _looked_at(statement: Update | Delete) -> frozenset[str]:
 def _require_definition(binding: Binding, statement: Statement, role: int) -> None:
     """Raises 42501 where something is made, altered or dropped that a role may not."""
     catalog = binding.context.catalog
+    require_types(binding, statement, role)
     match statement:
         case CreateSchema(owner=owner):
             if not catalog.rights_of(DATABASE).allows(catalog.roles, role, "C", OF_DATABASE):

@@ -159,7 +159,7 @@ def _check_places(name: str, step: Relation, itself: Itself) -> None:
     if path is None:
         raise SqlError("42P19", f"{message} within a subquery", position=itself.places[0])
     for operator, below in path:
-        if isinstance(operator, Aggregate):
+        if isinstance(operator, Aggregate) and operator.aggregates:
             raise SqlError("42P19", "aggregate functions are not allowed in a recursive query's recursive term")
         if isinstance(operator, Join) and not any(
             getattr(operator, side) is below for side in _INNER_SIDES.get(operator.kind, ("left",))

@@ -48,8 +48,13 @@ from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_type
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.parse import nested_too_deep
 from planner.statements import Output, Query
-from planner.walk import used_columns
+from planner.walk import used_columns, walk
+
+#: Nodes that a query may have, and that each character of its text adds.
+_NODES: Final = 50_000
+_NODES_OF_A_CHARACTER: Final = 4
 
 
 def subquery_binder(level: Level) -> Callable[[Any, Scope], BoundQuery]:
@@ -65,7 +70,15 @@ def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
     """A SELECT or VALUES statement; where it ``shares``, WITH queries that it reads several times may be shared."""
     binding.shares = shares and not _changes_rows(node)
     query = bind_select(Level(binding), node)
+    _check_size(binding, query.relation)
     return Query(with_shared(binding, query.relation), query.outputs, binding.volatile, binding.locking)
+
+
+def _check_size(binding: Binding, relation: Relation) -> None:
+    """Raises 54001 for a short text that means a huge query: what repeats its argument, nested in itself."""
+    most = _NODES + _NODES_OF_A_CHARACTER * len(binding.raw.text)
+    if any(count == most for count, _ in enumerate(walk(relation))):
+        raise nested_too_deep()
 
 
 def _changes_rows(node: Any) -> bool:

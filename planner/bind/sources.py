@@ -7,6 +7,8 @@ without a predicate; WHERE is the caller's, and a rule pushes it down. JOIN itse
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -169,10 +171,9 @@ def _parsed(definition: str) -> Raw:
     return parse(definition)[0]
 
 
-def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
-    """An ordinary view's query with fresh columns, under the settings of its creation."""
-    from planner.bind.select import bind_select
-
+@contextmanager
+def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
+    """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name."""
     context, reader = binding.context, binding.reader
     binding.views.append(view.oid)
     if view.schema != PG_TEMP:  # else it is the session's own
@@ -180,10 +181,18 @@ def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
         binding.reader = restricted(context.catalog, context.catalog.roles.name(owner))
     binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)
     try:
-        return bind_select(Level(binding), _parsed(view.definition).node)
+        yield _parsed(view.definition).node
     finally:
         binding.context, binding.reader = context, reader
         binding.views.pop()
+
+
+def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
+    """An ordinary view's query with fresh columns."""
+    from planner.bind.select import bind_select
+
+    with in_view(binding, view) as node:
+        return bind_select(Level(binding), node)
 
 
 def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:

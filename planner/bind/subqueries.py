@@ -18,7 +18,7 @@ from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
-from planner.bind.predicates import is_volatile
+from planner.bind.predicates import is_volatile, refuse_large
 from planner.bind.row_comparisons import compare_with_query, row_in_query
 from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
@@ -91,6 +91,7 @@ def _with_each(env: Environment, symbol: str, every: bool, query: BoundQuery, no
             raise env.error("42601", "subquery has too many columns", node)
         argument = bind(env, node.testexpr)
         found = operate(env, symbol, argument, ColumnRef(column), node, (node.testexpr, node.testexpr))
+    refuse_large(found)
     if is_volatile(found):
         word = f"{symbol} {'ALL' if every else 'ANY'} (subquery)"
         raise unsupported(f"a volatile function with {word}", position=env.binding.position(node))

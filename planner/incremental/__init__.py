@@ -24,7 +24,7 @@ from planner.incremental.reading import read
 from planner.incremental.regions import Regions
 from planner.incremental.retention import keep_windows, require_windows
 from planner.incremental.share import share_groupings
-from planner.incremental.statics import Statics
+from planner.incremental.statics import Statics, scanned_tables
 from planner.pipelines import Kinds, check, is_grouping, prepare
 from planner.program import Path, Program, State
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
@@ -85,6 +85,7 @@ def plan(
     paths = _paths(groupings)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
+    final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
     program = Program(
         statics.planned([*relations, final]),
         states,
@@ -146,8 +147,7 @@ def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
 
 def notices(program: Program) -> tuple[str, ...]:
     """What CREATE VIEW says of tables that the view reads once (thesis 4.2.2)."""
-    scans = (node for static in program.statics for node in walk(static.relation) if isinstance(node, Scan))
-    names = dict.fromkeys(scan.name for scan in scans)
+    names = dict.fromkeys(scanned_tables(program.statics).values())
     return tuple(
         f'table "{name}" is joined below the grouping and is read as of the view\'s creation: '
         "later changes to it do not change the view"

@@ -27,7 +27,7 @@ from planner.incremental.statics import Statics
 from planner.pipelines import Kinds
 from planner.rules.cardinality import Cardinality
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
-from planner.walk import RELATIONS, descend, free_columns, used_columns, walk
+from planner.walk import descend, used_columns
 
 Build = Callable[[Relation], Relation]
 #: What a pipeline takes of a delta.
@@ -72,23 +72,11 @@ class Regions:
                 case "static":
                     found.static.append(arm)
                 case "upper":
-                    found.upper.append(self._upper(arm))
+                    found.upper.append(self._statics.frozen(arm))  # its tables, too, as the other arms see them
                 case "stream" if (arms := self._arms(arm)) is not None:
                     pending.extend(reversed(arms))
                 case "stream":
                     found.streams.append(self._branch(arm, keep))
-        return found
-
-    def _upper(self, relation: Relation) -> Relation:
-        """An arm that reads states: its tables are those that the other arms see, as of the view's creation."""
-
-        def change(node: object) -> object:
-            if not isinstance(node, RELATIONS) or self._kinds.of(node) != "static" or free_columns(node):
-                return node
-            reads = any(isinstance(item, Scan) for item in walk(node))
-            return self._statics.snapshot(node) if reads else node
-
-        found: Relation = descend(relation, change)
         return found
 
     def _arms(self, relation: Relation) -> list[Relation] | None:

@@ -1,18 +1,25 @@
-"""Static relations below groupings: evaluated once, at the view's creation, and kept as traces (thesis 4.2.2)."""
+"""Static relations below groupings: evaluated once, at the view's creation, and kept as traces (thesis 4.2.2).
+
+Owns the rule that a view sees each table at one moment. A table that anything below a grouping reads is read as of the
+view's creation above them, too, or a view would show rows that never were beside each other:
+
+    SELECT id, n, (SELECT count(*) FROM s WHERE s.v < r.n) FROM r      -- counted below a grouping, for each n of r
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 from dataclasses import dataclass, replace
 
-from planner.algebra import Project, Relation, Snapshot
+from planner.algebra import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
 from planner.expression import Column, ColumnRef
 from planner.incremental.names import Names, stored_name
 from planner.incremental.signature import key_of
+from planner.pipelines import Kinds
 from planner.program import Static
 from planner.rules import optimise
-from planner.rules.support import Fresh
-from planner.walk import walk
+from planner.rules.support import Fresh, volatility
+from planner.walk import RELATIONS, descend, free_columns, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,19 @@ class Statics:
         found = self._of(relation)
         return found.name, found.columns
 
+    def frozen(self, relation: Relation, tables: Set[int] | None = None) -> Relation:
+        """The relation with what reads no others than these tables (None: any) as of the view's creation."""
+        kinds = Kinds()
+
+        def change(node: object) -> object:
+            if not isinstance(node, RELATIONS) or kinds.of(node) != "static" or not _stands_alone(node):
+                return node
+            scanned = {item.oid for item in walk(node) if isinstance(item, Scan)}
+            return self.snapshot(node) if scanned and (tables is None or scanned <= tables) else node
+
+        found: Relation = descend(relation, change)
+        return found
+
     def _of(self, relation: Relation) -> _Found:
         key = key_of(relation)
         if key not in self._found:
@@ -60,6 +80,19 @@ class Statics:
                 if isinstance(node, Snapshot):
                     used.setdefault(node.trace, set()).update(node.sources)
         return tuple(_planned(item, used[item.name]) for item in self._found.values() if item.name in used)
+
+
+def _stands_alone(relation: Relation) -> bool:
+    """Whether a relation has the same rows whoever asks when, in no order."""
+    recursions = {item.name for item in walk(relation) if isinstance(item, Fixpoint)}
+    if any(isinstance(item, Working) and item.name not in recursions for item in walk(relation)):
+        return False
+    return not isinstance(relation, Sort) and volatility(relation) == "immutable" and not free_columns(relation)
+
+
+def scanned_tables(statics: Iterable[Static]) -> dict[int, str]:
+    """The tables that statics read: names by oid."""
+    return {node.oid: node.name for static in statics for node in walk(static.relation) if isinstance(node, Scan)}
 
 
 def _planned(found: _Found, used: set[str]) -> Static:

@@ -11,7 +11,9 @@
     Filter(L union R, p)            =  Filter(L, p o l) union Filter(R, p o r)    (intersect and except too)
     Filter(Sort(R), p)              =  Sort(Filter(R, p))
 
-Not below a limit. Not into the padded side of an outer join, and not from an outer join's ON into its preserved side:
+Not with a subquery below a grouping of a stream's rows (Aggregate, UNION without ALL and the like), where its tables
+would be read as of a view's creation. Not below a limit. Not into the padded side of an outer join, and not from an
+outer join's ON into its preserved side:
 
     a LEFT JOIN b ON a.k = b.k AND a.v > 1      -- rows of a with v <= 1 stay, padded
 """
@@ -22,10 +24,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, SetOperation, Sort, Unnest, Window
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.expression import Column, ColumnRef, Scalar
-from planner.rules.support import both, conjunction, conjuncts, filtered, substitute, substitution, volatility
-from planner.walk import descend, used_columns
+from planner.rules.support import (
+    both,
+    conjunction,
+    conjuncts,
+    filtered,
+    has_subquery,
+    substitute,
+    substitution,
+    volatility,
+)
+from planner.walk import descend, used_columns, walk
 
 #: Which inputs of a join a filter above it may enter, and which its own predicate may.
 _FROM_ABOVE: dict[str, frozenset[str]] = {
@@ -115,7 +126,8 @@ def _below_aggregate(node: Filter, aggregate: Aggregate) -> Relation:
     """Not a correlated part: an engine that unnests it would group once for each row outside, not once."""
     keys = dict(aggregate.keys)
     moving, staying = _parted(
-        conjuncts(node.predicate), lambda part: used_columns(part) and used_columns(part) <= set(keys)
+        conjuncts(node.predicate),
+        lambda part: used_columns(part) and used_columns(part) <= set(keys) and _may_group_with(part, aggregate),
     )
     if not moving or any(volatility(value) == "volatile" for value in keys.values()):
         return node
@@ -145,7 +157,7 @@ def _below_unnest(node: Filter, unnest: Unnest) -> Relation:
 
 
 def _below_set_operation(node: Filter, operation: SetOperation) -> Relation:
-    moving, staying = _parted(conjuncts(node.predicate), lambda _: True)
+    moving, staying = _parted(conjuncts(node.predicate), lambda part: operation.all or _may_group_with(part, operation))
     if not moving:
         return node
 
@@ -155,6 +167,11 @@ def _below_set_operation(node: Filter, operation: SetOperation) -> Relation:
         return filtered(relation, (substitute(part, mapping) for part in moving))
 
     return filtered(replace(operation, left=side(operation.left), right=side(operation.right)), staying)
+
+
+def _may_group_with(part: Scalar, grouping: Aggregate | SetOperation) -> bool:
+    """Whether a filter may look at rows instead of their groups: those of a stream are seen once, as they come."""
+    return not has_subquery(part) or not any(isinstance(item, Scan) and item.arrives for item in walk(grouping))
 
 
 def _side(part: Scalar, join: Join) -> Side:

@@ -1,14 +1,18 @@
-"""L inner join Unnest(one row, a)  =  Unnest(L, a)  where a uses columns of L (LATERAL); the join's predicate above.
+"""Where a right side uses columns of L (LATERAL) and has no rows but its own; a join's predicate stands above.
 
-An engine then repeats each row as it reads it, and has no correlation to resolve. An outer join stays, since it keeps
-the rows whose arrays are empty.
+    L inner join Unnest(one row, a)   =  Unnest(L, a)
+    L inner join Project(one row, f)  =  Project(L, L's columns and f)
+
+An engine then repeats or completes each row as it reads it, and has no correlation to resolve. An outer join with
+Unnest stays, since it keeps the rows whose arrays are empty.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Join, Relation, Unnest, Values
+from planner.algebra import Join, Project, Relation, Unnest, Values
+from planner.expression import ColumnRef
 from planner.rules.support import conjuncts, filtered
 from planner.walk import is_dependent, transform
 
@@ -27,5 +31,10 @@ def _change(node: Any) -> Any:
             unnest, left
         ):
             return filtered(Unnest(left, unnest.items, unnest.ordinality), conjuncts(node.predicate))
+        case Join(kind="inner", left=left, right=Project(input=below) as project) if below == _ONE_ROW and is_dependent(
+            project, left
+        ):
+            own = tuple((column, ColumnRef(column)) for column in left.columns)
+            return filtered(Project(left, own + project.outputs), conjuncts(node.predicate))
         case _:
             return node

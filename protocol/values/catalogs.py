@@ -83,6 +83,8 @@ def _lsn_binary(text: str) -> bytes:
 
 
 def _inet_from_binary(data: bytes) -> str:
+    if len(data) < 4:
+        raise SqlError("08P01", "insufficient data left in message")
     family, bits, _, length = data[:4]
     if family not in (2, 3) or length != len(data) - 4 or length != (4 if family == 2 else 16) or bits > 8 * length:
         raise SqlError("22P03", 'invalid external "inet" value')

@@ -30,6 +30,8 @@ GRANTS: Final = (
     "GRANT SELECT (one) ON over_view TO dump_reader",
     "GRANT INSERT ON pairs TO dump_reader WITH GRANT OPTION",
     "REVOKE EXECUTE ON FUNCTION shop.dearer(numeric) FROM PUBLIC",
+    "REVOKE USAGE ON TYPE shop.feelings FROM PUBLIC",
+    "GRANT USAGE ON TYPE shop.feelings TO dump_reader",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA shop GRANT SELECT, INSERT ON TABLES TO dump_reader",
 )
 STREAMS: Final = (
@@ -77,7 +79,13 @@ def test_a_dump_makes_the_same_again(server: Millstream, dumped: str) -> None:
         restore(server.dsn(), dumped)
         assert {name: columns_of(client, name) for name in VIEWS} == before
     assert dump(server.dsn(), "--clean", "--if-exists") == dumped
-    for words in ("GRANT SELECT(a) ON", "GRANT SELECT(one) ON", "ALTER DEFAULT PRIVILEGES FOR ROLE", "RETURNS TABLE"):
+    for words in (
+        "GRANT SELECT(a) ON",
+        "GRANT SELECT(one) ON",
+        "ON TYPE shop.feelings TO",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE",
+        "RETURNS TABLE",
+    ):
         assert words in dumped, words
 
 

@@ -49,6 +49,13 @@ def test_every_container_is_run_like_the_single_node(cluster: dict[str, Any]) ->
     assert (DOCKER.parent / services["one"]["build"]["dockerfile"]).is_file()
 
 
+def test_the_volume_belongs_to_the_images_user() -> None:
+    """Who is not root writes to a volume only if its folder was made in the image before, by that user."""
+    lines = [line for line in (DOCKER / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
+    begin, end = lines.index("USER millstream"), lines.index("VOLUME /var/lib/millstream/data")
+    assert lines[begin + 1 : end] == ["WORKDIR /var/lib/millstream", "RUN mkdir data"]
+
+
 def configured(service: dict[str, Any]) -> Any:
     """The server's configuration in a container."""
     image = {"MILLSTREAM_LISTEN": "127.0.0.1:5433", "MILLSTREAM_DATA": "/var/lib/millstream/data"}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import random
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -266,27 +270,48 @@ def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.Mon
         one.sweep()
     assert two.read(kept) == {"by": "one"}
     (term,) = (tmp_path / "lock").iterdir()
-    assert [path.name for path in term.iterdir()] == [term.name]
+    assert term.name == "5"
+    assert sorted(path.name for path in term.rglob("*")) == ["5", "5.lock"]
 
 
-def test_a_term_that_nobody_began(tmp_path: Path) -> None:
-    """Whoever comes goes on where one died that was about to take the lock away."""
-    Storage(tmp_path)
-    folder = tmp_path / "lock"
-    (folder / "2.next").mkdir()
-    (folder / "1").rename(folder / "1.broken")
+def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
-    with storage.exclusive():
-        assert [path.name for path in folder.iterdir()] == ["2"]
-    shutil.rmtree(folder / "2")
-    with storage.exclusive():
-        assert [path.name for path in folder.iterdir()] == ["1"], "somebody tidied up"
+    (tmp_path / "lock/1").rmdir()
+    assert sqlstate(storage.exclusive().__enter__) == "XX001"
+    (tmp_path / "lock").rmdir()
+    assert sqlstate(storage.exclusive().__enter__) == "58030"
+    with Storage(tmp_path).exclusive():
+        pass
+
+
+def count(folder: Path, times: int, seed: int) -> int:
+    """A process that counts so often; how often it was told that it did."""
+    lock_module.STANDSTILL = 0.002
+    storage, path, chance, done = Storage(folder), folder / "count", random.Random(seed), 0
+    for _ in range(times):
+        with contextlib.suppress(SqlError), storage.exclusive():
+            found = storage.read(path) or {"n": 0}
+            if chance.random() < 0.3:
+                time.sleep(chance.random() * 0.006)
+            storage.write(path, {"n": found["n"] + 1})
+            done += 1
+    return done
+
+
+@pytest.mark.slow
+def test_nobody_counts_what_another_has_counted(tmp_path: Path) -> None:
+    """However often the lock is taken away from who has it."""
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as processes:
+        done = sum(processes.map(count, [tmp_path] * 3, [60] * 3, range(3)))
+    assert Storage(tmp_path).read(tmp_path / "count") == {"n": done}
+    (term,) = (tmp_path / "lock").iterdir()
+    assert int(term.name) > 1, "it was taken away"
 
 
 def test_a_lock_of_an_earlier_version(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     with Storage(tmp_path).exclusive():
-        assert (tmp_path / "lock/1/1").is_file()
+        assert (tmp_path / "lock/1/1.lock").is_file()
 
 
 def test_the_lock_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,28 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
     assert servers.client(by).run(READ) == rows.wanted()
 
 
+def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Also where no rows come, beside the one before, which was intact."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    for _ in range(2):
+        rows.insert(a, 5)
+        servers.copied("b", "v")
+    before = entry_of(servers)
+    copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
+    servers.empty("b")
+    servers.client("b")
+    wait_until(lambda: entry_of(servers).handover != before.handover, 20, "another copy")
+    after = entry_of(servers)
+    assert (after.owner, after.at, after.older) == ("b", before.at, before.older)
+    folder = tmp_path / "storage/views" / after.name
+    kept = {after.handover, after.older}
+    wait_until(lambda: {path.name for path in folder.iterdir()} == kept, 20, "the damaged one's end")
+    assert servers.client("b").run(READ) == rows.wanted()
+
+
 def test_a_home_that_has_lost_its_own_state_begins_again(servers: Servers, a: Client, tmp_path: Path) -> None:
     """Its log has all rows since the view's creation."""
     rows = Rows()

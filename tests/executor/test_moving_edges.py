@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -259,3 +260,68 @@ def test_what_should_not_be_raised_ends_no_thread(caplog: pytest.LogCaptureFixtu
     wait_until(lambda: len(times) > 3, 5, "other times")
     thread.close()
     assert [record.getMessage() for record in caplog.records] == ["x: this should not happen"]
+
+
+@pytest.mark.parametrize("how", ["migrated", "suspended", "copied"])
+def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """A server with a new disk, or with what it had before, is not the one that the views left: it drops none."""
+    rows = Rows()
+    rows.insert(a, 5)
+    _ = servers["b"]
+    servers.stop("a")
+    shutil.copytree(tmp_path / "a", tmp_path / "before")
+    rows.insert(servers.client("a"), 5)
+    if how == "migrated":
+        servers.migrate("a", "b")
+    elif how == "suspended":
+        suspend(servers, "a")
+    else:
+        checkpoint(servers, "a")
+    servers.stop("a")
+    owner = entry_of(servers["b"]).owner
+    (tmp_path / "a").rename(tmp_path / "after")
+    for other in ("before", "none"):
+        if other == "before":
+            shutil.copytree(tmp_path / other, tmp_path / "a")
+        with pytest.raises(SqlError, match="is not that of server") as raised:
+            _ = servers["a"]
+        assert raised.value.sqlstate == "55000"
+        assert entry_of(servers["b"]).owner == owner
+        shutil.rmtree(tmp_path / "a")
+    (tmp_path / "after").rename(tmp_path / "a")
+    again = servers.client("a")
+    rows.insert(again, 5)
+    if how == "suspended":
+        resume(servers, "a")
+    assert again.run(READ) == rows.wanted()
+
+
+@pytest.mark.parametrize("end", ["given", "suspended", "copied", "home"])
+def test_who_died_leaves_no_states_behind(end: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Between an entry that names others and the end of those before, or before any entry names them."""
+    rows = Rows()
+    rows.insert(a, 5)
+    home, owner = servers["a"], "b" if end == "given" else "a"
+    if end == "given":
+        servers.migrate("a", "b")
+    elif end == "suspended":
+        suspend(servers, "a")
+    elif end == "copied":
+        checkpoint(servers, "a")
+    else:
+        home.view_moving._written(home.runtimes()[0], None)
+    servers.stop("a")
+    servers.stop("b")
+    (folder,) = (path for path in (tmp_path / "storage/views").iterdir() if path.is_dir())
+    kept = {path.name for path in folder.iterdir()} if end != "home" else set()
+    (folder / "left").mkdir()
+    (folder / "left/t0.parquet").write_bytes(b"")
+    for name in {owner, "a"}:
+        _ = servers[name]
+    assert {path.name for path in folder.iterdir()} == kept
+    if end == "suspended":
+        resume(servers, "a")
+    if end == "given":
+        assert servers.client("b").run(READ) == rows.wanted()
+    rows.insert(servers.client("a"), 5)
+    assert servers.client("a").run(READ) == rows.wanted()

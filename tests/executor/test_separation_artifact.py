@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import SqlError
+from executor.cluster import storage as storage_module
 from executor.database import Database
 from executor.embedded.kept import Kept, KeptResults
 from executor.separation import artifact, choosing
@@ -389,7 +390,12 @@ def test_a_write_that_did_not_end_is_nothing(
 ) -> None:
     with monkeypatch.context() as patch:
         asked = Asked(patch, 1)
-        patch.setattr(artifact, "replace_file", failing(number))
+        replace, fail = storage_module.replace_file, failing(number)
+        patch.setattr(
+            storage_module,
+            "replace_file",
+            lambda path, *rest: (fail if path.name == "manifest.json" else replace)(path, *rest),
+        )
         wanted = whole(separable(database), QUERY)
         assert separable(database).run(QUERY) == wanted, "the query goes on"
     with pytest.raises(SqlError) as raised:

@@ -145,6 +145,12 @@ def test_quoted_fields_of_csv_may_have_several_lines(tmp_path: Path) -> None:
     assert count_rows(str(file), fed) == 100_000
 
 
+def test_truth_values_of_csv_are_those_that_copy_writes_and_more(tmp_path: Path) -> None:
+    fed = Stream(1, "s", (ColumnDefinition("b", BOOL),), (("format", "csv"),))
+    file = write(tmp_path / "a.csv", "t\nf\nTrue\nFALSE\nyes\nN\n1\n0\n", 0)
+    assert read_files([recorded(file)], fed, 1).column("b").to_pylist() == [True, False] * 4
+
+
 def test_json_lines_by_name(tmp_path: Path) -> None:
     text = '{"name": "x", "id": 1, "other": [1], "price": "1.00"}\n{"id": 2, "ok": true, "day": "2024-01-01"}\n'
     file = write(tmp_path / "a.json", text, 0)

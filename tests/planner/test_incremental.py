@@ -304,6 +304,16 @@ def test_a_table_above_stays_current() -> None:
     assert any(isinstance(node, Scan) and node.name == "t" for node in walk(planned.program.final))
 
 
+def test_a_table_that_is_read_below_is_of_the_same_moment_above() -> None:
+    """For each row of t how many rows of s are less: groups are made for t's rows as they were."""
+    i = Inputs()
+    below = where(i.s, call("lt", i.s.v, i.t.x))
+    counted = project(i.t, k=i.t.k, n=scalar(group(below, n=agg("count"))))
+    planned = plan(query(join("inner", counted, i.u, eq(ref(counted, "k"), i.u.k))), "v1")
+    assert {node.name for node in walk(planned.program.final) if isinstance(node, Scan)} == {"u"}
+    assert [text.partition(" is joined")[0] for text in planned.notices] == ['table "t"']
+
+
 def test_a_table_that_hangs_on_two_stays_apart() -> None:
     """TPC-H query 5: customer hangs on orders and (by nation) on supplier; joined with the latter it is huge."""
     line = stream("line", "o s v")

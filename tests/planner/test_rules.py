@@ -185,6 +185,10 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         unnest_in_place,
         lambda: where(join("inner", R, _unnested(R.a), call("gt", R.b, 1)), eq(R.c, 1)),
     ),
+    "unnest_in_place_of_one_row": (
+        unnest_in_place,
+        lambda: join("inner", R, Project(Values((), ((),)), ((fresh("f"), call("add", R.a, 1)),)), eq(R.c, 1)),
+    ),
     "unnest_in_place_not_outer": (unnest_in_place, lambda: join("left", R, _unnested(R.a), None)),
     "push_below_unnest": (
         push_down_filters,

@@ -70,6 +70,8 @@ def test_the_search_path(sql: Client, objects: None) -> None:
     assert sql.execute("SELECT millstream.suspend('held')").fetchone() == ("one.held",)
     assert sql.execute("SELECT millstream.resume(%s)", ("held",), prepare=True).fetchone() == ("one.held",)
     assert sql.execute("SELECT millstream.suspend(NULL::text), millstream.resume(NULL)").fetchone() == (None, None)
+    nothing = "SELECT millstream.migrate('held', NULL), millstream.migrate(NULL, 'b'), millstream.migrate(1, NULL)"
+    assert sql.execute(nothing).fetchone() == (None, None, None)
 
 
 @pytest.mark.parametrize("function", ["suspend", "resume", "checkpoint", "forget"])

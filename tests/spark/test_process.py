@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from executor.engine import EngineUnavailable
+from executor.spark.engine import SparkEngine
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings
 from tests.rig.process import is_alive, wait_until
@@ -163,6 +164,19 @@ def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path, monke
     assert not supervisor.wait_ready(10)
     assert "millstream[connect]: no grpc" in supervisor.status.reason
     supervisor.stop()
+
+
+def test_the_log_says_that_the_embedded_engine_works_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    engine = SparkEngine(tmp_path, "sc://127.0.0.1:15002")
+    engine.start()
+    engine.process.wait_ready(10)
+    engine.close()
+    assert [item.levelname for item in caplog.records if item.message.endswith("the embedded engine works alone")] == [
+        "WARNING"
+    ]
 
 
 def test_without_java_spark_is_absent_with_one_line(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def text_of(table: pa.Table, header: bool) -> str:
     def field(value: object) -> str:
         if value is None:
             return ""
-        text = {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+        text = {True: "t", False: "f"}[value] if isinstance(value, bool) else str(value)
         plain = text != "" and not set(text) & set(',"\n') and text == text.strip()
         return text if plain else '"' + text.replace('"', '""') + '"'
 
@@ -87,6 +87,15 @@ def test_quoted_fields_of_csv_may_have_several_lines(spark: SparkEngine, tmp_pat
     fields = ('"one\n\n""two"", "', "plain", '""', '"\r\n"')
     path.write_bytes("".join("7," * (len(names) - 1) + field + "\n" for field in fields * 50).encode())
     assert check(spark, tmp_path, stream(names, format="csv"), [(1, (recorded(path),))]) == 200
+
+
+def test_truth_values_of_csv(spark: SparkEngine, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{word}\n" for word in ("t", "f", "true", "FALSE", "Yes", "n", "1", "0")))
+    assert check(spark, tmp_path, stream(["ok"], format="csv"), [(1, (recorded(path),))]) == 8
+    path.write_text("t\ntr\n")
+    with pytest.raises(SqlError, match="22P02"):
+        everything(spark, tmp_path, stream(["ok"], format="csv"), [(1, (recorded(path),))])
 
 
 def test_parquet_with_several_row_groups_and_narrower_types(spark: SparkEngine, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """has_table_privilege(), pg_has_role() and their kin.
 
-Owns: whose privileges are asked for, on what, and the SQL that looks them up. What there are no grants of (functions,
-types and so on) everybody may use; a superuser may do everything.
+Owns: whose privileges are asked for, on what, and the SQL that looks them up. What there are no grants of
+(languages, tablespaces and so on) everybody may use; a superuser may do everything.
 
 https://www.postgresql.org/docs/15/functions-info.html#FUNCTIONS-INFO-ACCESS-TABLE
 """
@@ -13,7 +13,16 @@ from typing import Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import FIRST_OID
-from catalog.privileges import LETTERS
+from catalog.privileges import (
+    LETTERS,
+    OF_COLUMN,
+    OF_DATABASE,
+    OF_FUNCTION,
+    OF_SCHEMA,
+    OF_SEQUENCE,
+    OF_TABLE,
+    OF_TYPE,
+)
 from catalog.types import BOOL, OID, SqlType
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Scalar
@@ -28,17 +37,27 @@ _NAMED: Final = {
     "has_column_privilege": "regclass",
     "has_sequence_privilege": "regclass",
     "has_function_privilege": "regprocedure",
+    "has_type_privilege": "regtype",
     "has_schema_privilege": "regnamespace",
     "has_database_privilege": _DATABASE,
     "pg_has_role": "regrole",
+}
+#: All privileges of what a function is about.
+_EVERY: Final = {
+    "has_table_privilege": OF_TABLE,
+    "has_any_column_privilege": OF_COLUMN,
+    "has_column_privilege": OF_COLUMN,
+    "has_sequence_privilege": OF_SEQUENCE,
+    "has_function_privilege": OF_FUNCTION,
+    "has_type_privilege": OF_TYPE,
+    "has_schema_privilege": OF_SCHEMA,
+    "has_database_privilege": OF_DATABASE,
 }
 _ROLE: Final = "(SELECT r.oid FROM pg_authid r WHERE r.rolname = $1)"
 _HELD: Final = "EXISTS (SELECT FROM pg_lookups.held_privileges h WHERE h.role = $1 AND h.target = $2 AND ({}))"
 _OF_COLUMN: Final = " OR EXISTS (SELECT FROM pg_lookups.held_columns h WHERE h.role = $1 AND h.target = $2{} AND ({}))"
 _SYSTEM: Final = f"$2 < {FIRST_OID} OR "
 _MEMBER: Final = "EXISTS (SELECT FROM pg_lookups.memberships m WHERE m.member = $1 AND m.role = $2 AND ({}))"
-#: RULE was one until PostgreSQL 8.2, and is none that anybody has.
-_KINDS: Final = frozenset((*LETTERS, "RULE"))
 #: What membership means by pg_has_role()'s words (convert_role_priv_string).
 _MEMBERSHIPS: Final = {
     "USAGE": "m.inherited",
@@ -51,26 +70,21 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     """A call over coerced arguments. Raises 22023, 42704, 42P01 and 3F000."""
     three = 4 if name == "has_column_privilege" else 3
     asked, rest = (given[0], given[1:]) if len(given) == three else (None, given)
-    role = _role(env, asked, body)
+    role, words = _role(env, asked, body), rest[-1]
+    kinds = _kinds(name, words) if name in _NAMED and isinstance(words, Literal) else None
     if role is None or name not in _NAMED:
         return _allowed(given)
     target = _target(env, rest[0], _NAMED[name], body)
-    words = rest[-1]
     if not isinstance(words, Literal):
         raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
-    if words.value is None:
+    if kinds is None:
         return Literal(None, BOOL)
-    kinds = [" ".join(part.upper().split()) for part in str(words.value).split(",")]
-    if _NAMED[name] == _DATABASE:
-        kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
-    is_role = name == "pg_has_role"
-    for kind, written in zip(kinds, str(words.value).split(","), strict=True):
-        if (kind not in _MEMBERSHIPS) if is_role else (kind.removesuffix(" WITH GRANT OPTION") not in _KINDS):
-            raise SqlError("22023", f'unrecognized privilege type: "{written.strip()}"')
-    if is_role:
+    if name == "pg_has_role":
         return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
     listed = " OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds)
-    system = name == "has_function_privilege" or ("SELECT" in kinds and _NAMED[name] == "regclass")
+    system = name in ("has_function_privilege", "has_type_privilege") or (
+        "SELECT" in kinds and _NAMED[name] == "regclass"
+    )
     text = (_SYSTEM if system else "") + _HELD.format(listed)
     if name == "has_any_column_privilege":
         text += _OF_COLUMN.format("", listed)
@@ -79,6 +93,22 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
         column = "h.place = $3" if rest[1].type.name == "int2" else "h.name = $3::text"
         text += _OF_COLUMN.format(f" AND {column}", listed)
     return body(text, (role, target, rest[1]), BOOL)
+
+
+def _kinds(name: str, words: Literal) -> list[str] | None:
+    """The privileges that are asked about; None for NULL. Raises 22023 for what there is not of such an object."""
+    if words.value is None:
+        return None
+    kinds = [" ".join(part.upper().split()) for part in str(words.value).split(",")]
+    if _NAMED[name] == _DATABASE:
+        kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
+    for kind, written in zip(kinds, str(words.value).split(","), strict=True):
+        if (name, kind) == ("has_table_privilege", "RULE"):  # one until PostgreSQL 8.2, which nobody has
+            continue
+        letter = LETTERS.get(kind.removesuffix(" WITH GRANT OPTION"), " ")
+        if (kind not in _MEMBERSHIPS) if name == "pg_has_role" else (letter not in _EVERY[name]):
+            raise SqlError("22023", f'unrecognized privilege type: "{written.strip()}"')
+    return kinds
 
 
 def _require_column(env: Environment, target: Scalar, column: Scalar) -> None:

@@ -21,6 +21,7 @@ from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Value
 from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.fields import with_part
+from planner.bind.changes.through_views import Through, through_view
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
@@ -108,9 +109,10 @@ def _level(around: Level, node: Any) -> Level:
 
 def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    target = writable(binding, node.relation, "insert into")
+    through = through_view(binding, node.relation, "insert into")
+    target = writable(binding, node.relation, "insert into") if through is None else through.table
     level = _level(level or Level(binding), node)
-    indexes = insert_positions(binding, target, node.cols)
+    indexes = insert_positions(binding, target, node.cols) if through is None else through.indexes(binding, node.cols)
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     query = node.selectStmt
     row = row_columns(binding, target)
@@ -125,8 +127,10 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
     else:
         relation, literals = _selected(level, target, indexes, node, row), None
         row = relation.columns
+    if through is not None and node.onConflictClause is not None:
+        raise unsupported("ON CONFLICT on a view", "Change the table.", binding.position(node.onConflictClause))
     conflict = bind_conflict(level, target, row, node)
-    returning = _returning(level, target, row, node)
+    returning = _returning(level, target, row, node, through=through)
     if not isinstance(relation, Values) or len(relation.rows) > 1:
         upsert = None if conflict is None else conflict.update
         _refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
@@ -235,8 +239,14 @@ def _selected(level: Level, target: Table | Stream, indexes: list[int], node: An
 # --- UPDATE and DELETE -----------------------------------------------------------------------------------------------
 
 
-def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) -> tuple[Table, Scan, Column, Scope]:
+def target_scan(
+    binding: Binding, node: Any, verb: str, nullable: bool = False, through: Through | None = None
+) -> tuple[Table, Scan, Column, Scope]:
     """The target's scan with its row identity, and its columns by name; ``nullable`` where it is joined optionally."""
+    row_id = binding.column(ROW_ID, INT8, nullable)
+    if through is not None:
+        scan = replace(through.scan, columns=(*through.scan.columns, row_id), sources=(*through.scan.sources, ROW_ID))
+        return through.table, scan, row_id, through.scope(through.scan.columns, node.alias)
     target = writable(binding, node, verb)
     if isinstance(target, Stream):
         hint = "A stream is append-only."
@@ -245,23 +255,26 @@ def target_scan(binding: Binding, node: Any, verb: str, nullable: bool = False) 
         )
     alias = node.alias.aliasname if node.alias is not None else None
     scan, scope = scan_object(binding, target, alias, nullable)
-    row_id = binding.column(ROW_ID, INT8, nullable)
     return target, replace(scan, columns=(*scan.columns, row_id), sources=(*scan.sources, ROW_ID)), row_id, scope
 
 
 def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Update:
     """UPDATE target SET ... [FROM ...] [WHERE ...]."""
     level = _level(level or Level(binding), node)
-    target, scan, row_id, scope = target_scan(binding, node.relation, "update")
+    through = through_view(binding, node.relation, "update")
+    target, scan, row_id, scope = target_scan(binding, node.relation, "update", through=through)
     other = _others(level, scope, node.fromClause)
-    relation: Relation = scan if other is None else Join("inner", scan, other.relation, None)
+    relation: Relation = scan if through is None else through.shown(scan)
+    if other is not None:
+        relation = Join("inner", relation, other.relation, None)
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause))
-    assigned = assignments(env, target, node.targetList, scan.columns)
+    items = node.targetList if through is None else through.assigned(binding, node.targetList)
+    assigned = assignments(env, target, items, scan.columns)
     binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     old, new = row_columns(binding, target), row_columns(binding, target)
-    returning = _returning(level, target, new, node, other)
+    returning = _returning(level, target, new, node, other, through)
     returning, beside = _passed(binding, returning, other)
     outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
@@ -277,17 +290,18 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
 def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Delete:
     """DELETE FROM target [USING ...] [WHERE ...]. What RETURNING takes from USING makes the semi join a join."""
     level = _level(level or Level(binding), node)
-    target, scan, row_id, scope = target_scan(binding, node.relation, "delete from")
+    through = through_view(binding, node.relation, "delete from")
+    target, scan, row_id, scope = target_scan(binding, node.relation, "delete from", through=through)
     other = _others(level, scope, node.usingClause)
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
     old = row_columns(binding, target)
-    returning, beside = _passed(binding, _returning(level, target, old, node, other), other)
-    relation: Relation = scan
+    returning, beside = _passed(binding, _returning(level, target, old, node, other, through), other)
+    relation: Relation = scan if through is None else through.shown(scan)
     if other is not None:
-        relation = Join("inner" if beside else "semi", scan, other.relation, predicate)
+        relation = Join("inner" if beside else "semi", relation, other.relation, predicate)
     elif predicate is not None:
-        relation = Filter(scan, predicate)
+        relation = Filter(relation, predicate)
     identity = binding.column(ROW_ID, INT8, False)
     outputs: list[tuple[Column, Scalar]] = [(identity, ColumnRef(row_id))]
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
@@ -327,7 +341,12 @@ def _others(level: Level, scope: Scope, items: Any) -> _Others | None:
 
 
 def _returning(
-    level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any, other: _Others | None = None
+    level: Level,
+    target: Table | Stream,
+    row: tuple[Column, ...],
+    node: Any,
+    other: _Others | None = None,
+    through: Through | None = None,
 ) -> Returning | None:
     """RETURNING over the changed row and what is beside it."""
     clause = getattr(node, "returningClause", None)
@@ -343,7 +362,7 @@ def _returning(
         Entry(definition.name, ColumnRef(column), target.oid, index + 1, declared_typmod(definition.type))
         for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
     ]
-    scope = scope_of_target(target, node, entries)
+    scope = scope_of_target(target, node, entries) if through is None else through.scope(row, node.relation.alias)
     if other is not None:
         scope = other.beside(scope)
     env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pglast.enums import ObjectType
 
 from catalog.default_privileges import KINDS, DefaultRights, beginning
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.definitions.grants import Target, changed_rights, grantees_of, letters_of
 from planner.bind.definitions.roles import current_role, role_of
@@ -25,6 +25,7 @@ _KINDS: Final[dict[Any, tuple[str, str]]] = {
     ObjectType.OBJECT_SEQUENCE: ("S", "sequence"),
     ObjectType.OBJECT_FUNCTION: ("f", "function"),
     ObjectType.OBJECT_SCHEMA: ("n", "schema"),
+    ObjectType.OBJECT_TYPE: ("T", "type"),
 }
 
 
@@ -34,8 +35,6 @@ def bind_default_privileges(binding: Binding, node: Any) -> ChangeDefaults:
     catalog, action = binding.context.catalog, node.action
     owners = [role_of(binding, item) for item in given["roles"]] if "roles" in given else [current_role(binding)]
     schemas = [find_schema(catalog, item.sval).oid for item in given.get("schemas", ())] or [0]
-    if action.objtype not in _KINDS:
-        raise unsupported("ALTER DEFAULT PRIVILEGES ... ON TYPES", "Everybody may use types.")
     kind, word = _KINDS[action.objtype]
     if any(item.cols for item in action.privileges or ()):
         raise SqlError("0LP01", "default privileges cannot be set for columns")

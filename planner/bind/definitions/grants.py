@@ -37,6 +37,7 @@ from catalog.privileges import (
     OF_SCHEMA,
     OF_SEQUENCE,
     OF_TABLE,
+    OF_TYPE,
     Grant,
     Rights,
     column_grants,
@@ -47,7 +48,8 @@ from planner.bind.context import Binding
 from planner.bind.definitions.comments import redefined
 from planner.bind.definitions.functions import find_function, signature
 from planner.bind.definitions.roles import current_role, refuse_grantor, role_of
-from planner.bind.definitions.schemas import find_schema
+from planner.bind.definitions.schemas import TYPES, find_schema
+from planner.bind.definitions.user_types import named_type
 from planner.bind.relations import describe, require_object
 from planner.bind.typenames import names_of
 from planner.definitions import AlterTable, ChangeRights, Redefine
@@ -270,13 +272,15 @@ def _targets(binding: Binding, node: Any) -> Iterator[Target]:
     elif node.objtype in _ROUTINES:
         for item in node.objects:
             yield of_function(find_function(binding, item))
+    elif node.objtype in TYPES:
+        for item in node.objects:
+            yield _of_type(binding, item, node.objtype)
     elif node.objtype in _ALL:
         for name in node.objects:
             yield _relation(binding, name, node.objtype)
     else:
-        raise unsupported(
-            _REFUSED.format(words), "Grant on tables, views, streams, sequences, schemas and the database."
-        )
+        instead = "Grant on relations, sequences, functions, types, schemas and the database."
+        raise unsupported(_REFUSED.format(words), instead)
 
 
 def _own_functions(binding: Binding, node: Any) -> Iterator[Target]:
@@ -293,6 +297,12 @@ def _own_functions(binding: Binding, node: Any) -> Iterator[Target]:
 def of_function(item: Function) -> Target:
     """A user's function."""
     return Target(item.oid, item.name, "function", OF_FUNCTION)
+
+
+def _of_type(binding: Binding, node: Any, kind: Any) -> Target:
+    """A user's type."""
+    found = named_type(binding, names_of(node), kind)
+    return Target(found.oid, found.name, "domain" if kind == ObjectType.OBJECT_DOMAIN else "type", OF_TYPE)
 
 
 def _relation(binding: Binding, node: Any, kind: Any) -> Target:

@@ -18,7 +18,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.precision import declared
 from catalog.types import SqlType
-from planner.algebra import Aggregate, Relation, Scan
+from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.table_as import bind_table_as
@@ -50,7 +50,7 @@ _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "l
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
     if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:
-        raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.")
+        raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.")
     return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
 
 
@@ -100,7 +100,6 @@ def _create(
     exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
         _refuse_changing(binding, query.relation)
-        _refuse_sequences(binding, query.relation)
         refuse_labels(binding, query.relation)
         refuse_rows(query.relation, binding.streams[0][1])
     columns = _columns(catalog, names_of(aliases), query)
@@ -227,7 +226,7 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
                 raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
             continue
         if name == "check_option":
-            raise unsupported("WITH CHECK OPTION", "Leave it out: views take no changes.", position)
+            raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.", position)
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
         if name == "retention":
@@ -270,27 +269,15 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 
 
-# --- what may not stand in it, or below a grouping -------------------------------------------------------------------
+# --- what may not stand in it ----------------------------------------------------------------------------------------
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
-    """now() and random() below a grouping over a stream would freeze at the moment of maintenance. Raises 0A000."""
-    for node in walk(relation):
-        if not isinstance(node, Aggregate) or not any(
-            isinstance(item, Scan) and item.kind == "stream" for item in walk(node)
-        ):
-            continue
-        for item in walk(node):
-            if isinstance(item, Call) and FUNCTIONS[item.function].volatility != "immutable":
-                position, _ = binding.origin(item)
-                hint = "Apply it to the view's result: select from the view, or use it above the grouping."
-                message = f"function {item.function}() below a grouping of a continuous view is not supported"
-                raise SqlError("0A000", message, hint=hint, position=position)
-
-
-def _refuse_sequences(binding: Binding, relation: Relation) -> None:
-    """A maintained result must not depend on when it is computed. Raises 0A000."""
+    """A maintained result must not depend on when, or for whom, it is computed. Raises 0A000."""
     for item in walk(relation):
-        if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS:
-            message = f"function {item.function}() in a continuous view is not supported"
-            raise SqlError("0A000", message, hint="Call it where you read the view.", position=binding.origin(item)[0])
+        if not isinstance(item, Call):
+            continue
+        if item.function in DRAWN_FUNCTIONS or FUNCTIONS[item.function].volatility != "immutable":
+            message = f"function {item.function}() in a continuous view"
+            hint = "Call it where you read the view, or put its value into a column of the stream."
+            raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1])
