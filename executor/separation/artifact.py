@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -183,9 +183,10 @@ class SeparatedQueries:
                 raise disk_error(error, f'read separated query "{query.id}"') from error
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
-    def write(self, query_id: str, runs: Mapping[str, Run], **about: Any) -> None:
+    def write(self, query_id: str, runs: Mapping[str, Run], used: Collection[Path] = (), **about: Any) -> None:
         """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
-        query is still this server's. Raises 53100, 55000, 58030."""
+        query is still this server's. Files of the one before stay where they are ``used``. Raises 53100, 55000,
+        58030."""
         folder = self._folder / query_id
         unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
         try:
@@ -202,7 +203,7 @@ class SeparatedQueries:
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / _MANIFEST, _document(query))
                 sync_folder(self._folder)
-                for path in set(folder.iterdir()) - {folder / name for name in query.stored}:
+                for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
                     storage.delete(path)
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
