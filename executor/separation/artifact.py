@@ -192,10 +192,8 @@ class SeparatedQueries:
         try:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
-            stored = {
-                name: _store(folder / f"r{place}-{unique}.parquet", run)
-                for place, (name, run) in enumerate(runs.items(), 1)
-            }
+            paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
+            stored = _stored(dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
             number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
@@ -230,6 +228,16 @@ class SeparatedQueries:
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _stored(runs: Mapping[Path, tuple[str, Run]]) -> dict[str, StoredRun]:
+    """Writes runs, by their files; all by their names, or no file."""
+    try:
+        return {name: _store(path, run) for path, (name, run) in runs.items()}
+    except BaseException:
+        for path in runs:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _store(path: Path, run: Run) -> StoredRun:
