@@ -119,6 +119,12 @@ class Log:
             return self._segments[0].base_lsn if self._segments else 0
 
     @property
+    def is_direct(self) -> bool:
+        """Whether ``append_durably`` may write: not all file systems let it."""
+        current = self._current
+        return current is not None and current.direct is not None
+
+    @property
     def size(self) -> int:
         """Bytes of the live segments (without the pool)."""
         with self._lock:

@@ -124,8 +124,10 @@ class Appender:
     def append_durably(self, insert: Insert, parameters: tuple[Value, ...]) -> bool:
         """Commits one statement's rows while the caller, that thread, waits for the disk. False: there is more to
         gather, or something is in the way, and nothing happened. Raises SqlError for a bad value."""
+        if self._soon is None or self._commits or self._waiting or not self._database.log.is_direct:
+            return False
         makers = self._makers_of(insert)
-        if makers is None or self._soon is None or self._commits or self._waiting:
+        if makers is None:
             return False
         stream = insert.target
         assert isinstance(stream, Stream)

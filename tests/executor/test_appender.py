@@ -117,8 +117,11 @@ def test_rows_that_are_waited_for(loop: Loop) -> None:
     log = database.log
     target = log._current
     assert target is not None
-    target.direct = os.open(target.path, os.O_RDWR)
-    insert = loop.bound(_A, 1)
+    insert, following = loop.bound(_A, 1), database.sequencer._next
+    direct, target.direct = target.direct, None
+    assert not at_once.append_durably(insert, (2,))
+    assert database.sequencer._next == following  # nothing was tried
+    target.direct = os.open(target.path, os.O_RDWR) if direct is None else direct
     records = loop.records()
     assert at_once.append_durably(insert, (2,))
     assert loop.records() == records + 1
