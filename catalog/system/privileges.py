@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.catalog import Catalog
-from catalog.objects import Sequence
+from catalog.objects import Sequence, rows_of
 from catalog.privileges import (
     DATABASE,
     OF_COLUMN,
@@ -26,6 +26,7 @@ from catalog.roles import EVERYBODY, Roles
 from catalog.routines import every
 from catalog.system.naming import own_objects
 from catalog.system.rows import Row
+from catalog.types import Composite
 
 
 def held_privileges(catalog: Catalog) -> Iterator[Row]:
@@ -33,13 +34,26 @@ def held_privileges(catalog: Catalog) -> Iterator[Row]:
     kinds = [(item.oid, OF_SEQUENCE if isinstance(item, Sequence) else OF_TABLE) for item in own_objects(catalog)]
     kinds += [(schema.oid, OF_SCHEMA) for schema in catalog.schemas.values()]
     kinds += [(item.oid, OF_FUNCTION) for item in every(catalog.functions)]
-    kinds += [(item.oid, OF_TYPE) for item in catalog.types.values()]
     kinds.append((DATABASE, OF_DATABASE))
+    held = [(oid, catalog.rights_of(oid), letters) for oid, letters in kinds]
+    held += [(oid, rights, OF_TYPE) for oid, rights in _types(catalog)]
     for role in (EVERYBODY, *(item.oid for item in catalog.roles.items)):
-        for oid, letters in kinds:
-            words = _words(catalog.roles, catalog.rights_of(oid), role, letters)
+        for oid, rights, letters in held:
+            words = _words(catalog.roles, rights, role, letters)
             if words:
                 yield {"role": role, "target": oid, "words": f",{','.join(words)},"}
+
+
+def _types(catalog: Catalog) -> Iterator[tuple[int, Rights]]:
+    """Types by their oids in pg_type: an array's rights are its elements', rows of relations have the first ones."""
+    for item in own_objects(catalog):
+        if not isinstance(item, Sequence):
+            whole, rights = rows_of(item), Rights(catalog.rights_of(item.oid).owner)
+            yield from ((whole.type_oid, rights), (whole.array_oid, rights))
+    for declared in catalog.types.values():
+        oid = declared.type_oid if isinstance(declared, Composite) else declared.oid
+        rights = catalog.rights_of(declared.oid)
+        yield from ((oid, rights), (oid - 1, rights))
 
 
 def held_columns(catalog: Catalog) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
+from catalog.opaque import refuse_order
 from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
@@ -258,7 +259,9 @@ def _coalesce(env: Environment, node: Any) -> Scalar:
 
 def _min_max(env: Environment, node: Any) -> Scalar:
     word = "GREATEST" if node.op == MinMaxOp.IS_GREATEST else "LEAST"
-    return _variadic(env, word.lower(), word, node.args)
+    found = _variadic(env, word.lower(), word, node.args)
+    refuse_order(found.type, word, env.binding.position(node))
+    return found
 
 
 def _cast(env: Environment, node: Any) -> Scalar:

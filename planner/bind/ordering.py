@@ -7,7 +7,8 @@ from typing import Any, Final
 from pglast.enums import SortByDir, SortByNulls
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import FORMED, TEXT, SqlType
+from catalog.opaque import refuse_order
+from catalog.types import TEXT, SqlType
 from planner.bind.calls.operation import NO_OPERATOR
 from planner.bind.calls.resolution import Ambiguous, operator, pathway
 from planner.bind.context import Binding
@@ -23,7 +24,11 @@ _OF_BYTES: Final = ("*<", "*>")
 
 
 def direction(binding: Binding, item: Any, kind: SqlType) -> tuple[bool, bool]:
-    """(descending, nulls_first) of a SortBy node; PostgreSQL sorts nulls as if larger than all."""
+    """(descending, nulls_first) of a SortBy node; PostgreSQL sorts nulls as if larger than all.
+
+    Raises 0A000 for types whose order is not that of their texts.
+    """
+    refuse_order(kind, "ORDER BY", binding.position(item))
     descending = item.sortby_dir == SortByDir.SORTBY_DESC
     if item.sortby_dir == SortByDir.SORTBY_USING:
         symbol = names_of(item.useOp)[-1]
@@ -56,11 +61,7 @@ def _check_operator(binding: Binding, symbol: str, kind: SqlType, item: Any) -> 
 
 
 def check_sortable(env: Environment, scalar: Scalar, node: Any) -> None:
-    """Raises 42883 for a type without an order, and 0A000 for one whose order is not that of its texts."""
-    kind = scalar.type.name
-    if kind == "json":
+    """Raises 42883 for a type without an order."""
+    if scalar.type.name == "json":
         hint = "Use an explicit ordering operator or modify the query."
         raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
-    if kind in FORMED:
-        instead = "Order by its text: a cast to text."
-        raise unsupported(f"ORDER BY of values of type {kind}", instead, env.binding.position(node))

@@ -11,6 +11,7 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
+from catalog.opaque import refuse_order
 from catalog.types import BOOL, INT4, Composite, SqlType, plain
 from planner.bind.context import Binding
 from planner.expression import Call, Case, Cast, Literal, Scalar
@@ -114,6 +115,7 @@ def check_alike(left: SqlType, right: SqlType, ordered: bool) -> None:
             raise SqlError("42883", f"could not identify {what} for type json")
     if ordered:
         check_ordered(left)
+        refuse_order(left, "a comparison")
 
 
 def check_ordered(kind: SqlType) -> None:

@@ -1,4 +1,4 @@
-"""USAGE of types in what a statement makes: columns, domains, composite types and functions (aclchk.c).
+"""USAGE of types in what a statement makes: columns, of views too, domains, composite types and functions (aclchk.c).
 
 Owns: which users' types those are. A query needs no privilege for the types of its values.
 """
@@ -20,6 +20,7 @@ from planner.definitions import (
     CreateTable,
     CreateTableAs,
     CreateType,
+    CreateView,
 )
 from planner.statements import Statement
 
@@ -42,6 +43,8 @@ def _used(statement: Statement) -> Iterator[int]:
         case AlterTable(before=before, table=after):
             known = {column.name: (column.type, column.domain) for column in before.columns}
             yield from _of_columns(item for item in after.columns if known.get(item.name) != (item.type, item.domain))
+        case CreateView(view=view):
+            yield from _of_columns(view.columns)
         case CreateType(item=Domain() as domain):
             yield from (domain.parent,) if domain.parent else _declared(domain.base)
         case CreateType(item=Composite() as composite):

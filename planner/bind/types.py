@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.nesting import is_declared
+from catalog.opaque import is_formed
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
@@ -134,9 +135,9 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
-    if source.name in STRINGS and target.name in FORMED and not isinstance(scalar, Literal):
+    if source.name in STRINGS and is_formed(target) and not (target.name in FORMED and isinstance(scalar, Literal)):
         instead = "Write the value as a literal or as a parameter of this type."
-        raise unsupported(f"a cast from {display(source)} to {target.name} of something computed", instead)
+        raise unsupported(f"a cast from {display(source)} to {display(target)} of something computed", instead)
     if source.name == "inet" and target.name in STRINGS:
         return coerce(binding, _address(scalar), target, level, node)
     if source.name in NAMED_OIDS and target.name in STRINGS:

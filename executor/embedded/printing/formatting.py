@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.printing.casts import FLOATS, local
-from executor.embedded.printing.nodes import cast_to, decimal, macro
+from executor.embedded.printing.nodes import cast_to, decimal, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
 from planner.formats import NumberPattern, Word, moment_pattern, moment_reader, number_pattern
@@ -110,9 +110,9 @@ def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     shape = str(pattern.value)
     match value.type.name:
         case "timestamp" | "timestamptz" | "interval":
-            return _moment(printer, arguments[0], shape, value.type.name)
+            return once(arguments[0], value, lambda shown: _moment(printer, shown, shape, value.type.name))
         case _:
-            return _number(printer, arguments[0], value.type, number_pattern(shape))
+            return once(arguments[0], value, lambda shown: _number(printer, shown, value.type, number_pattern(shape)))
 
 
 def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
@@ -237,9 +237,13 @@ def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     """The timestamp that a text tells in a constant pattern; 0A000 for a text that is not to the pattern's letter."""
     pattern = node.arguments[1]
     assert isinstance(pattern, Literal)
-    shape, groups = moment_reader(str(pattern.value))
+    return once(arguments[0], node.arguments[0], lambda value: _read(printer, value, str(pattern.value)))
+
+
+def _read(printer: Any, value: Expr, pattern: str) -> Expr:
+    shape, groups = moment_reader(pattern)
     texts = {
-        meaning: function("regexp_extract", arguments[0].copy(), text(shape), number(place))
+        meaning: function("regexp_extract", value.copy(), text(shape), number(place))
         for place, meaning in enumerate(groups, 1)
     }
 
@@ -251,4 +255,4 @@ def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     hour = macro("ms_half_day", of("half"), texts["noon"]) if "half" in texts else of("hour")
     below = binary(exp.Add, binary(exp.Mul, of("millis"), number(1000)), of("micros"))
     made = macro("ms_read_moment", of("year"), month, of("day", 1), hour, of("minute"), of("second"), below)
-    return macro("ms_read", arguments[0], text(shape), text(str(pattern.value)), made)
+    return macro("ms_read", value, text(shape), text(pattern), made)

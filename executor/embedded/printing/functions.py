@@ -39,7 +39,7 @@ from executor.embedded.printing.arithmetic import (
 from executor.embedded.printing.arrays import ARRAYS
 from executor.embedded.printing.formatting import read_moment, to_char
 from executor.embedded.printing.jsons import JSONS, ordered
-from executor.embedded.printing.nodes import called, cast_to, macro
+from executor.embedded.printing.nodes import called, cast_to, macro, repeats
 from executor.embedded.printing.rows import ROWS
 from executor.embedded.printing.sets import SETS
 from executor.embedded.printing.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
@@ -123,6 +123,11 @@ def _extreme(name: str, by_pair: str) -> Build:
     return build
 
 
+def _null_if(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """DuckDB's is a macro that names its first argument twice."""
+    return macro("nullif", *arguments) if repeats(node.arguments[0]) else function("nullif", *arguments)
+
+
 def _is_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Is(this=operand(arguments[0]), expression=exp.null())
 
@@ -195,7 +200,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "is_not_false": _truth(True, False),
     "in": _in,
     "coalesce": _named("coalesce"),
-    "nullif": _named("nullif"),
+    "nullif": _null_if,
     "greatest": _extreme("greatest", "ms_greater"),
     "least": _extreme("least", "ms_lesser"),
     "abs": _named("abs"),

@@ -15,7 +15,11 @@ from sqlglot import exp
 
 from catalog.types import SqlType
 from executor.printing.nodes import Expr, function, number
+from planner.expression import Call, Scalar
+from planner.walk import walk
 
+#: Functions whose text, or DuckDB's macro of them, names an argument several times.
+_REPEATING: Final = frozenset(("nullif", "to_char", "read_moment"))
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 
 
@@ -55,6 +59,17 @@ def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
     name = exp.Identifier(this="v", quoted=True)
     each = exp.Lambda(this=body(exp.Column(this=name.copy())), expressions=[name])
     return function("list_extract", function("list_transform", exp.Array(expressions=[value]), each), number(1))
+
+
+def once(value: Expr, source: Scalar, body: Callable[[Expr], Expr]) -> Expr:
+    """``body`` of a value that it repeats: bound where the value repeats one itself, which would double at each level;
+    else written out, which the engine computes faster."""
+    return bound(value, body) if repeats(source) else body(value)
+
+
+def repeats(scalar: Scalar) -> bool:
+    """Whether an argument stands several times in a scalar's text."""
+    return any(isinstance(node, Call) and node.function in _REPEATING for node in walk(scalar))
 
 
 def called(name: str, *arguments: Expr) -> Expr:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import unsupported
+from catalog.opaque import refuse_order
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
@@ -43,6 +44,8 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     overload = _choose(env, symbol, left, right, node)
     if overload.arguments == ROWS:
         return _of_rows(env, overload, left, right, nodes)
+    if overload.name in ("lt", "le", "gt", "ge"):
+        refuse_order(left.type, "a comparison", env.binding.start(node))
     if is_shaped(left) or is_shaped(right):
         found = _of_shaped(env, overload, left, right, nodes)
         if found is not None:

@@ -29,7 +29,7 @@ from planner.statements import Statement
 
 _NO_PASSWORD: Final = SqlError("00000", "empty string is not a valid password, clearing password")
 #: Kinds of objects that have default privileges.
-_DEFAULTS: Final = {"r": "relations", "S": "sequences", "f": "functions", "n": "schemas"}
+_DEFAULTS: Final = {"r": "relations", "S": "sequences", "f": "functions", "n": "schemas", "T": "types"}
 #: Options that set a field to a Boolean.
 _FLAGS: Final = {
     "superuser": "superuser",

@@ -41,3 +41,10 @@ SELECT pg_relation_size('sized') > 500000, pg_table_size('sized') <= pg_total_re
 DROP TABLE sized;
 -- information_schema's functions of rows of catalogs.
 SELECT a.attname, information_schema._pg_truetypid(a.*, t.*)::regtype, information_schema._pg_truetypmod(a, t) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = 'pg_am'::regclass AND a.attnum > 0 ORDER BY a.attnum;
+-- Their order is not that of their texts: it is refused wherever it is asked for; groups of equal ones need none.
+CREATE TABLE ordered (id integer PRIMARY KEY, address inet, place pg_lsn);
+INSERT INTO ordered VALUES (1, '9.0.0.1', '0/9'), (2, '10.0.0.1', '0/10'), (3, '9.0.0.1/32', '0/9');
+SELECT id, count(*) OVER (PARTITION BY address) FROM ordered ORDER BY id;
+SELECT array_agg(place ORDER BY id), concat(min(id), '9.0.0.1/32'::inet), format('%s', '9.0.0.1/32'::inet) FROM ordered;
+SELECT '::1.2.3.4'::inet, '::1'::inet, '::5'::inet, '::1:0'::inet, '::100'::inet, '::ffff:0:0'::inet;
+DROP TABLE ordered;

@@ -1,0 +1,6 @@
+-- Functions whose text names an argument several times, nested in themselves: the text does not double with each.
+SELECT nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(nullif(x, 1), 2), 3), 4), 5), 6), 7), 8), 9), 10), 11), 12), 13), 14), 15), 16), 17), 18), 19), 20), 21), 22), 23), 24), 25) FROM (VALUES (7), (26), (NULL)) v (x);
+SELECT to_char(to_char(to_char(to_char(to_char(to_char(to_char(to_char(to_char(to_char(x, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999')::int, '9999') FROM (VALUES (7), (-26), (NULL)) v (x);
+SELECT to_date(to_char(to_date(to_char(to_date(to_char(to_date(to_char(to_date(to_char(to_date(t, 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'YYYY-MM-DD') FROM (VALUES ('2024-02-29'), (NULL)) v (t);
+SELECT sum(nullif(nullif(a + b, 3), c)), nullif(nullif(sum(a), 9), sum(b)) FROM (VALUES (1, 2, 3), (4, 5, 6)) v (a, b, c);
+SELECT to_char(nullif(to_char(nullif(a, 2), '99')::int, 3), '99') FROM (VALUES (1), (2), (3)) v (a);
