@@ -133,7 +133,8 @@ class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
     ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
-    says for how long the view has its groups, where its options do.
+    says for how long the view has its groups, where its options do. ``above`` are the views that read one that is
+    replaced, before and after.
     """
 
     view: View
@@ -143,6 +144,7 @@ class CreateView:
     notices: tuple[str, ...] = ()
     position: int | None = None
     keeping: Keeping | None = None
+    above: tuple[tuple[View, View], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

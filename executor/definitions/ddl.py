@@ -19,7 +19,6 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
-    ColumnDefinition,
     Schema,
     Sequence,
     Stream,
@@ -305,9 +304,13 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     if missing:
         raise undefined_table(str(missing[0]))
     rights = None
-    if statement.replaces and (old := catalog.find(view.name, view.schema)) is not None:
+    old = catalog.find(view.name, view.schema) if statement.replaces else None
+    if isinstance(old, View) and not old.continuous and not view.continuous:
+        _replace_view(transaction, catalog, old, statement)
+        return Result(tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
+    if isinstance(old, View):
         rights = catalog.rights_of(old.oid)
-        view = replace(view, columns=_granted(view.columns, old.columns))
+        view = _kept(view, old)
         catalog = drop_object(transaction, catalog, old.oid)
     view = replace(view, oid=free_oid(database, catalog, view))
     notices = list(statement.notices)
@@ -332,10 +335,26 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
     return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
 
 
-def _granted(new: tuple[ColumnDefinition, ...], old: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
-    """The columns of a view that is replaced, with what was granted on them."""
-    grants = {column.name: column.grants for column in old}
-    return tuple(replace(column, grants=grants.get(column.name, ())) for column in new)
+def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
+    """Another query under an ordinary view's identity, which the views that read it go on reading."""
+    if old.oid != statement.view.oid or {item.oid for item in catalog.dependents(old.oid)} != {
+        before.oid for before, _ in statement.above
+    }:
+        raise OutdatedError
+    _change(transaction, catalog, _kept(statement.view, old))
+    _follow(transaction, catalog, statement.above)
+
+
+def _kept(new: View, old: View) -> View:
+    """A view that replaces another, with what was granted on its columns and said of both."""
+    columns = {column.name: column for column in old.columns}
+    kept = (
+        replace(column, grants=before.grants, comment=before.comment)
+        if (before := columns.get(column.name)) is not None
+        else column
+        for column in new.columns
+    )
+    return replace(new, columns=tuple(kept), comment=old.comment)
 
 
 def _refuse_files(statement: CreateView) -> None:

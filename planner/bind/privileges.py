@@ -29,7 +29,7 @@ from catalog.objects import (
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE, column_grants
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from planner.algebra import Project, Scan
-from planner.bind.context import Binding
+from planner.bind.context import Binding, Need
 from planner.bind.relations import WORDS, require_room
 from planner.bind.type_privileges import require_types
 from planner.definitions import (
@@ -71,10 +71,17 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
     if not isinstance(statement, CreateView) or statement.view.continuous:  # others read when they are read
         for need in binding.needs:
             item = binding.context.catalog.objects[need.oid]
-            names = None if need.columns is None else partial(_used, statement, item, need.columns)
-            _require(binding, item, need.letters, need.role, names)
+            _require(binding, item, need.letters, need.role, _needed(binding, statement, need))
     if role is not None:
         _require_definition(binding, statement, role)
+
+
+def _needed(binding: Binding, statement: Statement, need: Need) -> Names | None:
+    """The columns that somebody needs a relation's privileges on: those that are read, or changed through a view."""
+    if need.columns is not None:
+        return partial(_used, statement, binding.context.catalog.objects[need.oid], need.columns)
+    given = binding.given.get((need.oid, need.letters))
+    return None if given is None else lambda: given
 
 
 def _used(statement: Statement, item: CatalogObject, columns: tuple[Column, ...]) -> frozenset[str]:

@@ -38,6 +38,8 @@ _CLAUSES: Final = (
     ("limitCount", "LIMIT or OFFSET"),
     ("limitOffset", "LIMIT or OFFSET"),
 )
+#: What a view's owner needs of what the view reads.
+_LETTERS: Final = {"insert into": "a", "update": "w", "delete from": "d"}
 _SINGLE: Final = "Views that do not select from a single table or view are not automatically updatable."
 
 
@@ -141,6 +143,7 @@ def _through(binding: Binding, view: View, verb: str) -> Through:
     with in_view(binding, view) as query:
         item = _single(query, view, verb)
         below = find_object(binding, item)
+        binding.need(below.oid, _LETTERS[verb])
         table, scan, scope, predicates = _below(binding, below, item, view, verb)
         scope = renamed(binding, scope, item.alias, item)
         env = Environment(binding, scope, "WHERE", subquery_binder(Level(binding)))

@@ -43,6 +43,25 @@ def broken_by(binding: Binding, after: Table | Stream) -> list[View]:
     ]
 
 
+def above_replaced(binding: Binding, after: View) -> tuple[tuple[View, View], ...]:
+    """The views that read one that is replaced, before and after: they go on, and depend on what it now reads.
+
+    Raises 0A000 where one is maintained, or would have other columns.
+    """
+    before = binding.context.catalog
+    old, changed = before.objects[after.oid], before.change(after)
+    found = []
+    for view in readers(before, after.oid):
+        bound = _bound(binding, view, changed)
+        is_plain = not any(isinstance(item, View) and item.continuous for item in (view, old, after))
+        if not is_plain or bound is None or bound[0] != _outputs(binding, view, before):
+            message = f"cannot replace view {after.name} because other objects depend on it"
+            detail = f"view {view.name} depends on view {after.name}"
+            raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
+        found.append((view, replace(view, depends_on=bound[1])))
+    return tuple(found)
+
+
 def first_broken(binding: Binding, after: Catalog) -> str | None:
     """Something kept as text that would not bind any more, described."""
     context = within(binding.context, catalog=after)
@@ -101,11 +120,20 @@ def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str,
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:
     """A view's columns by its text; None where that does not bind."""
+    bound = _bound(binding, view, catalog)
+    return None if bound is None else bound[0]
+
+
+def _bound(
+    binding: Binding, view: View, catalog: Catalog
+) -> tuple[tuple[tuple[str, SqlType], ...], tuple[int, ...]] | None:
+    """A view's columns and what it depends on by its text; None where that does not bind."""
     raw = parse(view.definition)[0]
     inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
     inner.marks_rows = True  # whatever it needs
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
-        return tuple((output.name, output.type) for output in bind_query(inner, raw.node).outputs)
+        query = bind_query(inner, raw.node)
     except SqlError:
         return None
+    return tuple((output.name, output.type) for output in query.outputs), tuple(inner.depends_on)

@@ -20,6 +20,7 @@ from catalog.precision import declared
 from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.bind.context import Binding
+from planner.bind.definitions.dependents import above_replaced
 from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
@@ -119,11 +120,10 @@ def _create(
         functions=tuple(binding.functions),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
-    if exists and replaces:
-        _check_replaced(binding, view)
+    above = _check_replaced(binding, view) if exists and replaces else ()
     position = binding.streams[0][1] if binding.streams else None
     keeping = keeping_of(binding, dict(view.options), continuous)
-    return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping)
+    return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping, above)
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -164,11 +164,11 @@ def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[Co
     return columns
 
 
-def _check_replaced(binding: Binding, view: View) -> None:
-    """The old view's columns must stay, and nothing may read it while it is exchanged."""
+def _check_replaced(binding: Binding, view: View) -> tuple[tuple[View, View], ...]:
+    """The old view's columns must stay. The views that read it, before and after."""
     catalog = binding.context.catalog
     old = catalog.objects[view.oid]
-    if not isinstance(old, View):
+    if not isinstance(old, View) or old.materialized:
         raise SqlError("42809", f'"{old.name}" is not a view')
     if view.oid in view.depends_on:
         raise SqlError("42P17", f'infinite recursion detected in rules for relation "{view.name}"')
@@ -181,11 +181,7 @@ def _check_replaced(binding: Binding, view: View) -> None:
         if not _alike(before.type, after.type):
             change = f"from {display(before.type)} to {display(after.type)}"
             raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
-    dependent = next(iter(catalog.dependents(view.oid)), None)
-    if dependent is not None:
-        message = f"cannot replace view {view.name} because other objects depend on it"
-        detail = f"view {dependent.name} depends on view {view.name}"
-        raise SqlError("0A000", message, detail, "Drop the dependent objects first.")
+    return above_replaced(binding, view)
 
 
 def _alike(before: SqlType, after: SqlType) -> bool:
