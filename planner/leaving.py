@@ -3,7 +3,7 @@
 Owns: the price of each way out between two pipelines, in seconds, and the choice of the cheapest (``decide``).
 
     move    the state, and what the rest reads of tables, to the storage and back
-    redo    a smaller state, older in whole or in part, and the time of what has to be computed again
+    redo    a smaller state, older in whole or in part, or none, and the time of what has to be computed again
     wait    the time of the pipeline that comes next, and what there is to carry after it
 
 A result that is dear to carry and cheap to compute (a join's build side over one table) is computed again, the one that
@@ -60,7 +60,8 @@ def decide(
     still. At equal prices the one that keeps more work."""
     done = frozenset(finished)
     moved = _carried("move", plan, done, forecast)
-    ways = [moved, _redone(plan, done, available, forecast, moved)]
+    restarted = _carried("redo", plan, frozenset(), forecast, sum(map(forecast.time, done)))
+    ways = [moved, _redone(plan, done, available, forecast, moved), restarted]
     ways += [_waited(plan, done, forecast)] if may_wait else []
     return min(ways, key=lambda item: item.price)
 

@@ -285,8 +285,10 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from server.points import Points
     from server.view_channels import ViewChannels
 
-    database = Database.open(config.options())
-    database.elsewhere.ask = Peers(database.shared.key).ask
-    views = ViewChannels(database.view_watch, completions.add)
-    secret = load_secret(config.data / _SECRET_FILE)
+    with contextlib.ExitStack() as failing:
+        database = failing.enter_context(contextlib.closing(Database.open(config.options())))
+        database.elsewhere.ask = Peers(database.shared.key).ask
+        views = ViewChannels(database.view_watch, completions.add)
+        secret = load_secret(config.data / _SECRET_FILE)
+        failing.pop_all()
     return Opened(database, PlanCache(), Points(threads), Bounded(_DESCRIPTIONS), views, secret)

@@ -14,7 +14,11 @@ forbid_services() {
 
 [ -e /usr/share/java/postgresql.jar ] || apt_install libpostgresql-jdbc-java ||
     echo "tests of pgjdbc are skipped: apt-get install libpostgresql-jdbc-java"
-[ -d /usr/share/nodejs/pg ] || apt_install node-pg || echo "tests of node-postgres are skipped: apt-get install node-pg"
+# Where Node is another one than Debian's, node-postgres is npm's.
+NODE=$(dirname "$0")/../.venv/node
+[ -d /usr/share/nodejs/pg ] || [ -d "$NODE/node_modules/pg-cursor" ] || apt_install node-pg 2>/dev/null ||
+    npm install --silent --prefix "$NODE" pg@8.23.1 pg-cursor@2.22.0 >/dev/null 2>&1 ||
+    echo "tests of node-postgres are skipped: apt-get install node-pg"
 [ -x /usr/sbin/pgbouncer ] && exit 0
 if forbid_services; then
     trap 'as_root rm -f "$POLICY"' EXIT

@@ -8,6 +8,7 @@ Nothing that takes long is done under it.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import threading
 from collections.abc import Iterator
@@ -46,7 +47,8 @@ class Storage:
             with self._lock.held() as self._term:
                 yield
         except OSError as error:
-            if self._term is not None and self._lock.folder.exists() and not self._term.exists():
+            # Of os.path, since what has gone away with the storage raises of a Path.
+            if self._term is not None and os.path.exists(self._lock.folder) and not os.path.exists(self._term):
                 raise SqlError(
                     "55P03", "the lock of the storage was taken from this server, which stood still"
                 ) from error

@@ -37,6 +37,8 @@ from planner.walk import free_columns, replace_parameters, walk
 #: again, which costs a small result five times as much as the copy.
 warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
 
+#: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
+_STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
 _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result from which on it is fetched as Arrow.
@@ -131,7 +133,7 @@ class Connection:
         try:
             for batch in self._cursor.execute(sql).to_arrow_reader(_BATCH):
                 yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
-        except (duckdb.Error, pa.ArrowException) as error:
+        except _STREAMED as error:
             raise translate(error) from error
 
     def _again(self, sql: str) -> str:
@@ -288,7 +290,7 @@ class Connection:
             reader = self._cursor.execute(call).to_arrow_reader(_BATCH)
             for batch in reader:
                 yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
-        except (duckdb.Error, pa.ArrowException) as error:
+        except _STREAMED as error:
             raise translate(error) from error
         finally:
             self.unbind(bindings)

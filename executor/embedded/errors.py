@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-import duckdb
-
 from catalog.errors import SqlError, Subject, division_by_zero, invalid_text, out_of_range, unsupported
 
 _NAMES: Final = {
@@ -99,6 +97,7 @@ def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]], ...]] = tuple(
     (re.compile(pattern, re.DOTALL), make)
     for pattern, make in (
+        (r"\AINTERRUPT Error", _fixed("57014", "canceling statement due to user request")),
         # A cast that fails is no error() to an optimiser, which may move it.
         (r"string '!(?P<state>[0-9A-Z]{5})!(?P<message>[^']*)'", _cast_raised),
         (
@@ -165,8 +164,6 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
 
 def translate(error: Exception) -> SqlError:
     """PostgreSQL's error for one of DuckDB's."""
-    if isinstance(error, duckdb.InterruptException):
-        return SqlError("57014", "canceling statement due to user request")
     message = str(error)
     for pattern, make in _PATTERNS:
         match = pattern.search(message)

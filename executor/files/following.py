@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, FileTable, Stream
 from catalog.types import SqlType
+from executor.files.lines import count_lines
 
 #: Path, size in bytes, mtime in nanoseconds.
 SourceFile = tuple[str, int, int]
@@ -62,8 +62,6 @@ _MOST_DECIMALS: Final = 38
 _TRUTHS: Final = [spelt for word in ("t", "true", "y", "yes", "1") for spelt in {word, word.title(), word.upper()}]
 _FALSEHOODS: Final = [spelt for word in ("f", "false", "n", "no", "0") for spelt in {word, word.title(), word.upper()}]
 _AS_IT_WAS: Final = "Put it back as it was."
-_PORTION: Final = 1 << 22
-_NEWLINE, _RETURN, _QUOTE = ord("\n"), ord("\r"), ord('"')
 
 
 class FileSource:
@@ -173,34 +171,11 @@ def count_rows(path: str, stream: Owner) -> int | None:
     try:
         if stream.option("format", "parquet") == "parquet":
             return int(pq.read_metadata(path).num_rows)
-        lines = _count_lines(path, is_csv)
+        lines = count_lines(path, is_csv)
     except (OSError, pa.ArrowException):
         return None
     has_header = is_csv and reader_options(stream)["header"] == "true"
     return max(0, lines - has_header)
-
-
-def _count_lines(path: str, quotes: bool) -> int:
-    """Lines that are not blank; with ``quotes`` a line goes on where it ends between two of them."""
-    lines, blank = 0, True  # whether the line that goes on at the portion's begin has had nothing yet
-    is_open = False  # whether the portion begins within quotes
-    with open(path, "rb") as file:
-        while portion := file.read(_PORTION):
-            data = np.frombuffer(portion, np.uint8)
-            ends = np.flatnonzero(data == _NEWLINE)
-            if quotes:
-                places = np.flatnonzero(data == _QUOTE)
-                before = np.searchsorted(places, ends)
-                ends = ends[(before + is_open) % 2 == 0]
-                is_open ^= bool(len(places) % 2)
-            filled = np.flatnonzero((data != _NEWLINE) & (data != _RETURN))
-            if not len(ends):
-                blank = blank and not len(filled)
-                continue
-            counts = np.diff(np.searchsorted(filled, ends), prepend=0)
-            lines += int(np.count_nonzero(counts)) + (not blank and int(counts[0]) == 0)
-            blank = not len(filled) or int(filled[-1]) < int(ends[-1])
-    return lines + (not blank)
 
 
 def _read(file: SourceFile, stream: Stream) -> pa.Table:
@@ -258,7 +233,9 @@ def _read_csv(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> pa
         return pa.table({item.name: pa.array([], _parsed(item.type)) for item in wanted})
     return pyarrow.csv.read_csv(
         path,
-        read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows=1 if options["header"] == "true" else 0),
+        read_options=pyarrow.csv.ReadOptions(
+            column_names=names, skip_rows_after_names=1 if options["header"] == "true" else 0
+        ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=options["delimiter"], newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types={item.name: _parsed(item.type) for item in stored_columns(owner)},

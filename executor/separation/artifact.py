@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -183,18 +183,17 @@ class SeparatedQueries:
                 raise disk_error(error, f'read separated query "{query.id}"') from error
             raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
-    def write(self, query_id: str, runs: Mapping[str, Run], **about: Any) -> None:
+    def write(self, query_id: str, runs: Mapping[str, Run], used: Collection[Path] = (), **about: Any) -> None:
         """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
-        query is still this server's. Raises 53100, 55000, 58030."""
+        query is still this server's. Files of the one before stay where they are ``used``. Raises 53100, 55000,
+        58030."""
         folder = self._folder / query_id
         unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
         try:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
-            stored = {
-                name: _store(folder / f"r{place}-{unique}.parquet", run)
-                for place, (name, run) in enumerate(runs.items(), 1)
-            }
+            paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
+            stored = _stored(dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
             number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
@@ -202,7 +201,7 @@ class SeparatedQueries:
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / _MANIFEST, _document(query))
                 sync_folder(self._folder)
-                for path in set(folder.iterdir()) - {folder / name for name in query.stored}:
+                for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
                     storage.delete(path)
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
@@ -229,6 +228,16 @@ class SeparatedQueries:
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _stored(runs: Mapping[Path, tuple[str, Run]]) -> dict[str, StoredRun]:
+    """Writes runs, by their files; all by their names, or no file."""
+    try:
+        return {name: _store(path, run) for path, (name, run) in runs.items()}
+    except BaseException:
+        for path in runs:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _store(path: Path, run: Run) -> StoredRun:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -206,10 +207,14 @@ class Separation:
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
     def _extractor(
-        self, about: Mapping[str, Any], bound: Callable[[], Mapping[str, Run]], bindings: Bindings = NOTHING
+        self,
+        about: Mapping[str, Any],
+        bound: Callable[[], Mapping[str, Run]],
+        bindings: Bindings = NOTHING,
+        used: Collection[Path] = (),
     ) -> Callable[..., None]:
         """What writes a query's artifact; ``bound`` gives runs that it had from the beginning, ``bindings`` are what
-        the leaves stand for that are no tables."""
+        the leaves stand for that are no tables, and ``used`` the files that it came with and goes on reading."""
 
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
@@ -229,7 +234,7 @@ class Separation:
             failpoint("claimed")
             more = {"finished": query.finished, "way": request.words, "files": tuple(files.items())}
             kind = "suspended" if request.wish == "suspend" else "checkpoint"
-            self._write(query, runs, about, state=kind, relation=relation, **more)
+            self._write(query, runs, about, state=kind, relation=relation, used=used, **more)
             query.copied = dt.datetime.now(dt.UTC)
             if request.wish == "migrate":
                 self.claims.give(query.id, request.target)
@@ -308,8 +313,9 @@ class Separation:
                 "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
             )
         analytics = self._database.analytics
-        extract = self._extractor(_about(query), lambda: _runs(query, self.stored.tables(query)))
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
+        used = [path for (path,) in inputs.values()]
+        extract = self._extractor(_about(query), lambda: _runs(query, self.stored.tables(query)), used=used)
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
             with contextlib.suppress(NotInSteps):

@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import FileTable
 from catalog.types import SqlType
+from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
 from executor.files.foreign import FileColumn, FileRows
 from executor.printing.nodes import leaf_name
@@ -82,11 +83,14 @@ def shared_of(options: Options, bindings: Bindings) -> dict[str, SharedFiles]:
     if not options.shared_files:
         return {}
     folder = Path(os.path.realpath(options.shared_files))
-    return {
-        name: _described(folder, rows)
-        for name, rows in bindings.items()
-        if isinstance(rows, FileRows) and all(Path(path).is_relative_to(folder) for path in rows.paths)
-    }
+    try:
+        return {
+            name: _described(folder, rows)
+            for name, rows in bindings.items()
+            if isinstance(rows, FileRows) and all(Path(path).is_relative_to(folder) for path in rows.paths)
+        }
+    except OSError as error:
+        raise disk_error(error, "describe the shared files that a query reads") from error
 
 
 def _described(folder: Path, rows: FileRows) -> SharedFiles:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
 from executor.files.following import ROW_BITS, verify
+from executor.files.lines import line_end
 from executor.spark.frames import Frame
 from executor.spark.plans import AS_NAMED
 
@@ -160,8 +161,11 @@ def _text(spark: Any, spec: Frame, path: str) -> Any:
         return reader.json(path)
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
     reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
-    # A quoted field may have several lines: each file is one task's anyway (WHOLE_FILES).
-    reader = reader.option("multiLine", "true")
+    end = line_end(path)
+    if (
+        end is not None
+    ):  # it would be guessed by the first break, which may be a field's; each file is one task's anyway
+        reader = reader.option("multiLine", "true").option("lineSep", end)
     # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
     return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 

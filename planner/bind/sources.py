@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
-from planner.algebra import Join, Relation, Scan, Working
+from planner.algebra import Join, Project, Relation, Scan, Working
 from planner.bind.context import Binding, restricted
 from planner.bind.derived import derived
 from planner.bind.environment import Environment
@@ -87,9 +87,7 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
     if not isinstance(found, SystemView):
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
-        query = _of_view(_expand(level.binding, found), found)
-        called = {now: text for text, now in level.binding.context.reads.get(found.oid, ())}
-        names = tuple(called.get(column.name, column.name) for column in found.columns)
+        query, names = _known(level.binding, _of_view(_expand(level.binding, found), found), found)
         return derived(level, query, names, node.alias, node.relname, node, nullable, found.schema, _row(found))
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
@@ -132,7 +130,7 @@ def scan_object(
             declared_typmod(item.columns[index].type),
             item.columns[index].not_null,
         )
-        for label, index in _labels(binding, item.oid, names)
+        for label, index in labels_of(binding, item.oid, names)
     )
     by_name = dict(zip(names, columns, strict=True))
     keys = [key for key in item.keys if key.primary and not key.deferrable] if isinstance(item, Table) else []
@@ -157,7 +155,7 @@ def _row(item: CatalogObject) -> int:
     return 0 if isinstance(item, SystemView | Sequence) else item.oid
 
 
-def _labels(binding: Binding, oid: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
+def labels_of(binding: Binding, oid: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
     """What columns are called where the statement stands, each with its place."""
     known = binding.context.reads.get(oid)
     if known is None:
@@ -199,6 +197,17 @@ def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
     """A view's columns are what its clients see, not those of the tables below it."""
     outputs = tuple(replace(item, table=view.oid, attribute=index + 1) for index, item in enumerate(query.outputs))
     return BoundQuery(query.relation, outputs)
+
+
+def _known(binding: Binding, query: BoundQuery, view: View | SystemView) -> tuple[BoundQuery, tuple[str, ...]]:
+    """The columns of a view that a text knows, and what it calls them: a view that is replaced may get more."""
+    labels = labels_of(binding, view.oid, tuple(column.name for column in view.columns))
+    names = tuple(name for name, _ in labels)
+    if len(labels) == len(query.outputs):
+        return query, names
+    relation = query.relation
+    columns = tuple((relation.columns[place], ColumnRef(relation.columns[place])) for _, place in labels)
+    return BoundQuery(Project(relation, columns), tuple(query.outputs[place] for _, place in labels)), names
 
 
 def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Relation, Scope]:

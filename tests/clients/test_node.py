@@ -14,8 +14,9 @@ import pytest
 from tests.rig.server import DATABASE, USER, Millstream
 
 PROGRAM: Final = Path(__file__).with_name("driver.js")
-#: Where Debian puts the packages of Node; another place is named by NODE_PATH.
-ENVIRONMENT: Final = {"NODE_PATH": "/usr/share/nodejs", **os.environ}
+#: Where tools/clients.sh and Debian put the packages of Node; another place is named by NODE_PATH.
+PACKAGES: Final = (Path(__file__).parents[2] / ".venv" / "node" / "node_modules", Path("/usr/share/nodejs"))
+ENVIRONMENT: Final = {"NODE_PATH": os.pathsep.join(map(str, PACKAGES)), **os.environ}
 
 
 def driver_is_there() -> bool:

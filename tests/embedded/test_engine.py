@@ -160,6 +160,16 @@ def test_streaming_gives_the_same_rows_and_may_stop(engine: EmbeddedEngine) -> N
     assert engine.query(NUMBERS, {"v9": numbers(2)}).num_rows == 2
 
 
+def test_a_stream_is_cancelled_after_its_first_rows(engine: EmbeddedEngine) -> None:
+    owner = object()
+    stream = engine.stream(NUMBERS, {"v9": numbers(3_000_000)}, owner=owner)
+    next(stream)
+    engine.interrupt(owner)
+    with pytest.raises(SqlError, match="57014"):
+        list(stream)
+    assert engine.query(NUMBERS, {"v9": numbers(2)}).num_rows == 2
+
+
 def test_many_threads_at_once(engine: EmbeddedEngine) -> None:
     total = Aggregate(
         NUMBERS, (), ((Column(50, "s", numeric(38, 0)), AggregateCall("sum", (ColumnRef(N),), numeric(38, 0))),)

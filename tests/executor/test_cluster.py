@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -282,6 +284,21 @@ def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
     assert sqlstate(storage.exclusive().__enter__) == "58030"
     with Storage(tmp_path).exclusive():
         pass
+
+
+def test_a_storage_that_goes_away_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of NFS whose server has lost it, where also to look for a file fails."""
+    storage = Storage(tmp_path)
+
+    def stale(*arguments: object, **more: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as patch, pytest.raises(SqlError) as raised, storage.exclusive():
+        patch.setattr(os, "stat", stale)
+        storage.delete(tmp_path / "kept.json")
+    assert raised.value.sqlstate == "58030"
+    with storage.exclusive():
+        storage.write(tmp_path / "kept.json", {})
 
 
 def count(folder: Path, times: int, seed: int) -> int:

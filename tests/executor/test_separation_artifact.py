@@ -406,6 +406,28 @@ def test_a_write_that_did_not_end_is_nothing(
         resume(database, asked.queries[0].id)
 
 
+def test_no_file_stays_of_a_write_that_is_cancelled(
+    abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, query_id = abandoned
+    folder = database.options.shared_directory / "queries" / query_id
+    before, store = set(folder.iterdir()), artifact._store
+
+    def cancelled(path: Path, run: artifact.Run) -> artifact.StoredRun:
+        if path.name.startswith("r2-"):
+            raise SqlError("57014", "canceling statement due to user request")
+        return store(path, run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "_store", cancelled)
+        asked = Asked(patch, 1, "checkpoint")
+        with pytest.raises(SqlError, match="57014"):
+            resume(database, query_id)
+    assert [request.done for request in asked.requests] == [False]
+    assert set(folder.iterdir()) == before
+    assert len(resume(database, query_id)) == 50
+
+
 @pytest.mark.parametrize("is_noticed", [True, False])
 def test_who_waits_for_a_query_waits_while_this_server_runs_it(
     is_noticed: bool, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch

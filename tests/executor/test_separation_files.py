@@ -15,7 +15,8 @@ import pytest
 from catalog.errors import SqlError
 from executor.database import Database
 from executor.files import foreign as files
-from executor.separation import slicing
+from executor.separation import service, slicing
+from executor.separation.running import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Leaving, go_on, leave, separable
 from tests.executor.separating import whole as as_a_whole
@@ -169,6 +170,33 @@ def test_files_that_are_no_longer_shared_or_the_same(
     assert failed.value.sqlstate == "XX001"
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
     assert client.run(query) == as_a_whole(client, QUERIES["groups of groups"])
+
+
+def test_a_shared_file_that_is_gone_already(
+    sharing: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The query goes on with what it has read, and who wanted its state hears why there is none."""
+    monkeypatch.setattr(files, "_FEW_ROWS", 0)
+    source, _ = sharing
+    client, query = separable(source), QUERIES["groups of groups"]
+    wanted, file = as_a_whole(client, query), Path(source.options.shared_files) / "f/4.parquet"
+    requests: list[Request] = []
+
+    class Query(RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            if not requests:  # the groups are there
+                file.rename(tmp_path / "away")
+                requests.append(self.ask("checkpoint", by_cost=False))
+
+    monkeypatch.setattr(service, "RunningQuery", Query)
+    try:
+        assert client.run(query) == wanted
+    finally:
+        (tmp_path / "away").rename(file)
+    (request,) = requests
+    assert request.error is not None
+    assert request.error.sqlstate == "58030"
 
 
 def test_explain_carries_no_shared_files(

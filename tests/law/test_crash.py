@@ -60,7 +60,7 @@ class Client(threading.Thread):
 
     def _execute(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
         for number in numbers:
-            connection.execute("INSERT INTO events VALUES (%s::integer, %s::integer)", (self.key, number), prepare=True)
+            connection.execute("INSERT INTO events VALUES (%s, %s)", (self.key, number), prepare=True)
 
     def _copy(self, connection: psycopg.Connection[tuple[object, ...]], numbers: range) -> None:
         with connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT csv)") as copy:
@@ -148,16 +148,23 @@ def test_server_killed_while_two_clients_load(engine: str, whole: bool) -> None:
         assert min(last) > 0
 
 
-def test_server_killed_while_many_insert_single_rows(whole: bool) -> None:
-    source = random.Random("single")
+@pytest.mark.parametrize("clients", [1, 6])
+def test_server_killed_while_single_rows_are_inserted(clients: int, whole: bool) -> None:
+    """The rows of one client that is alone are written while the loop waits; another one comes and goes meanwhile."""
+    source = random.Random(f"single {clients}")
     settings = {"maintenance_rows": 500, "maintenance_idle": 0.2, "log_segment_bytes": "1MB", "spark_enabled": False}
     with Millstream(settings=settings) as server:
         _create(server, "embedded")
-        last = [0] * 6
+        last = [0] * clients
         for number in range(6 if whole else 4):
 
             def kill() -> None:
-                time.sleep(source.uniform(0.05, 2.0))  # the random moment itself, not a wait for something
+                end = time.monotonic() + source.uniform(0.05, 2.0)  # the random moment itself
+                while clients == 1 and time.monotonic() < end:
+                    with server.connect() as other:
+                        other.execute("INSERT INTO events SELECT 0, 0 WHERE false")
+                    time.sleep(0.1)
+                time.sleep(max(0.0, end - time.monotonic()))
                 server.kill9()
 
             last = _round(server, last, f"single {number}", kill, single=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.algebra import Relation, Scan
 from planner.leaving import LEAST, Decision, Forecast, decide
 from planner.separation import select_state
+from planner.walk import walk
 from tests.planner.test_separation import figure_6_2
 
 #: p1 (customers) -> revenue -> p4, and p3 (names) -> result
@@ -78,3 +80,15 @@ def test_the_end_is_waited_for() -> None:
 def test_small_states_leave_at_once() -> None:
     found = decide(PLAN, ("p1",), ("p1",), Forecast({}, {}, {}, lambda left: LEAST * 100, 1000.0))
     assert found.way == "move"
+
+
+def test_all_is_redone_where_results_come_from_the_same_rows() -> None:
+    """To leave one of them behind saves nothing, since what it is of would be carried in its place."""
+    names, sizes = ("p1", "revenue", "p3"), {"p1": 30 * MB, "revenue": 30 * MB, "p3": 30 * MB}
+
+    def read(left: Relation) -> float:
+        return 40 * MB if any(isinstance(node, Scan) for node in walk(left)) else 0.0
+
+    found = decide(PLAN, names, names, Forecast({}, sizes, {}, read, 100 * MB), may_wait=False)
+    assert outcome(found) == ("redo", set())
+    assert round(found.price, 3) == 0.4 + 3 * LEAST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -11,12 +12,15 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from server.config import Address, Chosen, Config
 from server.logs import JsonFormatter, LineFormatter
+from server.serving import CannotStart, Server, Stop
 from tests.rig.process import end, free_port, is_busy, wait_until
 from tests.rig.server import ROOT, Millstream
 from tests.server.wire import Wire, error_fields, letters, rows
@@ -82,6 +86,20 @@ def test_why_the_database_does_not_open_is_one_clear_line(tmp_path: Path) -> Non
     (tmp_path / "data/servers/main").rename(tmp_path / "data/servers/other")
     (tmp_path / "data/servers/main").symlink_to(tmp_path / "file")
     assert "File exists" in reason(tmp_path / "data")
+
+
+@pytest.mark.slow
+def test_a_database_that_opened_for_nothing_is_closed(tmp_path: Path) -> None:
+    """Its threads have ended, and with them what it holds elsewhere: Spark, the other servers' trust."""
+    (tmp_path / "login_secret").mkdir()
+
+    async def run() -> None:
+        with pytest.raises(CannotStart, match="Is a directory"):
+            await Server(Chosen(Config(data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False))).run(Stop())
+
+    before = set(threading.enumerate())
+    asyncio.run(run())
+    assert {"sequencer", "maintenance"}.isdisjoint(each.name for each in set(threading.enumerate()) - before)
 
 
 @pytest.mark.slow

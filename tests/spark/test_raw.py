@@ -89,6 +89,23 @@ def test_quoted_fields_of_csv_may_have_several_lines(spark: SparkEngine, tmp_pat
     assert check(spark, tmp_path, stream(names, format="csv"), [(1, (recorded(path),))]) == 200
 
 
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ('7,"one\ntwo"\r\n8,three\r\n9,"four"\r\n10,five', "false"),  # as Excel writes cells of several lines
+        ('7,"one\r\ntwo"\n8,three\n9,"four"\n10,five\n', "false"),
+        ('7,"one\rtwo"\r\n8,three\r\n9,"four"\r\n10,five\r\n', "false"),
+        ("7,one\n8,two\r\n9,three\n10,four", "false"),
+        ('k,"first\nname"\r\n7,one\r\n8,two\r\n9,three\r\n10,four', "true"),
+    ],
+)
+def test_lines_of_csv_end_as_the_file_s_do(spark: SparkEngine, tmp_path: Path, text: str, header: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode())
+    fed = stream(["k", "t"], format="csv", header=header)
+    assert check(spark, tmp_path, fed, [(1, (recorded(path),))]) == 4
+
+
 def test_truth_values_of_csv(spark: SparkEngine, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{word}\n" for word in ("t", "f", "true", "FALSE", "Yes", "n", "1", "0")))

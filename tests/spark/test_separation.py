@@ -10,7 +10,8 @@ import pytest
 from catalog.errors import SqlError
 from executor.analytics import Analytics
 from executor.database import Database
-from executor.separation import choosing
+from executor.separation import choosing, service
+from executor.separation.running import RunningQuery
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES as SMALL
@@ -96,6 +97,31 @@ def test_between_engines_and_back(database: Database, monkeypatch: pytest.Monkey
             except SqlError as error:
                 assert error.sqlstate == "57014", error
     assert resumed(database, "spark", query_id) == wanted
+
+
+def test_a_resumed_query_is_copied_more_than_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it came with is read until its end, also when newer copies have taken the place of what it was in."""
+    query = (
+        "SELECT a.k, a.v, b.v, c.v FROM (SELECT k, sum(v) AS v FROM t GROUP BY k) a "
+        "JOIN (SELECT k, min(v) AS v FROM t GROUP BY k) b ON b.k = a.k "
+        "JOIN (SELECT k, max(w) AS v FROM u GROUP BY k) c ON c.k = a.k ORDER BY 1"
+    )
+    wanted, copies = Client(database).run(query), []
+
+    class Copied(RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            copies.append(self.ask("checkpoint", by_cost=False))
+
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(on(database, "embedded"), query)
+    assert query_id is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "RunningQuery", Copied)
+        assert on(database, "spark").run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+    assert [item.done for item in copies] == [True, True]
+    assert resumed(database, "embedded", query_id) == wanted
 
 
 def test_what_spark_does_not_compute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,8 @@ def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:
     if asked is None:
         found = roles.find(env.binding.context.role)
         return None if found is not None and found.superuser else Literal(found.oid if found else 0, OID)
-    asked = asked.argument if isinstance(asked, Cast) and isinstance(asked.argument, Literal) else asked
+    if isinstance(asked, Cast) and isinstance(asked.argument, Literal) and isinstance(asked.argument.value, str):
+        asked = asked.argument
     if isinstance(asked, Literal) and isinstance(asked.value, str):
         if asked.value == "public":
             return Literal(0, OID)

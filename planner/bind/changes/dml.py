@@ -1,7 +1,7 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, joins with FROM and USING, checks and RETURNING. Values are ``assigning``'s, ON CONFLICT
-``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
+Owns: column lists, joins with FROM and USING, and checks. Values are ``assigning``'s, RETURNING ``returning``'s, ON
+CONFLICT ``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
 the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
 (PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
 """
@@ -9,7 +9,7 @@ the relation, for the path without an engine. UPDATE ... FROM joins may yield a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -18,28 +18,25 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8
 from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
-from planner.bind.changes.assigning import assign, assignments, default_of, scope_of_target
+from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.fields import with_part
+from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of
 from planner.bind.changes.through_views import Through, through_view
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
-from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown
+from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
 from planner.bind.relations import find_object
-from planner.bind.scope import Entry, Scope
+from planner.bind.scope import Scope
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
 from planner.bind.sources import bind_from, scan_object
-from planner.bind.targets import bind_targets
 from planner.bind.texts import bind_expression
-from planner.bind.typenames import declared_typmod
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.functions import DRAWN_FUNCTIONS
-from planner.statements import Delete, Insert, Returning, Statement, Update
-from planner.walk import replace_columns, used_columns, walk
+from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.statements import Delete, Insert, Statement, Update
 
 #: Why a foreign table of files takes no rows.
 READ_ONLY: Final = "A foreign table of files is read-only."
@@ -112,28 +109,31 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
     through = through_view(binding, node.relation, "insert into")
     target = writable(binding, node.relation, "insert into") if through is None else through.table
     level = _level(level or Level(binding), node)
-    indexes = insert_positions(binding, target, node.cols) if through is None else through.indexes(binding, node.cols)
+    indexes = insert_positions(binding, target, node.cols) if through is None else []
+    source = _plain_values(node.selectStmt)
+    query = bind_select(level, node.selectStmt, resolve_unknown=False) if source is None else None
+    if through is not None:
+        width = len(query.relation.columns) if query is not None else max(map(len, source or ()))
+        indexes = through.indexes(binding, node.cols, width)
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
-    query = node.selectStmt
     row = row_columns(binding, target)
-    source = _plain_values(query)
-    if source is not None:
+    if query is not None:
+        relation, literals = _selected(level, query.relation, target, indexes, node, row), None
+        row = relation.columns
+    else:
         default = cache(lambda index: default_of(binding, target.columns[index]))
         env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
-        check_widths(env, source)
-        rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source)
-        relation: Relation = Values(row, rows)
+        check_widths(env, source or ())
+        rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source or ())
+        relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
-    else:
-        relation, literals = _selected(level, target, indexes, node, row), None
-        row = relation.columns
     if through is not None and node.onConflictClause is not None:
         raise unsupported("ON CONFLICT on a view", "Change the table.", binding.position(node.onConflictClause))
     conflict = bind_conflict(level, target, row, node)
-    returning = _returning(level, target, row, node, through=through)
+    returning = returning_of(level, target, row, node, through=through)
     if not isinstance(relation, Values) or len(relation.rows) > 1:
         upsert = None if conflict is None else conflict.update
-        _refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
+        refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
     checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
     return Insert(target, relation, row, checks, returning, literals, conflict, generated)
 
@@ -202,16 +202,17 @@ def _check_width(env: Environment, width: int, indexes: list[int], named: Any, n
         raise env.error("42601", "INSERT has more target columns than expressions", named[width])
 
 
-def _selected(level: Level, target: Table | Stream, indexes: list[int], node: Any, row: tuple[Column, ...]) -> Relation:
+def _selected(
+    level: Level, relation: Relation, target: Table | Stream, indexes: list[int], node: Any, row: tuple[Column, ...]
+) -> Relation:
     """INSERT ... SELECT: the query's columns assigned to the target's, defaults for the rest."""
     binding = level.binding
-    query = bind_select(level, node.selectStmt, resolve_unknown=False)
     if isinstance(target, Stream) and any(name == target.name for name, _ in binding.streams):
         message = f'INSERT INTO stream "{target.name}" reads the stream itself'
         raise SqlError(
             "0A000", message, hint="Read a continuous view over it.", position=binding.position(node.relation)
         )
-    relation, env = query.relation, Environment(binding, Scope(), "INSERT", subquery_binder(level))
+    env = Environment(binding, Scope(), "INSERT", subquery_binder(level))
     nodes = [getattr(item, "val", None) for item in node.selectStmt.targetList or ()]
     places = nodes if len(nodes) == len(relation.columns) else [None] * len(relation.columns)
     _check_width(env, len(relation.columns), indexes, node.cols, places)
@@ -274,14 +275,14 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     assigned = assignments(env, target, items, scan.columns)
     binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     old, new = row_columns(binding, target), row_columns(binding, target)
-    returning = _returning(level, target, new, node, other, through)
-    returning, beside = _passed(binding, returning, other)
+    returning = returning_of(level, target, new, node, other, through)
+    returning, beside = passed(binding, returning, other)
     outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
     for index, (column, source) in enumerate(zip(new, scan.columns, strict=False)):
         outputs.append((column, assigned.get(index, ColumnRef(source))))
     whole = Project(relation, (*outputs, *beside))
-    _refuse_drawn_twice(returning, whole)
+    refuse_drawn_twice(returning, whole)
     checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
     taken = tuple(column for column, _ in beside)
     return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
@@ -296,7 +297,7 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
     old = row_columns(binding, target)
-    returning, beside = _passed(binding, _returning(level, target, old, node, other, through), other)
+    returning, beside = passed(binding, returning_of(level, target, old, node, other, through), other)
     relation: Relation = scan if through is None else through.shown(scan)
     if other is not None:
         relation = Join("inner" if beside else "semi", relation, other.relation, predicate)
@@ -315,88 +316,14 @@ def _condition(env: Environment, node: Any) -> Scalar:
     return bind_boolean(env.without_aggregates("WHERE"), node, "WHERE")
 
 
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """FROM of UPDATE, USING of DELETE: what stands beside the target."""
-
-    relation: Relation
-    scope: Scope
-
-    def beside(self, target: Scope) -> Scope:
-        """The target's names and these."""
-        return Scope(target.sources + self.scope.sources, target.entries + self.scope.entries)
-
-
-def _others(level: Level, scope: Scope, items: Any) -> _Others | None:
+def _others(level: Level, scope: Scope, items: Any) -> Others | None:
     if not items:
         return None
-    other = _Others(*bind_from(level, items))
+    other = Others(*bind_from(level, items))
     name = scope.sources[0].name
     if any(source.name == name for source in other.scope.sources):
         raise SqlError("42712", f'table name "{name}" specified more than once')
     return other
-
-
-# --- RETURNING -------------------------------------------------------------------------------------------------------
-
-
-def _returning(
-    level: Level,
-    target: Table | Stream,
-    row: tuple[Column, ...],
-    node: Any,
-    other: _Others | None = None,
-    through: Through | None = None,
-) -> Returning | None:
-    """RETURNING over the changed row and what is beside it."""
-    clause = getattr(node, "returningClause", None)
-    items = clause.exprs if clause is not None else getattr(node, "returningList", None)
-    if not items:
-        return None
-    if isinstance(target, Stream):
-        instead = "Leave RETURNING out: a stream keeps no rows."
-        raise unsupported("RETURNING from a stream", instead, level.binding.position(items[0]))
-    if clause is not None and clause.options:
-        raise unsupported("RETURNING WITH (OLD, NEW)", "Leave WITH out.")
-    entries = [
-        Entry(definition.name, ColumnRef(column), target.oid, index + 1, declared_typmod(definition.type))
-        for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
-    ]
-    scope = scope_of_target(target, node, entries) if through is None else through.scope(row, node.relation.alias)
-    if other is not None:
-        scope = other.beside(scope)
-    env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))
-    targets = [item.over(text_if_unknown(env, item.scalar, item.node)) for item in bind_targets(env, items)]
-    columns = tuple((level.binding.column(item.name, item.scalar.type), item.scalar) for item in targets)
-    return Returning(columns, tuple(item.output() for item in targets))
-
-
-def _refuse_drawn_twice(returning: Returning | None, *changed: Relation | Scalar) -> None:
-    """Of several rows, RETURNING would see a sequence as it is after all of them, and not after its own row."""
-    calls = [] if returning is None else _drawing([scalar for _, scalar in returning.expressions])
-    if calls and _drawing(changed):
-        raise unsupported(f"{calls[0]}() in RETURNING of several rows", "Return the column.")
-
-
-def _drawing(nodes: Sequence[Relation | Scalar]) -> list[str]:
-    """The functions of sequences that are called."""
-    found = (item.function for node in nodes for item in walk(node) if isinstance(item, Call))
-    return [function for function in found if function in DRAWN_FUNCTIONS]
-
-
-def _passed(
-    binding: Binding, returning: Returning | None, other: _Others | None
-) -> tuple[Returning | None, tuple[tuple[Column, Scalar], ...]]:
-    """RETURNING over copies of the columns that it takes from FROM or USING, and these copies."""
-    if returning is None or other is None:
-        return returning, ()
-    used = {column for _, scalar in returning.expressions for column in used_columns(scalar)}
-    copies = {column: binding.column(column.name, column.type) for column in other.relation.columns if column in used}
-    renamed: dict[Column, Scalar] = {column: ColumnRef(copy) for column, copy in copies.items()}
-    expressions = tuple((column, replace_columns(scalar, renamed)) for column, scalar in returning.expressions)
-    return replace(returning, expressions=expressions), tuple(
-        (copy, ColumnRef(column)) for column, copy in copies.items()
-    )
 
 
 HANDLERS: Final[dict[str, Callable[..., Statement]]] = {

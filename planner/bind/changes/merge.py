@@ -13,7 +13,7 @@ from typing import Any, Final
 from pglast.enums import CmdType, MergeMatchKind
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Stream, Table
+from catalog.objects import Stream, Table, View
 from catalog.types import BOOL, INT4, INT8
 from planner.algebra import ROW_ID, Join, Project
 from planner.bind.changes.assigning import assignments, default_of
@@ -23,6 +23,7 @@ from planner.bind.definitions.generated import generated_of
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean
 from planner.bind.levels import Level
+from planner.bind.relations import find_object
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder, with_ctes
 from planner.bind.sources import bind_from
@@ -38,9 +39,11 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
     level = _level(binding, node)
     _refuse_later(binding, node)
     _check_reachable(node.mergeWhenClauses)
-    found = writable(binding, node.relation, "merge into")
-    if isinstance(found, Stream):
-        detail = "This operation is not supported for foreign tables."
+    found = find_object(binding, node.relation)
+    if not isinstance(found, View):
+        found = writable(binding, node.relation, "merge into")
+    if isinstance(found, Stream | View):
+        detail = f"This operation is not supported for {'views' if isinstance(found, View) else 'foreign tables'}."
         raise SqlError("0A000", f'cannot execute MERGE on relation "{found.name}"', detail)
     inserts = any(item.matchKind != _MATCHED for item in node.mergeWhenClauses)
     target, scan, row_id, scope = target_scan(binding, node.relation, "merge into", nullable=inserts)

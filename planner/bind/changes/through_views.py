@@ -24,7 +24,7 @@ from planner.bind.levels import Level, renamed
 from planner.bind.relations import find_object
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
-from planner.bind.sources import in_view, scan_object
+from planner.bind.sources import in_view, labels_of, scan_object
 from planner.bind.targets import Target, bind_targets
 from planner.expression import Column, ColumnRef, Scalar
 from planner.walk import replace_columns
@@ -63,24 +63,27 @@ class Through:
             relation = Filter(relation, predicate)
         return relation
 
-    def scope(self, row: Sequence[Column], alias: Any) -> Scope:
-        """The view's names for a row of the table."""
+    def scope(self, row: Sequence[Column], alias: Any, called: str | None = None) -> Scope:
+        """The view's names for a row of the table; a text may have ``called`` the view otherwise."""
         over: dict[Column, Scalar] = {old: ColumnRef(new) for old, new in zip(self.scan.columns, row, strict=False)}
         entries = [
             Entry(name, replace_columns(value, over), self.view.oid, place, typmod)
             for place, (name, value, typmod) in enumerate(zip(self.names, self.values, self.typmods, strict=True), 1)
         ]
-        name = self.view.name if alias is None else alias.aliasname
+        name = (called or self.view.name) if alias is None else alias.aliasname
         return source_of(name, entries, self.view.schema if alias is None else None)
 
-    def indexes(self, binding: Binding, items: tuple[Any, ...] | None) -> list[int]:
-        """Places of the table's columns that an INSERT means. Raises 42703, 42701 and 0A000."""
-        names = [item.name for item in items] if items else self.names
+    def indexes(self, binding: Binding, items: tuple[Any, ...] | None, width: int) -> list[int]:
+        """Places of the table's columns that an INSERT of so many values means. Raises 42703, 42701, 42601, 0A000."""
+        names = [item.name for item in items] if items else self.names[:width]
         places = [binding.position(item) for item in items] if items else [None] * len(names)
         found = [self._index(name, "insert into", place) for name, place in zip(names, places, strict=True)]
         for number, (name, place) in enumerate(zip(names, places, strict=True)):
-            if found[number] in found[:number]:
+            if name in names[:number]:
                 raise SqlError("42701", f'column "{name}" specified more than once', position=place)
+            if found[number] in found[:number]:
+                column = self.table.columns[found[number]].name
+                raise SqlError("42601", f'multiple assignments to same column "{column}"')
         if items and any(item.indirection for item in items):
             raise unsupported("a part of a view's column as target", "Change the table.", places[0])
         return found
@@ -93,7 +96,7 @@ class Through:
         found = []
         for item in items:
             name = self.table.columns[self._index(item.name, "update", binding.position(item))].name
-            value = ast.A_Const(isnull=True) if type(item.val).__name__ == "SetToDefault" else item.val
+            value = _without_default(item.val)
             found.append(ast.ResTarget(name=name, indirection=item.indirection, val=value, location=item.location))
         return tuple(found)
 
@@ -106,6 +109,19 @@ class Through:
             detail = "View columns that are not columns of their base relation are not updatable."
             raise SqlError("0A000", f'cannot {verb} column "{name}" of view "{self.view.name}"', detail)
         return self.scan.columns.index(value.column)
+
+
+def _without_default(node: Any) -> Any:
+    """An assigned value with NULL for DEFAULT, be it one of a row's."""
+    match type(node).__name__:
+        case "SetToDefault":
+            return ast.A_Const(isnull=True)
+        case "MultiAssignRef" if type(node.source).__name__ == "RowExpr":
+            values = tuple(map(_without_default, node.source.args))
+            row = ast.RowExpr(args=values, row_format=node.source.row_format, location=node.source.location)
+            return ast.MultiAssignRef(source=row, colno=node.colno, ncolumns=node.ncolumns)
+        case _:
+            return node
 
 
 def through_view(binding: Binding, node: Any, verb: str) -> Through | None:
@@ -121,6 +137,7 @@ def through_view(binding: Binding, node: Any, verb: str) -> Through | None:
 
 def _through(binding: Binding, view: View, verb: str) -> Through:
     binding.depends_on[view.oid] = None
+    labels = labels_of(binding, view.oid, tuple(column.name for column in view.columns))
     with in_view(binding, view) as query:
         item = _single(query, view, verb)
         below = find_object(binding, item)
@@ -130,9 +147,9 @@ def _through(binding: Binding, view: View, verb: str) -> Through:
         if query.whereClause is not None:
             predicates = (*predicates, bind_boolean(env, query.whereClause, "WHERE"))
         targets = _targets(env, query, view, verb)
-    names = tuple(column.name for column in view.columns)
-    values = tuple(target.scalar for target in targets)
-    return Through(view, table, scan, names, values, tuple(target.typmod for target in targets), predicates)
+    shown = [targets[place] for _, place in labels]
+    values, typmods = tuple(target.scalar for target in shown), tuple(target.typmod for target in shown)
+    return Through(view, table, scan, tuple(name for name, _ in labels), values, typmods, predicates)
 
 
 def _below(
@@ -142,7 +159,7 @@ def _below(
     alias = None if item.alias is None else item.alias.aliasname
     if isinstance(found, View) and not found.continuous:
         inner = _through(binding, found, verb)
-        return inner.table, inner.scan, inner.scope(inner.scan.columns, item.alias), inner.predicates
+        return inner.table, inner.scan, inner.scope(inner.scan.columns, item.alias, item.relname), inner.predicates
     if not isinstance(found, Table):
         raise _refused(view, verb, _SINGLE)
     binding.depends_on[found.oid] = None
@@ -179,6 +196,8 @@ def _targets(env: Environment, query: Any, view: View, verb: str) -> list[Target
     for used, words in kinds:
         if used:
             raise _refused(view, verb, f"Views that return {words} are not automatically updatable.")
+    if verb != "delete from" and not any(isinstance(target.scalar, ColumnRef) for target in targets):
+        raise _refused(view, verb, "Views that have no updatable columns are not automatically updatable.")
     return targets
 
 
