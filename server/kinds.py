@@ -168,7 +168,9 @@ def date_style(name: str, value: str) -> str:
         if word in ("postgres", "sql", "german"):
             raise unsupported(f"{name} {word}", "Use ISO.")
         if word in ("dmy", "european", "euro", "ymd"):
-            raise unsupported(f"{name} {word}", "Write dates as YYYY-MM-DD, which every order reads alike.")
+            raise unsupported(
+                f"{name} {word}", "Use MDY, and write dates as YYYY-MM-DD, which every order reads alike."
+            )
         if word not in ("mdy", "us", "noneuropean", "noneuro", "iso", "default"):
             raise _invalid(name, value)
     return "ISO, MDY"

@@ -176,6 +176,8 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     calls, unnested = windows.calls, series.calls
     if node.lockingClause:
         lock(level.binding, node, frozenset(level.ctes), _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
+    if having is not None and sets is None and not groups.is_used:  # one row, whatever there is
+        relation = Values((), ((),))
     if sets is not None or groups.is_used or having is not None:
         grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
         grouped |= {column for _, key in twice for column in used_columns(key)}
