@@ -102,7 +102,7 @@ def wanted(servers: tuple[Database, Database]) -> Any:
     return Client(servers[0]).run(QUERY)
 
 
-@pytest.mark.parametrize("step", ["claimed", "files", "manifest", "given", "ended"])
+@pytest.mark.parametrize("step", ["files", "manifest", "given", "ended"])
 def test_a_query_migrates_without_its_jvm(
     step: str,
     servers: tuple[Database, Database],
@@ -111,8 +111,8 @@ def test_a_query_migrates_without_its_jvm(
     monkeypatch: pytest.MonkeyPatch,
     whole: bool,
 ) -> None:
-    """Its state has been read when it is claimed: no step behind that needs the JVM."""
-    if step != "claimed" and not whole:
+    """Its state has been read when its files are there: no step behind that needs the JVM."""
+    if step != "files" and not whole:
         pytest.skip("the first step stands for those behind it: --whole")
     a, victim = servers[0], living(engine)
     victim.at(monkeypatch, step)
@@ -121,6 +121,19 @@ def test_a_query_migrates_without_its_jvm(
     assert (victim.deaths, len(leaving.ids)) == ([step], 1)
     settled(a)
     assert a.separation.stored.ids() == []
+
+
+def test_the_jvm_dies_while_state_is_read(
+    servers: tuple[Database, Database], engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query ends as it does where the JVM dies in a pipeline, and nothing of it stays."""
+    a, victim = servers[0], living(engine)
+    with monkeypatch.context() as patch:
+        victim.at(patch, "claimed")
+        Leaving(patch, a, "b")
+        assert_fails(a, QUERY)
+    assert victim.deaths == ["claimed"]
+    assert (a.separation.claims.all(), a.separation.stored.ids()) == ({}, [])
 
 
 def test_a_query_goes_on_from_what_it_left(
