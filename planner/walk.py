@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from typing import Any
 
 from planner.algebra import (
@@ -89,6 +90,11 @@ def walk(node: Node) -> Iterator[Node]:
         current = stack.pop()
         yield current
         stack.extend(reversed([*children(current)]))
+
+
+def is_larger(node: Node, count: int) -> bool:
+    """Whether a tree has more nodes than so many."""
+    return next(islice(walk(node), count, None), None) is not None
 
 
 def transform(node: Any, change: Callable[[Any], Any]) -> Any:

@@ -49,9 +49,8 @@ class Storage:
         except OSError as error:
             # Of os.path, since what has gone away with the storage raises of a Path.
             if self._term is not None and os.path.exists(self._lock.folder) and not os.path.exists(self._term):
-                raise SqlError(
-                    "55P03", "the lock of the storage was taken from this server, which stood still"
-                ) from error
+                message = "the lock of the storage was taken from this server, which stood still"
+                raise SqlError("55P03", message) from error
             raise disk_error(error, "change the storage that servers share") from error
         finally:
             self._term = None

@@ -224,9 +224,8 @@ class Separation:
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
-            unread = (
-                read - parts.keys() - files.keys()
-            )  # a run that is read no more may have left its name to another one
+            # A run that is read no more may have left its name to another one.
+            unread = read - parts.keys() - files.keys()
             runs = {name: Run(_columns(part), partial(results.batches, part)) for name, part in parts.items()}
             runs |= {name: run for name, run in bound().items() if name in unread}
             if not self.claims.holds(query.id):

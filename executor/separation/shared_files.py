@@ -1,4 +1,5 @@
-"""Files that every server of a storage reads as they are: queries leave without their rows, and name them instead.
+"""Files that every server of a storage reads as they are: queries leave without their rows, and name them instead, as
+where compute and storage are apart (thesis, figure 6.7).
 
 Owns: which these are (Parquet below the setting ``shared_files``), that a plan reads them under a name of its manifest,
 and that a file which a manifest names is below that folder and as it was. So whoever writes a manifest can compute over

@@ -162,9 +162,8 @@ def _text(spark: Any, spec: Frame, path: str) -> Any:
     reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
     reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
     end = line_end(path)
-    if (
-        end is not None
-    ):  # it would be guessed by the first break, which may be a field's; each file is one task's anyway
+    # Else Spark guesses it by the first break, which may be a field's; each file is one task's anyway.
+    if end is not None:
         reader = reader.option("multiLine", "true").option("lineSep", end)
     # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
     return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)

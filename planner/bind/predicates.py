@@ -17,7 +17,7 @@ from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import nested_too_deep
-from planner.walk import RELATIONS, walk
+from planner.walk import RELATIONS, is_larger, walk
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -130,5 +130,5 @@ def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
 
 def refuse_large(scalar: Scalar) -> None:
     """Raises 54001 for what is too large to stand twice: twice in what stands twice doubles with each level."""
-    if any(count == _REPEATED for count, _ in enumerate(walk(scalar))):
+    if is_larger(scalar, _REPEATED):
         raise nested_too_deep()

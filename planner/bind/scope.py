@@ -19,7 +19,6 @@ from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 if TYPE_CHECKING:
     from planner.bind.environment import Environment
 
-#: Columns that every relation of PostgreSQL's has.
 #: What PostgreSQL's tables have beside their own columns.
 SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
 #: The transaction that made what is there from the beginning: BootstrapTransactionId.

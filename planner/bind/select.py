@@ -50,7 +50,7 @@ from planner.bind.types import coerce, common_type
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
-from planner.walk import used_columns, walk
+from planner.walk import is_larger, used_columns
 
 #: Nodes that a query may have, and that each character of its text adds.
 _NODES: Final = 50_000
@@ -77,7 +77,7 @@ def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
 def _check_size(binding: Binding, relation: Relation) -> None:
     """Raises 54001 for a short text that means a huge query: what repeats its argument, nested in itself."""
     most = _NODES + _NODES_OF_A_CHARACTER * len(binding.raw.text)
-    if any(count == most for count, _ in enumerate(walk(relation))):
+    if is_larger(relation, most):
         raise nested_too_deep()
 
 

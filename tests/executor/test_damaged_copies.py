@@ -70,9 +70,8 @@ def test_a_view_is_rebuilt_at_home(
     assert servers.client("a").run(READ) == rows.wanted()
 
 
-@pytest.mark.parametrize("by", ["a", "c"])
-def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Also by a server that is not the view's home, where that is gone as well."""
+def copied_twice(servers: Servers, a: Client) -> Rows:
+    """A guest with two copies on the storage, and no others to come; its rows."""
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
@@ -80,6 +79,13 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
     for _ in range(2):
         rows.insert(a, 5)
         servers.copied("b", "v")
+    return rows
+
+
+@pytest.mark.parametrize("by", ["a", "c"])
+def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Also by a server that is not the view's home, where that is gone as well."""
+    rows = copied_twice(servers, a)
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     servers.stop("b")
     if by == "a":
@@ -96,13 +102,7 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
 
 def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, tmp_path: Path) -> None:
     """Also where no rows come, beside the one before, which was intact."""
-    rows = Rows()
-    rows.insert(a, 5)
-    servers.migrate("a", "b")
-    servers["b"].view_moving.checkpoints.close()
-    for _ in range(2):
-        rows.insert(a, 5)
-        servers.copied("b", "v")
+    rows = copied_twice(servers, a)
     before = entry_of(servers)
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     servers.empty("b")

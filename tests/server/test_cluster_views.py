@@ -280,6 +280,12 @@ def test_who_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
                 require(there, writer.done)
 
 
+def await_no_views(zombie: psycopg.Connection) -> None:
+    """The zombie knows that its guest is another's."""
+    here = "SELECT count(*) FROM millstream.views"
+    wait_until(lambda: zombie.execute(here).fetchone() == (0,), 60, "the zombie's guest")
+
+
 def test_a_zombie_with_a_view(tmp_path: Path) -> None:
     """It stands still between a copy and the entry, for longer than its lease: what it wrote does not count."""
     standing = "view-copied:stop"
@@ -296,8 +302,7 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
         require(client, writer.done)
         os.kill(b.pid, signal.SIGCONT)
         with b.connect() as zombie:
-            here = "SELECT count(*) FROM millstream.views"
-            wait_until(lambda: zombie.execute(here).fetchone() == (0,), 60, "the zombie's guest")
+            await_no_views(zombie)
             with pytest.raises(psycopg.errors.UndefinedTable):
                 zombie.execute("SELECT * FROM v")
         assert "its lease was taken over" in b.log()
@@ -321,8 +326,7 @@ def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
         os.kill(b.pid, signal.SIGCONT)
         wait_until(lambda: "was taken from this server" in b.log(), 60, "that it knows")
         with b.connect() as zombie:
-            here = "SELECT count(*) FROM millstream.views"
-            wait_until(lambda: zombie.execute(here).fetchone() == (0,), 60, "the zombie's guest")
+            await_no_views(zombie)
         assert placed(client) == ("a",)
         b.environment = {}
         b.restart()

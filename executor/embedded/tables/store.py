@@ -58,7 +58,6 @@ _SIZE: Final = f"""SELECT count(DISTINCT block_id) FILTER (persistent) * {_BLOCK
     FROM pragma_storage_info('{STORE}.main.t{{oid}}')"""
 _CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
 _MOST_REWRITTEN: Final = 256 << 20
-
 _POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 

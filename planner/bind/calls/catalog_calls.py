@@ -177,9 +177,7 @@ def _are_names(items: tuple[Any, ...]) -> bool:
 def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """(f(x)).field in a select list, of a function that yields rows; None for any other selection."""
     call, selected = node.arg, node.indirection
-    if type(call).__name__ == "ColumnRef" and all(
-        type(item).__name__ == "String" for item in (*call.fields, *selected)
-    ):
+    if type(call).__name__ == "ColumnRef" and _are_names((*call.fields, *selected)):
         names = names_of(call.fields)
         record = field_name(names[-1], selected[0].sval)
         if any(
