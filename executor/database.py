@@ -215,12 +215,12 @@ class Database:
 
     def tables_of_view(self, oid: int) -> tuple[int, ...]:
         """Tables that the final relations of a view, and of those below it, read."""
-        found = (self.plans.get(self._views[below].program.final).tables for below in self.views_below((oid,)))
+        found = (self.plans.get(self.view(below).program.final).tables for below in self.views_below((oid,)))
         return tuple(sorted({table for tables in found for table in tables}))
 
     def version_beside(self, oid: int) -> int:
         """The LSN of the last change of what a view's final relation reads beside the view's own states."""
-        final = self.plans.get(self._views[oid].program.final)
+        final = self.plans.get(self.view(oid).program.final)
         return self.version_of((*final.tables, *final.views))
 
     def view(self, oid: int) -> ViewRuntime:
@@ -395,11 +395,11 @@ class Database:
         transaction.write = None
 
     def _install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
-        """A DDL transaction is durable: the catalog, streams and views become what it says."""
+        """A DDL transaction is durable: streams, views and the catalog become what it says.
+
+        Who binds against a catalog finds what it names: what is new is there before it, what is dropped until it.
+        """
         dropped = set(self._catalog.objects) - set(catalog.objects)
-        self._catalog = replace(catalog, version=max(catalog.version, self._catalog.version + 1))
-        for oid in dropped:
-            self._forget(oid)
         for item in catalog.objects.values():
             if isinstance(item, Stream) and item.oid not in self.streams:
                 self._open_stream(item)
@@ -408,6 +408,9 @@ class Database:
         for new in views:
             self.storage.create(new.view.oid, lsn)
             self.open_view(replace(new.view, created_lsn=lsn), self.storage.load(new.view.oid))
+        self._catalog = replace(catalog, version=max(catalog.version, self._catalog.version + 1))
+        for oid in dropped:
+            self._forget(oid)
         self._refresh_reads()
         self.view_watch.redefined()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from decimal import Decimal
 from hashlib import md5
@@ -75,6 +76,34 @@ def test_a_view_is_read_from_its_commit_on(client: Client) -> None:
         client.run("SELECT * FROM sums")
     assert caught.value.sqlstate == "0A000"
     client.run("ROLLBACK")
+
+
+@pytest.mark.parametrize("change", ["CREATE VIEW v AS SELECT count(*) FROM clicks", "DROP VIEW v"])
+def test_a_view_is_read_while_it_comes_or_goes(
+    change: str, database: Database, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds its name while its commit is published can read it, or hears that it is not there."""
+    client.run(CLICKS)
+    if change.startswith("DROP"):
+        client.run("CREATE VIEW v AS SELECT count(*) FROM clicks")
+    readers: list[Future[object]] = []
+
+    def slowly(name: str, pool: ThreadPoolExecutor) -> None:
+        plain = getattr(database.storage, name)
+
+        def called(oid: int) -> object:
+            readers.append(pool.submit(Client(database).run, "SELECT * FROM v"))
+            wait([readers[-1]], timeout=0.2)  # it waits for what this thread publishes, or is done
+            return plain(oid)
+
+        monkeypatch.setattr(database.storage, name, called)
+
+    with ThreadPoolExecutor() as pool:
+        slowly("load", pool)
+        slowly("drop", pool)
+        client.run(change)
+        (found,) = (reader.exception() or reader.result() for reader in readers)
+    assert found == [(0,)] or isinstance(found, SqlError) and found.sqlstate == "42P01"
 
 
 def test_rows_of_a_transaction_are_published_at_commit(database: Database, client: Client) -> None:
