@@ -70,5 +70,15 @@ def check_sorted(kind: SqlType, what: str, position: int | None = None) -> None:
         raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position)
 
 
+def check_indexed(kind: SqlType, method: str) -> None:
+    """Raises 42704 for a type that no index of a method is of, and 0A000 where equal values are not equal texts."""
+    if method not in ("btree", "hash") or kind.element is not None or kind.row is not None:
+        return
+    if kind.name in (_UNSORTED if method == "btree" else _UNEQUAL):
+        words = f'has no default operator class for access method "{method}"'
+        raise SqlError("42704", f"data type {_shown(kind)} {words}")
+    check_equality(kind)
+
+
 def _shown(kind: SqlType) -> str:
     return DISPLAY.get(kind.name, str(kind))

@@ -25,7 +25,7 @@ _LONGEST: Final = (1 << 11) - 1
 _MOST_BYTES: Final = (1 << 20) - 1
 #: Weights by their letters; D is not shown.
 WEIGHTS: Final = "DCBA"
-_OPERATORS: Final = "!|&()"
+_OPERATORS: Final = "!|&()<"
 
 #: Places and weights.
 Places = list[tuple[int, int]]
@@ -70,12 +70,16 @@ class _Words:
 
     def _plain(self) -> str:
         found: list[str] = []
-        while (char := self.char()) and char not in _BLANKS and char != ":":
+        while (char := self.char()) and char not in _BLANKS and (char != ":" or self._begins(found)):
             if self.name == "tsquery" and char in _OPERATORS:
                 break
             found.append(self._escaped() if char == "\\" else char)
             self.place += 1
         return "".join(found)
+
+    def _begins(self, found: list[str]) -> bool:
+        """Whether a colon is a word's own first character."""
+        return not found and self.name == "tsvector"
 
     def _quoted(self) -> str:
         found: list[str] = []

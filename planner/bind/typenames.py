@@ -11,6 +11,7 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.forms.bits import LONGEST_DECLARED
 from catalog.intervals import FULL_RANGE
+from catalog.nesting import delimiter_of
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
 from catalog.types import (
     BITS,
@@ -134,7 +135,11 @@ def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) ->
 
 def _array(node: Any, element: SqlType) -> SqlType:
     """What is declared with several pairs of brackets may have several dimensions; how many, is not kept."""
-    return shaped(element) if len(node.arrayBounds or ()) > 1 else array(element)
+    if len(node.arrayBounds or ()) <= 1:
+        return array(element)
+    if delimiter_of(element) != ",":
+        raise unsupported(f"an array of {element} of several dimensions", "Use one dimension.")
+    return shaped(element)
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:

@@ -175,6 +175,8 @@ def _computed(binding: Binding, scalar: Scalar, target: SqlType, level: Level, n
     if pair in (("int4", "bit"), ("int8", "bit")):
         length = target.modifiers[0] if target.modifiers else 1
         return Call("bits_of", (Cast(scalar, INT8), Literal(length, INT4)), SqlType("bit", (length,)))
+    if pair[0] in STRINGS:  # xml, of which pg_cast has a function
+        return Cast(scalar, target, level == "explicit")
     if pair[0] in BITS and pair[1] in BITS:
         return (isinstance(scalar, Literal) and _fold(scalar, target, level)) or Cast(
             scalar, target, level == "explicit"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.nesting import delimiter_of
 from catalog.opaque import FORMED
 from catalog.precision import expressed
 from catalog.types import (
@@ -235,6 +236,8 @@ def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
 
 
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+    if delimiter_of(element) != ",":
+        raise unsupported(f"the text of an array of {element}", "Show its elements.")
     joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
 

@@ -64,6 +64,7 @@ _ORDERED: Final = (
     "oid",
     "anyenum",
     "money",
+    "xid8",
     *KEYED,
 )
 
