@@ -27,6 +27,7 @@ from struct import Struct, pack
 from typing import TYPE_CHECKING, Final, Literal
 
 from catalog.errors import SqlError
+from executor.session import DatabaseSession
 from protocol import encoder
 from protocol.decoder import PEER, SSL
 from protocol.messages import FrontendMessage, FunctionCall, Terminate
@@ -83,7 +84,7 @@ class Answering:
 
     def __init__(self, connection: Connection, database: Database) -> None:
         self._connection = connection
-        self._session = database.session("", "")
+        self._session = DatabaseSession(database, "", "")
         self._answers = False
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -102,7 +103,7 @@ class Answering:
 
         server, self._answers = self._connection.server, True
         try:
-            found = await server.loop.run_in_executor(server.workers, answer, self._session, question)
+            found = await server.loop.run_in_executor(server.workers, answer, self._session.reader, question)
             for start in range(0, len(found), _PIECE):
                 self._connection.send(encoder.copy_data(found[start : start + _PIECE]))
                 await self._connection.drain()
