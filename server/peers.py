@@ -27,7 +27,6 @@ from struct import Struct, pack
 from typing import TYPE_CHECKING, Final, Literal
 
 from catalog.errors import SqlError
-from executor.session import DatabaseSession
 from protocol import encoder
 from protocol.decoder import PEER, SSL
 from protocol.messages import FrontendMessage, FunctionCall, Terminate
@@ -83,6 +82,8 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
+        from executor.session import DatabaseSession  # which the opening of the database has loaded
+
         self._connection = connection
         self._session = DatabaseSession(database, "", "")
         self._answers = False
