@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-from catalog.types import BOOL, INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
+from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
 
@@ -25,11 +25,6 @@ _MOST: Final = QUOTIENT[1]
 #: The scales of expressions that were seen before.
 Scales = Callable[[Scalar], Scalar]
 Rule = Callable[[Call, Scales], Scalar]
-
-
-def is_loose(kind: SqlType) -> bool:
-    """Whether the scale of a numeric type is our storage's and not the user's."""
-    return kind.modifiers in (UNCONSTRAINED, QUOTIENT)
 
 
 def is_number(kind: SqlType) -> bool:
@@ -50,7 +45,7 @@ def constant(scale: int) -> Literal:
 def of_type(kind: SqlType) -> Literal:
     """What a type alone tells."""
     if kind.name == "numeric":
-        return UNKNOWN if is_loose(kind) else constant(kind.scale)
+        return UNKNOWN if kind.is_loose else constant(kind.scale)
     return constant(0) if kind.name in INTEGERS else UNKNOWN
 
 
@@ -62,7 +57,7 @@ def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
         case Literal(value=Decimal() as value):
             exponent = value.as_tuple().exponent
             return constant(max(-exponent, 0) if isinstance(exponent, int) else 0)
-        case Parameter() if scalar.type.name == "numeric" and is_loose(scalar.type):
+        case Parameter() if scalar.type.name == "numeric" and scalar.type.is_loose:
             return Call("written_scale", (scalar,), INT4)
         case Cast():
             return _of_cast(scalar, scales)
@@ -80,11 +75,11 @@ def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
 def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     """A cast that nobody wrote brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
-    if target.name == "numeric" and is_number(source) and (is_loose(target) or not cast.explicit):
+    if target.name == "numeric" and is_number(source) and (target.is_loose or not cast.explicit):
         return scales(cast.argument)
     if target.name == "numeric" and source.name in TEXTS and not cast.explicit:  # a result that was shown before
         return _repeated(_shown(cast.argument), cast.argument)
-    if target.name == "numeric" and is_loose(target) and source.name in TEXTS:
+    if target.name == "numeric" and target.is_loose and source.name in TEXTS:
         return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
     return of_type(target)
 

@@ -46,7 +46,6 @@ from planner.scales.expressions import (
     TEXTS,
     UNKNOWN,
     differs,
-    is_loose,
     is_number,
     largest,
     of_type,
@@ -174,7 +173,7 @@ class Carrying:
         if not differs(scale):
             return scale
         below = list(walk(relation))
-        nested = sum(isinstance(item, ScalarSubquery) and is_loose(item.type) for item in below)
+        nested = sum(isinstance(item, ScalarSubquery) and item.type.is_loose for item in below)
         is_computed = any(isinstance(item, Call) and item.function == "quotient_scale" for item in below)
         if volatility(relation) == "volatile" or nested > _NESTED or is_computed:
             return UNKNOWN

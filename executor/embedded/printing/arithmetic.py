@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
+from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType
 from executor.embedded.functions import zoned_times
 from executor.embedded.printing import floats
 from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
@@ -45,7 +45,7 @@ def narrowed(value: Expr, sql_type: SqlType, scale: int) -> Expr:
 
 def _shown_scale(sql_type: SqlType) -> int:
     """PostgreSQL's display scale where the type tells it."""
-    return 0 if sql_type.name != "numeric" or sql_type.modifiers in (UNCONSTRAINED, QUOTIENT) else sql_type.scale
+    return 0 if sql_type.name != "numeric" or sql_type.is_loose else sql_type.scale
 
 
 def quotient(

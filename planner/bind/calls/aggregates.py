@@ -19,6 +19,7 @@ from catalog.types import (
     JSON,
     JSONB,
     QUOTIENT,
+    SPREAD,
     TEXT,
     SqlType,
     array,
@@ -258,7 +259,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "string_agg":
             return by_name(chosen.result)
         case _:
-            return _average(kind)
+            return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", SPREAD)
 
 
 def _sum(kind: SqlType) -> SqlType:
