@@ -17,6 +17,7 @@ from typing import Any, Final
 from catalog.types import BOOL, INT8, TEXT
 from planner.algebra import Aggregate, Project, Window
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.gathering import comes_on_lines
 from planner.incremental.aggregates import Split, StateColumn, split
 from planner.rules.support import Fresh
 
@@ -97,7 +98,7 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
 def _joined(call: AggregateCall) -> Split:
     """A document of documents, joined as texts; those of rows come one to a line."""
     *keys, item = call.arguments
-    is_of_rows = not keys and isinstance(item, Call) and item.function == "json_row"
+    is_of_rows = not keys and comes_on_lines(item)
     member: Scalar = Cast(item, TEXT)
     if keys:
         member = _concatenated(Call("json_key", (keys[0],), TEXT), Literal(" : ", TEXT), member)

@@ -81,9 +81,8 @@ def test_spreads_of_zero_in_a_continuous_view(server: Millstream) -> None:
     with server.connect() as connection:
         connection.adapters.register_loader("numeric", TextLoader)
         connection.execute("CREATE FOREIGN TABLE readings (k int, n numeric(8, 2)) SERVER stream")
-        connection.execute(
-            "CREATE VIEW spreads AS SELECT k, variance(n) AS v, stddev_pop(k) AS d, avg(n) AS a FROM readings GROUP BY k"
-        )
+        values = "variance(n) AS v, stddev_pop(k) AS d, avg(n) AS a"
+        connection.execute(f"CREATE VIEW spreads AS SELECT k, {values} FROM readings GROUP BY k".encode())
         connection.execute("INSERT INTO readings VALUES (1, 0), (1, 0), (2, 1.25), (2, 1.75)")
         rows = connection.execute("SELECT * FROM spreads ORDER BY k").fetchall()
         assert rows == [

@@ -204,6 +204,9 @@ CREATE MACRO ms_char_float(x, digits) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x
 CREATE MACRO ms_char_digits(s) AS CASE WHEN split_part(ltrim(s, '-'), '.', 1) = '0' THEN ''
     ELSE split_part(ltrim(s, '-'), '.', 1) END;
 CREATE MACRO ms_char_fits(s, digits) AS length(split_part(ltrim(s, '-'), '.', 1)) <= digits;
+CREATE MACRO ms_char_ordinal(s, digits, suffix) AS CASE WHEN starts_with(s, '-') OR NOT ms_char_fits(s, digits) THEN ''
+    ELSE substring(ms_ordinal(split_part(s, '.', 1), suffix), length(split_part(s, '.', 1)) + 1) END;
+CREATE MACRO ms_char_shifted(s) AS regexp_replace(replace(s, '.', ''), '^(-?)0+([0-9])', '\\1\\2');
 CREATE MACRO ms_char_whole(s, digits, forced, decimals) AS CASE
     WHEN NOT ms_char_fits(s, digits) THEN repeat('#', digits)
     WHEN ms_char_digits(s) = '' AND forced = 0 AND decimals = 0 THEN '0'

@@ -16,7 +16,8 @@ from catalog.types import SqlType
 from executor.embedded.printing import arithmetic
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
-from planner.expression import AggregateCall, Call, Literal, Parameter
+from planner.expression import AggregateCall, Literal, Parameter
+from planner.gathering import comes_on_lines
 
 
 class Surroundings:
@@ -87,8 +88,8 @@ def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr])
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """json_agg and json_object_agg over values that are documents already; rows come one to a line."""
-    rows = isinstance(node.arguments[-1], Call) and node.arguments[-1].function == "json_row"
+    """json_agg and json_object_agg over values that are documents already; rows and arrays come one to a line."""
+    rows = comes_on_lines(node.arguments[-1])
     if len(arguments) == 1:
         (opening, closing), items = "[]", arguments[0]
     else:

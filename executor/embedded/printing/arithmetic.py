@@ -81,13 +81,6 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return macro("ms_quotient_scale", units(left, a, scale), units(right, b, scale), *scales)
 
 
-def scaled_text(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """A number with its own decimals."""
-    value, shown = arguments
-    own = node.arguments[0].type.scale
-    return macro("ms_scaled_text", cast_to(printer, value, TEXT), shown, exp.Literal.number(own))
-
-
 def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     """A parameter keeps its digits until it is cast to its type, and a literal is what it is."""
     argument, value = node.arguments[0], arguments[0]
