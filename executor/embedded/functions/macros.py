@@ -273,6 +273,8 @@ CREATE MACRO ms_row_item(s) AS CASE WHEN s IS NULL THEN ''
     WHEN s = '' OR regexp_matches(s, '[(),"\\\\ \t\n\v\f\r]')
         THEN concat('"', replace(replace(s, '\\', '\\\\'), '"', '""'), '"')
     ELSE s END;
+CREATE MACRO ms_json_lines(items) AS array_to_string(list_transform(items,
+    lambda d, i: CASE WHEN i = 1 OR d = 'null' THEN d ELSE e'\\n ' || d END), ', ');
 CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL'
     WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')
     THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;

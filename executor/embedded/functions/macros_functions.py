@@ -181,6 +181,11 @@ CREATE MACRO ms_percentile_cont(s, q) AS {
         "ms_percentile_between(v.s[floor(v.r)::BIGINT + 1], v.s[ceil(v.r)::BIGINT + 1], v.r - floor(v.r))",
     )
 };
+CREATE MACRO ms_fraction(q) AS CASE WHEN q < 0 OR q > 1
+    THEN CAST(error('!22003!percentile value ' || ms_float_text(q, 6) || ' is not between 0 and 1') AS DOUBLE)
+    ELSE q END;
+CREATE MACRO ms_percentile_cont_at(s, q) AS ms_percentile_cont(s, ms_fraction(q));
+CREATE MACRO ms_percentile_disc_at(s, q) AS ms_percentile_disc(s, ms_fraction(q));
 CREATE MACRO ms_mode(s) AS {
     let(
         "s: s, n: map_entries(list_histogram(s))",

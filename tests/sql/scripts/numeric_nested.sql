@@ -55,7 +55,7 @@ select array_agg(row(array[x,1.0], row(x,k)) order by k,x)::text from t;
 select json_agg(array[k]), jsonb_agg(array[k]), json_agg(row(k)), json_object_agg(k, array[k]) from t;
 select json_agg(array[k] order by k) from t where k < 0;
 select k, array(select b.x from t b where b.k = a.k order by b.x) from t a order by k, x;
-select array(select x from t where k > 9), array(select row(x,k) from t order by k,x);
+select array(select x from t where k > 9), array(select x * 2.0 from t order by k,x);
 select json_agg(a) from (select array_agg(x) a from t group by k order by k) q;
 select to_json(array(select x from t order by k,x));
 select array(select 1.50 union all select 2 order by 1);
