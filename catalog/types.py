@@ -30,6 +30,9 @@ MAX_PRECISION: Final = 38
 UNCONSTRAINED: Final = (38, 18)
 #: Scale of quotients and averages: PostgreSQL computes at least 16 significant digits (numeric.c, select_div_scale).
 QUOTIENT: Final = (38, 20)
+#: That of variances and deviations: quotients but for zero, which is no quotient (numeric_stddev_internal) and shows no
+#: decimals. Precision, scale, and the decimals of zero.
+SPREAD: Final = (*QUOTIENT, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +272,8 @@ class SqlType:
         is_user = (self.name == "enum" and self.enum is not None) or (self.name == "record" and self.row is not None)
         assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
-        assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
+        has_digits = len(self.modifiers) == 2 or self.modifiers == SPREAD
+        assert self.name != "numeric" or has_digits, "a numeric has precision and scale"
 
     @property
     def oid(self) -> int:
@@ -311,7 +315,7 @@ class SqlType:
     def typmod(self) -> int:
         """The modifier as PostgreSQL encodes it; -1 where none is declared."""
         if self.name == "numeric":
-            if self.modifiers in (UNCONSTRAINED, QUOTIENT):
+            if self.is_loose:
                 return -1
             return (self.modifiers[0] << 16 | self.modifiers[1]) + 4
         if self.name in ("varchar", "bpchar") and self.modifiers:
@@ -332,7 +336,7 @@ class SqlType:
             kinds = [kind.arrow for _, kind in self.row.fields]
             return pa.struct([(f"f{place}", kind) for place, kind in enumerate(kinds, 1)])
         if self.name == "numeric":
-            return pa.decimal128(*self.modifiers)
+            return pa.decimal128(self.precision, self.scale)
         return _ARROW[self.name]
 
     @property
@@ -344,6 +348,11 @@ class SqlType:
     def scale(self) -> int:
         """Digits after the point of a numeric."""
         return self.modifiers[1]
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether nobody declared a numeric's digits, so that its scale is our storage's."""
+        return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD)
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

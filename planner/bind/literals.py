@@ -30,7 +30,6 @@ from catalog.types import (
     MAX_PRECISION,
     OIDS,
     OPAQUE,
-    QUOTIENT,
     ROUNDED,
     UNCONSTRAINED,
     VECTORS,
@@ -128,17 +127,17 @@ def _numeric(text: str, kind: SqlType) -> Value:
 def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
     """A number rounded half away from zero to a numeric's scale, or with fewer decimals where nobody declared it.
     Raises 22003 where its digits do not fit."""
-    precision, scale = kind.modifiers
+    precision, scale = kind.precision, kind.scale
     exponent = value.as_tuple().exponent
-    if kind.modifiers in (UNCONSTRAINED, QUOTIENT) and isinstance(exponent, int):
+    if kind.is_loose and isinstance(exponent, int):
         scale = min(max(-exponent, 0), scale)
     if value and value.adjusted() > 2 * MAX_PRECISION:
-        raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
+        raise _overflow(precision, scale, kind.is_loose)
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
     if kind.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
         raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
-        raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
+        raise _overflow(precision, scale, kind.is_loose)
     return rounded
 
 

@@ -29,6 +29,7 @@ from catalog.types import (
     OPAQUE,
     QUOTIENT,
     ROUNDED,
+    SPREAD,
     TEXT,
     UNCONSTRAINED,
     Composite,
@@ -77,8 +78,8 @@ def as_numeric(kind: SqlType) -> SqlType:
 
 def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
     """Precision and scale of + - * / % on two numerics."""
-    (p1, s1), (p2, s2) = left.modifiers, right.modifiers
-    loose = any(kind.modifiers in (UNCONSTRAINED, QUOTIENT) for kind in (left, right))
+    (p1, s1), (p2, s2) = ((kind.precision, kind.scale) for kind in (left, right))
+    loose = left.is_loose or right.is_loose
     scale = max(s1, s2)
     match function:
         case "add" | "sub":
@@ -93,7 +94,9 @@ def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
 
 
 def common_numeric(kinds: Sequence[SqlType]) -> SqlType:
-    """The numeric that holds the values of several."""
+    """The numeric that holds the values of several; with integers a ``SPREAD`` stays one, whose zero is theirs."""
+    if all(kind.modifiers == SPREAD or kind.scale == 0 for kind in kinds) and any(kind.scale for kind in kinds):
+        return SqlType("numeric", SPREAD)
     scale = max(kind.scale for kind in kinds)
     return numeric(max(kind.precision - kind.scale for kind in kinds) + scale, scale)
 

@@ -203,3 +203,18 @@ def test_truncate_takes_referencing_tables_along(database: Database) -> None:
     found = database.bind("truncate region cascade").statement
     assert isinstance(found, Truncate)
     assert [table.name for table in found.targets] == ["region", "nation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("truncate s", "A stream keeps no rows"),
+        ("select * from s tablesample system (10)", "by a condition"),
+    ],
+)
+def test_what_a_stream_does_not_do_says_what_to_do(database: Database, text: str, hint: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(text)
+    assert caught.value.sqlstate == "0A000"
+    assert caught.value.hint is not None
+    assert hint in caught.value.hint

@@ -24,8 +24,8 @@ from catalog.types import (
     NUMERIC,
     OIDS,
     OPAQUE,
-    QUOTIENT,
     ROUNDED,
+    SPREAD,
     TEXT,
     UNCONSTRAINED,
     VECTORS,
@@ -68,7 +68,7 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if source.name in TEXTS:
         return _from_text(printer, argument, target)
     if source.name == "numeric" == target.name:
-        if target.modifiers == UNCONSTRAINED and source.scale > target.scale and source.modifiers != QUOTIENT:
+        if target.modifiers == UNCONSTRAINED and source.scale > target.scale and not source.is_loose:
             return macro("ms_narrow18", argument)  # nobody asked for rounding
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
@@ -174,8 +174,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
     match source.name:
         case "bpchar":
             return function("rtrim", argument, text(" "))
-        case "numeric" if source.modifiers in (UNCONSTRAINED, QUOTIENT):
-            return macro("ms_trim_zeros", _plain(printer, argument, "text"))
+        case "numeric" if source.is_loose:
+            return _loose_text(_plain(printer, argument, "text"), source)
         case "float8" | "float4":
             return macro("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
         case "bytea":
@@ -248,6 +248,17 @@ def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
     item = macro("ms_array_item", shown(printer, name, element))
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
     return function("list_transform", items, each)
+
+
+def _loose_text(digits: Expr, source: SqlType) -> Expr:
+    """A numeric of undeclared digits as clients see it (``protocol.values.decimal_text``)."""
+    if source.modifiers == UNCONSTRAINED:
+        return macro("ms_trim_zeros", digits)
+    padded = macro("ms_quotient_text", digits)
+    if source.modifiers != SPREAD:
+        return padded
+    is_zero = exp.EQ(this=macro("ms_trim_zeros", digits.copy()), expression=text("0"))
+    return exp.Case(ifs=[exp.If(this=is_zero, true=text("0"))], default=padded)
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:

@@ -97,7 +97,7 @@ def duck_type(sql_type: SqlType) -> Expr:
     if sql_type.row is not None:
         return rows.struct_type([duck_type(kind) for _, kind in sql_type.row.fields])
     if sql_type.name == "numeric":
-        sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sql_type.modifiers]
+        sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in (sql_type.precision, sql_type.scale)]
         return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)
     return exp.DataType(this=_TYPES[sql_type.name])
 

@@ -26,7 +26,6 @@ from executor.embedded.printing.arithmetic import (
     remainder,
     rounded,
     scale,
-    scaled_text,
     shifted,
     square_root,
     to_hex,
@@ -41,6 +40,7 @@ from executor.embedded.printing.formatting import read_moment, to_char
 from executor.embedded.printing.jsons import JSONS, ordered
 from executor.embedded.printing.nodes import called, cast_to, macro, repeats
 from executor.embedded.printing.rows import ROWS
+from executor.embedded.printing.scaled import scaled_text
 from executor.embedded.printing.sets import SETS
 from executor.embedded.printing.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.printing.textual import (
