@@ -70,7 +70,8 @@ def _read_vector(data: bytes) -> str:
     fields, words = _Fields(data), dict[str, Places]()
     for _ in range(fields.number(4)):
         word = fields.word()
-        places = [divmod(fields.number(2), 1 << _PLACE_BITS)[::-1] for _ in range(fields.number(2))]
+        pairs = (divmod(fields.number(2), 1 << _PLACE_BITS) for _ in range(fields.number(2)))
+        places = [(place, weight) for weight, place in pairs]
         numbers = [place for place, _ in places]
         if numbers != sorted(set(numbers)):
             raise SqlError("XX000", "position information is misordered")
