@@ -26,6 +26,7 @@ from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor.advisory import Locks
 from executor.analytics import Analytics
+from executor.cluster.logs import place_log
 from executor.cluster.storage import Storage
 from executor.commit.background import background_files
 from executor.commit.files import require_space
@@ -94,6 +95,11 @@ class Database:
             system = beside.submit(server_catalog)
             self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
             self._stored = system.result()
+        try:
+            place_log(options)
+        except SqlError:
+            self.tables.close()
+            raise
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
         self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())

@@ -39,6 +39,7 @@ class Options:
     storage_bandwidth: int = 200 << 20  # bytes a second, of a query's state to the storage and back
     shared_files: str = ""  # the folder of files that all servers of the storage read as they are; empty: none
     storage: str = ""  # the folder that servers share; empty: shared_directory
+    log_on_storage: bool = True  # of a new server whose storage is set
     server_name: str = "main"  # among those of the storage
     server_lease: float = 10.0
     address: str = ""
@@ -50,7 +51,7 @@ class Options:
 
     @property
     def log_directory(self) -> Path:
-        """Segments of the log, which other servers read where views have migrated to them."""
+        """Segments of the log, or a link to them on the storage (``cluster.logs``); other servers read them."""
         return self.server_directory / "log"
 
     @property

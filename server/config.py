@@ -56,6 +56,7 @@ class Config:
 
     data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
     storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
+    log_on_storage: bool = _setting(True, "a new server's log is in the folder storage, where one is set; else in data")
     server_name: str = _setting("main", "the server's name among those that share the storage")
     server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
     listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")

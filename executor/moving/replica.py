@@ -147,9 +147,10 @@ def as_at_home(replica: Stream) -> Stream:
 def log_of(database: Database, server: str) -> Path:
     """The folder of a server's log. Raises 42704, 58P01."""
     log = database.separation.registry.require(server).log
-    if not log or not Path(log).is_dir():
+    folder = database.shared.folder / log  # which is absolute where it is not on the storage
+    if not log or not folder.is_dir():
         raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
-    return Path(log)
+    return folder
 
 
 def logged_rows(database: Database, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:

@@ -22,6 +22,7 @@ from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
+from executor.cluster.logs import published
 from executor.cluster.registry import Registry
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
@@ -63,7 +64,7 @@ class Separation:
         self.running = RunningQueries()
         options = database.options
         storage = database.shared
-        log = str(options.log_directory.resolve())
+        log = published(options)
         self.registry = Registry(storage, options.server_name, options.address, options.server_lease, log=log)
         self.claims = Claims(storage, self.registry)
         self.stored = SeparatedQueries(storage.folder / FOLDER, self.claims)
