@@ -40,6 +40,7 @@ class Options:
     shared_files: str = ""  # the folder of files that all servers of the storage read as they are; empty: none
     storage: str = ""  # the folder that servers share; empty: shared_directory
     log_on_storage: bool = True  # of a new server whose storage is set
+    view_copy_interval: float = 0.0  # between copies that are made unasked; 0: none are
     server_name: str = "main"  # among those of the storage
     server_lease: float = 10.0
     address: str = ""

@@ -57,6 +57,10 @@ class Config:
     data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
     storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
     log_on_storage: bool = _setting(True, "a new server's log is in the folder storage, where one is set; else in data")
+    view_copy_interval: float = _setting(
+        10.0,
+        "seconds at least between two copies of a view in the folder storage, where one is set; 0 makes none unasked",
+    )
     server_name: str = _setting("main", "the server's name among those that share the storage")
     server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
     listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")

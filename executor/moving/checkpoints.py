@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
+from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _LOOK: Final = 0.2
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
+#: The part of all copies together that nobody has asked for.
+_UNASKED_SHARE: Final = 50
 #: Of the bytes of rows that a home lets gather before its writers wait, the part at which a copy is due at once.
 _GATHERED: Final = 4
 
@@ -42,13 +44,15 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Last:
-    """A view's last copy: of which version of its content, after how many bytes of rows, when, and how long it took."""
+    """A view's last copy: of which version of its content, after how many bytes of rows, when, how long it took, and
+    whether nobody had asked for it."""
 
     runtime: ViewRuntime
     version: int = -1
     arrived: int = 0
     ended: float = 0.0
     seconds: float = 0.0
+    unasked: bool = False
 
 
 class Checkpoints:
@@ -62,6 +66,8 @@ class Checkpoints:
         #: Handovers that were found to be damaged: others are to take their places.
         self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
+        #: Until when no copy is made that nobody has asked for, but where rows have gathered.
+        self._rests = 0.0
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
@@ -76,10 +82,13 @@ class Checkpoints:
     def _round(self) -> None:
         copied = self._copied()
         self._last = {oid: last for oid, last in self._last.items() if oid in copied}
-        for runtime, replica in copied.values():
+        for runtime, replica in sorted(copied.values(), key=lambda item: self._known(item[0]).ended):
             try:
                 if self._is_due(runtime, replica):
                     self.make(runtime, replica)
+                    last = self._known(runtime)
+                    if last.unasked:
+                        self._rests = last.ended + _UNASKED_SHARE * last.seconds
                     self._told = ""
             except (OSError, SqlError) as error:
                 if str(error) != self._told:
@@ -103,7 +112,10 @@ class Checkpoints:
             gathered = replica.arrived - last.arrived
         if gathered > self._database.options.backlog_bytes // _GATHERED:
             return True
-        return time.monotonic() - last.ended > max(_PAUSE, _SHARE * last.seconds)
+        now = time.monotonic()
+        if last.unasked:
+            return now > max(self._rests, last.ended + self._database.options.view_copy_interval)
+        return now - last.ended > max(_PAUSE, _SHARE * last.seconds)
 
     def _known(self, runtime: ViewRuntime) -> _Last:
         last = self._last.get(runtime.view.oid)
@@ -124,6 +136,7 @@ class Checkpoints:
                 last.arrived = replica.arrived
             elif not before.copied:
                 return
+            last.unasked = before.unasked
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
@@ -137,7 +150,8 @@ class Checkpoints:
         last.seconds = last.ended - started
 
     def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
-        leaving, version = taken_out(self._database, runtime, stream)
+        take_out = stored_out if before.unasked and before.copied else taken_out
+        leaving, version = take_out(self._database, runtime, stream)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -205,6 +219,23 @@ def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple
         view = entering.over(view, stream.oid, there.oid)
         program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
         stream = there
+    return LeavingView(view, stream, _role(database, view), at, program, states, runtime.statics), version
+
+
+def stored_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+    """The states of a view that is at its home, as its last commit left them, and that commit's LSN. Unlike the others
+    these are not made for the copy, and who reads the view waits for nothing."""
+    view, (progress,) = runtime.view, runtime.paths
+    with database.sequencer.lock:
+        visible, is_idle = database.sequencer.visible, database.streams[stream.oid].last_lsn <= progress.durable
+    stored, states = database.storage.taken(view.oid, database.engine)
+    durable = stored.frontiers[stream.oid]
+    database.sequencer.flush().wait()
+    # Where no rows have come the log need not be kept for them.
+    at = max(durable, visible) if is_idle else durable
+    return LeavingView(view, stream, _role(database, view), at, stored.program, states, stored.statics), durable
+
+
+def _role(database: Database, view: View) -> str:
     owner = database.catalog.rights_of(view.oid).owner
-    role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
-    return LeavingView(view, stream, role, at, program, states, runtime.statics), version
+    return next((item.name for item in database.catalog.roles.items if item.oid == owner), "")

@@ -14,14 +14,16 @@ from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Stream
 from executor.moving.ownership import NOBODY
 from executor.trace.layout import home_of
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database import Database
 
 
 def require_changeable(database: Database, before: Catalog, after: Catalog) -> None:
-    """Raises 55000 for a change of the catalog that another server would have to know of."""
-    for oid, server, is_guest in _pinned(database):
+    """Raises 55000 for a change of the catalog that another server would have to know of. Copies of which nobody has
+    asked end."""
+    for runtime, oid, server, is_guest in _pinned(database):
         old, new = before.objects.get(oid), after.objects.get(oid)
         if old is None or new is old or (new is None and not is_guest):
             continue
@@ -32,22 +34,24 @@ def require_changeable(database: Database, before: Catalog, after: Catalog) -> N
             hint = "Let the view go on first, with millstream.resume()."
             raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
         if server == database.options.server_name:
+            if database.view_moving.keeping.end(runtime):
+                continue
             hint = "millstream.forget() with the view's name deletes the copy."
             raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
         hint = "Let the view migrate back first."
         raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
 
 
-def _pinned(database: Database) -> Iterator[tuple[int, str, bool]]:
-    """Objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
+def _pinned(database: Database) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
+    """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in database.runtimes():
         stream = runtime.paths[0].path.stream
         known = database.streams.get(stream)
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (database.options.server_name if runtime.away is None else runtime.away.server)
-            yield runtime.view.oid, server, bool(home)
-            yield stream, server, bool(home)
+            yield runtime, runtime.view.oid, server, bool(home)
+            yield runtime, stream, server, bool(home)
 
 
 def require_own(stream: CatalogObject) -> None:

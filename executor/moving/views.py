@@ -30,8 +30,9 @@ from catalog.objects import Domain, Stream, View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
-from executor.moving.checkpoints import Checkpoints, taken_out
+from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
 from executor.moving.heirs import Heirs
+from executor.moving.keeping import Keeping
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
@@ -53,6 +54,8 @@ _NOTE: Final = 1.0
 _PASSING: Final = ("57", "55P03")
 #: Seconds until a view of a server that is gone is tried again after another error, but for a copy that is wrong.
 _AGAIN: Final = 5.0
+#: Seconds for which a copy that nobody has asked for waits to begin.
+_AT_ONCE: Final = 0.001
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class ViewMoving:
         self.left = 0
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(database, self.ownership)
+        self.keeping = Keeping(database, self)
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
@@ -89,6 +93,7 @@ class ViewMoving:
         self._sweep()
         self._thread.start()
         self.checkpoints.start()
+        self.keeping.start()
 
     def _sweep(self) -> None:
         """Deletes states of views that nobody goes on from, and whose end this server, which died, has not come to."""
@@ -106,6 +111,7 @@ class ViewMoving:
 
     def close(self) -> None:
         """Ends the threads."""
+        self.keeping.close()
         self.checkpoints.close()
         self._thread.close()
         self._database.replicas.close()
@@ -172,8 +178,20 @@ class ViewMoving:
             before = self._entry_at_rest(runtime)
             if replica is None and (before is None or not before.copied):
                 self._begin_copies(runtime, before)
+            elif before is not None and before.unasked and before.copied:
+                with self.checkpoints.lock:
+                    self.ownership.change(before, replace(before, unasked=False))
         self.checkpoints.make(runtime, replica)
         return qualified(view)
+
+    def copy_unasked(self, runtime: ViewRuntime) -> None:
+        """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
+        prevents it: 55P03 where a transaction defines something now."""
+        _require_movable(self._database.catalog, runtime)
+        with self._lock:
+            before = self._entry_at_rest(runtime)
+            if before is None or before.is_at_home:
+                self._begin_copies(runtime, before, unasked=True)
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
@@ -184,12 +202,13 @@ class ViewMoving:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
-    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None) -> None:
+    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> None:
         """Of a view that is at its home. Nobody goes on from a copy before there is one."""
         with self.checkpoints.lock:
             held = runtime.held
             try:
-                after = replace(self._written(runtime, before), taken=True, error=None, older="", copied=True)
+                written = self._written(runtime, before, unasked)
+                after = replace(written, taken=True, error=None, older="", copied=True, unasked=unasked)
                 self.checkpoints.name(before, after)
             except BaseException:
                 runtime.held = held
@@ -206,24 +225,42 @@ class ViewMoving:
             if before is None or not before.copied:
                 runtime.check()
                 return False
-            after = replace(before, copied=False, error=None, older="")
-            self.ownership.change(before, after)
-            artifact.delete(self._storage, after.name)
-            self._settle(after)
+            self._forget(runtime, before)
             return True
 
-    def _give(self, runtime: ViewRuntime, target: str) -> Owned:
+    def forget_unasked(self, runtime: ViewRuntime) -> bool:
+        """The same of copies that nobody has asked for; False where there are others, or the view is on its way."""
+        with self.checkpoints.lock:
+            before = self.ownership.get(runtime.shared) if runtime.shared else None
+            is_at_rest = before is not None and before.taken and before.owner == before.home == self._registry.name
+            if before is None or not is_at_rest or (before.copied and not before.unasked):
+                return False
+            self._forget(runtime, before)
+            return True
+
+    def _forget(self, runtime: ViewRuntime, before: Owned) -> None:
+        after = replace(before, copied=False, unasked=False, error=None, older="")
+        self.ownership.change(before, after)
+        artifact.delete(self._storage, after.name)
+        place(self._database, runtime, after)
+
+    def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """A view that this server went on with is its home's again, once that has taken it. Raises as ``migrate``."""
+        with self._lock:
+            self._give(runtime, owned.home, owned.unasked)
+
+    def _give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
         """Writes the states and the entry; the latter."""
         with self.checkpoints.lock:
-            return self._given_to(runtime, target)
+            return self._given_to(runtime, target, unasked)
 
-    def _given_to(self, runtime: ViewRuntime, target: str) -> Owned:
+    def _given_to(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
         before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
             given = replace(self._written(runtime, before), owner=target, giver=self._registry.name)
             older, oldest = ("", "") if before is None else self.checkpoints.by_age(before)
-            given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
+            given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False, unasked=unasked)
             self.checkpoints.name(before, given)
         except BaseException:
             runtime.held = held
@@ -233,9 +270,12 @@ class ViewMoving:
             artifact.delete_one(self._storage, before.name, oldest)
         return given
 
-    def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
+    def _written(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> Owned:
         """Writes a view's states; its entry, which names them."""
-        leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+        if unasked:
+            leaving, _ = stored_out(self._database, runtime, self._pin(runtime, _AT_ONCE))
+        else:
+            leaving, _ = taken_out(self._database, runtime, self._pin(runtime, entering.PATIENCE))
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -252,10 +292,10 @@ class ViewMoving:
         home = self._registry.name
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
 
-    def _pin(self, runtime: ViewRuntime) -> Stream:
+    def _pin(self, runtime: ViewRuntime, patience: float) -> Stream:
         """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
-        and 55P03 where a transaction defines something for seconds."""
-        writer = self._database.tables.begin_write(entering.PATIENCE)
+        and 55P03 where a transaction defines something for so many seconds."""
+        writer = self._database.tables.begin_write(patience)
         try:
             stream = _require_movable(self._database.catalog, runtime)
             with self._database.sequencer.lock:
@@ -415,7 +455,8 @@ class ViewMoving:
             self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
-        taken = replace(owned, taken=True, copied=False)
+        is_lent = owned.unasked and owned.home != self._registry.name
+        taken = replace(owned, taken=True, copied=False, unasked=is_lent)
         self.ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
             artifact.delete(self._storage, owned.name)

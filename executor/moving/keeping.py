@@ -1,0 +1,104 @@
+"""Copies of views that nobody has asked for: whoever shares a storage can go on with a view whose home has died.
+
+Owns: which views of this server are copied so, when that begins, and when it ends: with a change of what the view is,
+or its stream, of which others would have to know. It begins again with what they are then. A view that this server went
+on with goes back when its home is there again. The copies are ``checkpoints``'.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SqlError
+from executor.moving.ownership import Owned
+from executor.periodic import Periodic
+from executor.trace.layout import home_of
+from executor.views.runtime import ViewRuntime
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from executor.moving.views import ViewMoving
+
+#: Seconds between two looks, and until a view is given back again to a home that did not take it.
+_LOOK: Final = 0.5
+_AGAIN: Final = 10.0
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Keeping:
+    """Those of a server's views. Its thread does nothing where no storage is shared."""
+
+    def __init__(self, database: Database, moving: ViewMoving) -> None:
+        self._database = database
+        self._moving = moving
+        self._registry = database.separation.registry
+        #: Views that cannot be copied, with the catalog's version in which they could not.
+        self._staying: dict[int, int] = {}
+        #: When views were given back last, by their names among servers.
+        self._given: dict[str, float] = {}
+        self._told = ""
+        self._thread = Periodic("view-keeping", _LOOK, self._round)
+
+    def start(self) -> None:
+        """Keeps copies from now on."""
+        options = self._database.options
+        if options.storage and options.view_copy_interval > 0:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.close()
+
+    def end(self, runtime: ViewRuntime) -> bool:
+        """A view at its home is about to be changed, or its stream: there is no copy any more; False where somebody
+        has asked for it. The caller has the table writer's lock. Raises 55000 for a zombie, 55P03, 58030."""
+        return runtime.away is None and self._moving.forget_unasked(runtime)
+
+    def _round(self) -> None:
+        try:
+            for runtime in self._database.runtimes():
+                if self._is_unkept(runtime):
+                    self._begin(runtime)
+            self._give_back()
+            self._told = ""
+        except (OSError, SqlError) as error:
+            if str(error) != self._told:
+                _LOGGER.warning("views are not copied: %s", error)
+            self._told = str(error)
+
+    def _is_unkept(self, runtime: ViewRuntime) -> bool:
+        stream = self._database.streams.get(runtime.paths[0].path.stream)
+        is_here = runtime.away is None and runtime.held is None and runtime.error is None
+        return is_here and stream is not None and not home_of(stream.stream)
+
+    def _begin(self, runtime: ViewRuntime) -> None:
+        oid, version = runtime.view.oid, self._database.catalog.version
+        if self._staying.get(oid) == version:
+            return
+        try:
+            self._moving.copy_unasked(runtime)
+        except SqlError as error:
+            if error.sqlstate == "0A000":
+                self._staying[oid] = version
+            elif error.sqlstate != "55P03":  # somebody defines something
+                raise
+
+    def _give_back(self) -> None:
+        """What this server went on with since nobody else could."""
+        for runtime in self._database.runtimes():
+            if runtime.shared and self._database.replicas.get(runtime.paths[0].path.stream) is not None:
+                owned = self._moving.ownership.get(runtime.shared)
+                if owned is not None and self._is_wanted(owned):
+                    self._given[owned.name] = time.monotonic()
+                    self._moving.give_back(runtime, owned)
+
+    def _is_wanted(self, owned: Owned) -> bool:
+        """Whether a view's home is there again, which did not give it away."""
+        if not (owned.unasked and owned.taken and owned.owner == self._registry.name):
+            return False
+        home = self._registry.get(owned.home)
+        is_early = time.monotonic() - self._given.get(owned.name, -_AGAIN) < _AGAIN
+        return home is not None and home.state == "up" and not is_early
