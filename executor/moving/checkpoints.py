@@ -1,5 +1,5 @@
 """Copies of guests' states on the storage, from which whoever comes after this server goes on; and of views that are at
-their home, once somebody has asked for one.
+their home, once somebody has asked for one or they are made unasked (``keeping``).
 
 Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
 the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
