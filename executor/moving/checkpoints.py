@@ -13,6 +13,7 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -68,6 +69,8 @@ class Checkpoints:
         self._last: dict[int, _Last] = {}
         #: Until when no copy is made that nobody has asked for, but where rows have gathered.
         self._rests = 0.0
+        #: Told of a view of which no copy could be made, though nobody had asked for it.
+        self.on_unmade: Callable[[ViewRuntime], object] = lambda runtime: None
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
@@ -88,12 +91,25 @@ class Checkpoints:
                     self.make(runtime, replica)
                     last = self._known(runtime)
                     if last.unasked:
-                        self._rests = last.ended + _UNASKED_SHARE * last.seconds
+                        self.spent(runtime, last.seconds)
                     self._told = ""
             except (OSError, SqlError) as error:
                 if str(error) != self._told:
                     _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
                 self._told = str(error)
+                if self._known(runtime).unasked:
+                    self.on_unmade(runtime)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether copies that nobody has asked for have had their part of the time."""
+        return time.monotonic() < self._rests
+
+    def spent(self, runtime: ViewRuntime, seconds: float) -> None:
+        """A copy that nobody has asked for took so long, and ended now."""
+        last = self._known(runtime)
+        last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
+        self._rests = last.ended + _UNASKED_SHARE * seconds
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
@@ -112,10 +128,10 @@ class Checkpoints:
             gathered = replica.arrived - last.arrived
         if gathered > self._database.options.backlog_bytes // _GATHERED:
             return True
-        now = time.monotonic()
+        passed = time.monotonic() - last.ended
         if last.unasked:
-            return now > max(self._rests, last.ended + self._database.options.view_copy_interval)
-        return now - last.ended > max(_PAUSE, _SHARE * last.seconds)
+            return passed > self._database.options.view_copy_interval and not self.is_resting
+        return passed > max(_PAUSE, _SHARE * last.seconds)
 
     def _known(self, runtime: ViewRuntime) -> _Last:
         last = self._last.get(runtime.view.oid)

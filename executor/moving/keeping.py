@@ -7,8 +7,10 @@ on with goes back when its home is there again. The copies are ``checkpoints``'.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from executor.database import Database
     from executor.moving.views import ViewMoving
 
-#: Seconds between two looks, and until a view is given back again to a home that did not take it.
+#: Seconds between two looks, and until what did not succeed is tried again: to copy a view, and to give it back.
 _LOOK: Final = 0.5
 _AGAIN: Final = 10.0
 
@@ -37,8 +39,8 @@ class Keeping:
         self._registry = database.separation.registry
         #: Views that cannot be copied, with the catalog's version in which they could not.
         self._staying: dict[int, int] = {}
-        #: When views were given back last, by their names among servers.
-        self._given: dict[str, float] = {}
+        #: When it was tried last to copy views, and to give them back.
+        self._tried: dict[int, float] = {}
         self._told = ""
         self._thread = Periodic("view-keeping", _LOOK, self._round)
 
@@ -57,42 +59,59 @@ class Keeping:
         has asked for it. The caller has the table writer's lock. Raises 55000 for a zombie, 55P03, 58030."""
         return runtime.away is None and self._moving.forget_unasked(runtime)
 
+    def unmade(self, runtime: ViewRuntime) -> None:
+        """No copy of a view could be made. The log is not kept for it meanwhile: nobody is to wait for what nobody has
+        asked for."""
+        self._tried[runtime.view.oid] = time.monotonic()
+        with contextlib.suppress(SqlError):
+            self._moving.forget_unasked(runtime)
+
     def _round(self) -> None:
+        for runtime in self._database.runtimes():
+            if self._moving.checkpoints.is_resting:
+                break
+            if self._is_unkept(runtime):
+                self._begin(runtime)
         try:
-            for runtime in self._database.runtimes():
-                if self._is_unkept(runtime):
-                    self._begin(runtime)
             self._give_back()
-            self._told = ""
         except (OSError, SqlError) as error:
-            if str(error) != self._told:
-                _LOGGER.warning("views are not copied: %s", error)
-            self._told = str(error)
+            self._tell("views do not go back", error)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        if str(error) != self._told:
+            _LOGGER.warning("%s: %s", what, error)
+        self._told = str(error)
 
     def _is_unkept(self, runtime: ViewRuntime) -> bool:
+        if runtime.away is not None or runtime.held is not None or runtime.error is not None:
+            return False
         stream = self._database.streams.get(runtime.paths[0].path.stream)
-        is_here = runtime.away is None and runtime.held is None and runtime.error is None
-        return is_here and stream is not None and not home_of(stream.stream)
+        is_staying = self._staying.get(runtime.view.oid) == self._database.catalog.version
+        return stream is not None and not home_of(stream.stream) and not is_staying and not self._is_early(runtime)
+
+    def _is_early(self, runtime: ViewRuntime) -> bool:
+        return time.monotonic() - self._tried.get(runtime.view.oid, -inf) < _AGAIN
 
     def _begin(self, runtime: ViewRuntime) -> None:
-        oid, version = runtime.view.oid, self._database.catalog.version
-        if self._staying.get(oid) == version:
-            return
+        version, started = self._database.catalog.version, time.monotonic()
         try:
             self._moving.copy_unasked(runtime)
-        except SqlError as error:
-            if error.sqlstate == "0A000":
-                self._staying[oid] = version
-            elif error.sqlstate != "55P03":  # somebody defines something
-                raise
+        except (OSError, SqlError) as error:
+            if isinstance(error, SqlError) and error.sqlstate == "0A000":
+                self._staying[runtime.view.oid] = version
+            elif not isinstance(error, SqlError) or error.sqlstate != "55P03":  # somebody defines something
+                self._tell(f"view {runtime.view.name} is not copied", error)
+                self._tried[runtime.view.oid] = time.monotonic()
+        else:
+            self._moving.checkpoints.spent(runtime, time.monotonic() - started)
 
     def _give_back(self) -> None:
         """What this server went on with since nobody else could."""
         for runtime in self._database.runtimes():
             if runtime.shared and self._database.replicas.get(runtime.paths[0].path.stream) is not None:
                 owned = self._moving.ownership.get(runtime.shared)
-                if owned is not None and self._is_wanted(owned):
-                    self._given[owned.name] = time.monotonic()
+                if owned is not None and self._is_wanted(owned) and not self._is_early(runtime):
+                    self._tried[runtime.view.oid] = time.monotonic()
                     self._moving.give_back(runtime, owned)
 
     def _is_wanted(self, owned: Owned) -> bool:
@@ -100,5 +119,4 @@ class Keeping:
         if not (owned.unasked and owned.taken and owned.owner == self._registry.name):
             return False
         home = self._registry.get(owned.home)
-        is_early = time.monotonic() - self._given.get(owned.name, -_AGAIN) < _AGAIN
-        return home is not None and home.state == "up" and not is_early
+        return home is not None and home.state == "up"

@@ -76,6 +76,7 @@ class ViewMoving:
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(database, self.ownership)
         self.keeping = Keeping(database, self)
+        self.checkpoints.on_unmade = self.keeping.unmade
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
