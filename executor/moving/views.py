@@ -23,24 +23,20 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds, is_declared
-from catalog.objects import Domain, Stream, View, qualified
+from catalog.errors import SqlError
+from catalog.objects import Stream, View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
 from executor.moving.heirs import Heirs
 from executor.moving.keeping import Keeping
+from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
-from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
-from planner.algebra import Scan
-from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -188,7 +184,7 @@ class ViewMoving:
     def copy_unasked(self, runtime: ViewRuntime) -> None:
         """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
         prevents it: 55P03 where a transaction defines something now."""
-        _require_movable(self._database.catalog, runtime)
+        require_movable(self._database.catalog, runtime)
         with self._lock:
             before = self._entry_at_rest(runtime)
             if before is None or before.is_at_home:
@@ -298,7 +294,7 @@ class ViewMoving:
         and 55P03 where a transaction defines something for so many seconds."""
         writer = self._database.tables.begin_write(patience)
         try:
-            stream = _require_movable(self._database.catalog, runtime)
+            stream = require_movable(self._database.catalog, runtime)
             with self._database.sequencer.lock:
                 if not home_of(stream) and runtime.held is None:
                     runtime.held = min(progress.durable for progress in runtime.paths)
@@ -517,22 +513,3 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     runtime.leave(away, held)
     if before != away:
         database.versions.stir(runtime.view.oid)
-
-
-def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
-    """The stream of a view that needs nothing else. Raises 0A000."""
-    view, instead = runtime.view, "Let it stay, and migrate the queries that read it."
-    if len(runtime.paths) != 1:
-        raise unsupported(f'migrating view "{view.name}" over several streams', instead)
-    stream = catalog.objects[runtime.paths[0].path.stream]
-    assert isinstance(stream, Stream)
-    scan = next((node for node in walk(runtime.program.final) if isinstance(node, Scan)), None)
-    if scan is not None:
-        raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
-    if is_followed(stream):
-        raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
-    kinds = [column.type for column in (*stream.columns, *view.columns)]
-    domains = {item.oid for item in catalog.types.values() if isinstance(item, Domain)}
-    if any(oid not in domains for *_, oid in view.types) or any(holds(kind, is_declared) for kind in kinds):
-        raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
-    return stream
