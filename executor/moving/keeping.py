@@ -36,7 +36,7 @@ class Keeping:
     def __init__(self, database: Database, moving: ViewMoving) -> None:
         self._database = database
         self._moving = moving
-        self._registry = database.separation.registry
+        self._registry = database.registry
         #: Views that cannot be copied, with the catalog's version in which they could not.
         self._staying: dict[int, int] = {}
         #: When it was tried last to copy views, and to give them back.

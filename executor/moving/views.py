@@ -61,7 +61,7 @@ class ViewMoving:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._registry = database.separation.registry
+        self._registry = database.registry
         self._storage = database.shared.folder
         self.ownership = Ownership(database.shared, self._registry)
         #: Held by who takes a step.
@@ -70,7 +70,7 @@ class ViewMoving:
         self._staying: set[int] = set()
         self.left = 0
         self._given: set[str] = set()
-        self.checkpoints = Checkpoints(database, self.ownership)
+        self.checkpoints = Checkpoints(database, self.ownership, database.replicas, database.frontiers)
         self.keeping = Keeping(database, self)
         self.checkpoints.on_unmade = self.keeping.unmade
         self._heirs = Heirs(self._registry)
@@ -272,7 +272,8 @@ class ViewMoving:
         if unasked:
             leaving, _ = stored_out(self._database, runtime, self._pin(runtime, _AT_ONCE))
         else:
-            leaving, _ = taken_out(self._database, runtime, self._pin(runtime, entering.PATIENCE))
+            stream = self._pin(runtime, entering.PATIENCE)
+            leaving, _ = taken_out(self._database, self._database.replicas, runtime, stream)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -462,7 +463,7 @@ class ViewMoving:
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:
             return
-        leaving = rebuilding.read(self._database, owned, None)
+        leaving = rebuilding.read(self._database, owned, None, self.checkpoints.damaged)
         if runtime is not None:  # as it was here before
             entering.leave(self._database, runtime)
         entering.enter(self._database, owned, leaving)
@@ -480,7 +481,7 @@ class ViewMoving:
             return
         if runtime.error is not None and self._database.storage.known(runtime.view.oid) is None:
             raise runtime.error.error
-        leaving = rebuilding.read(self._database, owned, runtime)
+        leaving = rebuilding.read(self._database, owned, runtime, self.checkpoints.damaged)
         handover = artifact.as_handover(owned, leaving, runtime.view.oid, runtime.program)
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
