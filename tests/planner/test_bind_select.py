@@ -329,21 +329,15 @@ _ADDRESSES = "(values ('9.0.0.1'::inet, '0/9'::pg_lsn)) v (a, l)"
 @pytest.mark.parametrize(
     "query",
     [
-        f"select a from {_ADDRESSES} order by a",
         f"select a from {_ADDRESSES} order by array[a]",
         f"select a from {_ADDRESSES} order by row(a)",
-        f"select array_agg(l order by l) from {_ADDRESSES}",
         f"select percentile_disc(0.5) within group (order by l) from {_ADDRESSES}",
-        f"select count(*) over (order by a) from {_ADDRESSES}",
-        f"select a from {_ADDRESSES} union select '1.1.1.1' order by a",
         f"select greatest(a, '10.0.0.1') from {_ADDRESSES}",
         f"select array[a] < array['10.0.0.1'::inet] from {_ADDRESSES}",
         f"select row(1, array[a]) < row(1, array['10.0.0.1'::inet]) from {_ADDRESSES}",
-        "select t::text::inet[] from a",
-        "select * from json_to_record('{}') as r (a inet)",
     ],
 )
-def test_the_order_and_the_reading_of_addresses_are_refused(database: Database, query: str) -> None:
+def test_the_order_of_addresses_within_others_is_refused(database: Database, query: str) -> None:
     with pytest.raises(SqlError, match="is not supported") as caught:
         database.query(query)
     assert caught.value.sqlstate == "0A000"

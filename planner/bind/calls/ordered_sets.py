@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.opaque import KEYED
 from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType, array
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
@@ -82,6 +83,9 @@ def _set(
     key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
     assert key is not None, "the overload was chosen so that its arguments coerce"
     order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)
+    if key.type.name in KEYED:  # whose lists are of keys
+        what = f"{name}() of values of type {key.type}"
+        raise unsupported(what, "Use min(), max() or a window.", env.binding.position(node))
 
     def one(*arguments: Scalar) -> Scalar:
         if not all(isinstance(item, Literal) for item in arguments):
