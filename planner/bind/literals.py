@@ -14,13 +14,18 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 from catalog.errors import SqlError, invalid_text, out_of_range
+from catalog.forms.bits import fit_bits
+from catalog.forms.numbers import read_unsigned
 from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.money import read_money
 from catalog.nested import split_array, split_row
+from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import split_shaped
 from catalog.types import (
+    BITS,
     DISPLAY,
     MAX_PRECISION,
     OIDS,
@@ -172,6 +177,11 @@ def _char(text: str) -> str:
     return text[:1]
 
 
+def _bits(text: str, kind: SqlType) -> Value:
+    digits = canonical_opaque(kind.name, text)
+    return fit_bits(digits, kind.name, kind.modifiers[0], explicit=False) if kind.modifiers else digits
+
+
 def _bytea(text: str, kind: SqlType) -> Value:
     return read_bytea(text)
 
@@ -248,7 +258,7 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     if kind.name == "shaped":
         items, shape = split_shaped(text)
         return tuple(map(value, items)), shape
-    return tuple(map(value, split_array(text)))
+    return tuple(map(value, split_array(text, delimiter_of(element))))
 
 
 def _row(text: str, declared: Composite, time_zone: str) -> Value:
@@ -264,8 +274,11 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "int2": _integer,
     "int4": _integer,
     "int8": _integer,
-    **dict.fromkeys(OIDS | {"xid", "cid"}, _integer),
+    **dict.fromkeys(OIDS, _integer),
+    **dict.fromkeys(("xid", "cid", "xid8"), lambda text, kind: read_unsigned(text, kind.name)),
+    "money": lambda text, kind: read_money(text),
     **dict.fromkeys(OPAQUE, lambda text, kind: canonical_opaque(kind.name, text)),
+    **dict.fromkeys(BITS, _bits),
     "char": _text,
     "float4": _float,
     "float8": _float,

@@ -103,7 +103,6 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create table z (k jsonpath)", "0A000"),
         ("create table z (i int, n int, foreign key (i) references a (i) on delete set null (i))", "0A000"),
         ("create table z (k numeric(50, 2))", "0A000"),
-        ("create table z (k money)", "0A000"),
         ("create table z (__rowid int)", "42939"),
         ("create table z (k int) partition by range (k)", "0A000"),
         ("create materialized view z as select 1 with no data", "0A000"),

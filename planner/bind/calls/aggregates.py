@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
+from catalog.opaque import KEYED, check_equality
 from catalog.types import (
     BOOL,
     FLOAT8,
@@ -29,6 +30,7 @@ from catalog.types import (
     shaped,
 )
 from planner.algebra import SortKey
+from planner.bind.calls.carried import of_carriers, over_carriers
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.outer_levels import owner
 from planner.bind.calls.overloads import Overload, Table, table
@@ -62,6 +64,9 @@ _ORDERED: Final = (
     "interval",
     "oid",
     "anyenum",
+    "money",
+    "xid8",
+    *KEYED,
 )
 
 
@@ -71,7 +76,7 @@ def _table() -> dict[str, Table]:
 
     return {
         "count": table([Overload("count", ("any",), "int8")]),
-        "sum": unary("sum", (*_NUMBERS, "interval")),
+        "sum": unary("sum", (*_NUMBERS, "interval", "money")),
         "avg": unary("avg", (*_NUMBERS, "interval")),
         "min": unary("min", _ORDERED),
         "max": unary("max", _ORDERED),
@@ -101,10 +106,16 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
         check_place(env, node)
     call = aggregate_call(env.inside_aggregate(), node, bind)
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    for argument, place in zip(call.arguments, node.args or (), strict=False):
+        if node.agg_distinct:
+            check_equality(argument.type, env.binding.start(place))
+    kind, call = call.type, over_carriers(call)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     env = owner(env, [call], node)
     check_place(env, node)
     found = register(env, names_of(node.funcname)[-1], call, node)
+    if call.type != kind:
+        return of_carriers(found, kind)
     if call.function == "array_agg" and names_of(node.funcname)[-1] in DOCUMENTS:
         document = Call("json_items", (found,), JSON)
         return Cast(document, JSONB, True) if names_of(node.funcname)[-1] == "jsonb_agg" else document
