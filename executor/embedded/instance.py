@@ -27,6 +27,7 @@ from executor.embedded.functions import (
     number_reading,
     octets,
     paths,
+    ranges,
     regexes,
     shapes,
     transcendental,
@@ -69,6 +70,7 @@ class Instance:
             number_reading,
             octets,
             paths,
+            ranges,
             regexes,
             shapes,
             transcendental,
@@ -154,6 +156,7 @@ def _create_macros(connection: Any) -> None:
             + zoned_times.STATEMENTS
             + moments.STATEMENTS
             + shapes.STATEMENTS
+            + ranges.STATEMENTS
         )
     connection.begin()
     for statement in _MACROS:

@@ -43,8 +43,8 @@ _DOMAINS: Final = {
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = (
     frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
-    | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "record"))
+    | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "record"))
+    | frozenset(f"{name}multirange" for name in ("int4", "int8", "num", "date", "ts", "tstz"))
 )
 
 
