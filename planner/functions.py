@@ -361,6 +361,7 @@ AGGREGATES: Final = frozenset(
         "bit_and",
         "bit_or",
         "bit_xor",
+        "range_intersect_agg",
         "corr",
         "covar_pop",
         "covar_samp",

@@ -83,7 +83,8 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if schema not in ([], ["pg_catalog"]):
         raise unknown_type(binding, names, position)
     if name in _FOREIGN:
-        raise unsupported(f"type {name}", "Use text, or another type of the SQL reference.", position)
+        instead = f"Use {name.replace('multi', '')}[]." if "multirange" in name else "Use another type, or text."
+        raise unsupported(f"type {name}", instead, position)
     if name not in _KNOWN or (name == "void" and is_array):
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ def shown(value: Any, kind: SqlType) -> str:
     match value:
         case float() if kind.category == "D":  # an infinite one
             return "infinity" if value > 0 else "-infinity"
+        case datetime() if value.tzinfo is not None:
+            return f"{value.astimezone(UTC).replace(tzinfo=None)}+00"
         case bool():
             return "t" if value else "f"
         case bytes():
