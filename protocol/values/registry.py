@@ -15,6 +15,8 @@ from catalog.shapes import is_shaped
 from catalog.types import RANGES, ROUNDED, TYPES, SqlType
 from protocol.utf8 import decode_utf8
 from protocol.values import (
+    addresses,
+    bits,
     booleans,
     bytea,
     catalogs,
@@ -22,11 +24,16 @@ from protocol.values import (
     decimal_text,
     decimals,
     enums,
+    geometry,
     intervals,
     jsons,
+    lexemes,
+    money,
     numbers,
+    places,
     strings,
     uuids,
+    xmls,
     zoned_times,
 )
 from protocol.values.arrays import array_codec
@@ -51,6 +58,13 @@ _CODECS: Final[dict[str, Codec]] = {
     **zoned_times.CODECS,
     **intervals.CODECS,
     **catalogs.CODECS,
+    **addresses.CODECS,
+    **bits.CODECS,
+    **geometry.CODECS,
+    **lexemes.CODECS,
+    **money.CODECS,
+    **places.CODECS,
+    **xmls.CODECS,
 }
 _CODECS.update(dict.fromkeys(RANGES, range_codec(_CODECS)))
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
@@ -64,6 +78,7 @@ _CODECS["record"] = row_codec(_CODECS)
 PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
     "numeric": decimal_text.numeric_out,
+    "money": money.money_out,
 }
 _WRITTEN: Final = {**PRINTED, "bpchar": strings.bpchar_out}
 
