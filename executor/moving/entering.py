@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,19 +17,19 @@ import pyarrow as pa
 from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
 from executor.commit.records import Followed
-from executor.definitions import ddl
-from executor.locking import begin_write
+from executor.definitions import recording
+from executor.moving.advancing import states_after
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import Replica, position_path, replicated
+from executor.tables.temporary import Temporary
 from executor.transaction import NewView, Transaction
-from executor.views.runtime import ViewRuntime
 from executor.views.storage import Handover
-from planner.program import State
 from planner.retargeting import retargeted
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from executor.views.runtime import ViewRuntime
 
 #: Seconds for which the table writer's lock is waited for.
 PATIENCE: Final = 5.0
@@ -38,9 +38,7 @@ PATIENCE: Final = 5.0
 @contextlib.contextmanager
 def _defining(database: Database) -> Iterator[Transaction]:
     """A transaction of the server's own that changes the catalog."""
-    session = database.session("", "")
-    session.lock_timeout = PATIENCE
-    transaction = Transaction(False, lambda nowait: begin_write(session, nowait), session.temporary)
+    transaction = Transaction(False, lambda nowait: database.tables.begin_write(PATIENCE), Temporary())
     try:
         transaction.writer()
         yield transaction
@@ -66,8 +64,8 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
             stream = _stream_of(owned, leaving)
             if catalog.find(stream.name, stream.schema) is not None:
                 raise duplicate_table(stream.name)
-            stream = replace(stream, oid=ddl.free_oid(database, catalog, stream))
-            ddl.add_object(transaction, catalog, stream)
+            stream = replace(stream, oid=recording.free_oid(database, catalog, stream))
+            recording.add_object(transaction, catalog, stream)
             transaction.parts.append(Followed(stream.oid, leaving.at))
             # An earlier replica's may lie there, of a folder that was lost.
             options = database.options
@@ -79,13 +77,13 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
             stream = replica.stream
             states = _brought_to(database, replica, leaving)
         view = replace(over(leaving.view, leaving.stream.oid, stream.oid), oid=0, created_lsn=0)
-        view = replace(view, oid=ddl.free_oid(database, transaction.catalog or catalog, view))
+        view = replace(view, oid=recording.free_oid(database, transaction.catalog or catalog, view))
         program = retargeted(leaving.program, {leaving.stream.oid: stream.oid}, f"v{view.oid}")
         old = leaving.program
         renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
         statics = {new.name: leaving.statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
         transaction.views.append(NewView(view, program, statics, Handover(owned.name, owned.handover, renamed)))
-        ddl.add_object(transaction, transaction.catalog or catalog, view)
+        recording.add_object(transaction, transaction.catalog or catalog, view)
         database.commit(transaction)
 
 
@@ -112,59 +110,23 @@ def over(view: View, stream: int, other: int) -> View:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A stream's rows as a feed that has nothing else, at LSN 1."""
-
-    table: pa.Table
-
-    @property
-    def total_rows(self) -> int:
-        return int(self.table.num_rows)
-
-    def rows(self, after: int, upto: int) -> int:
-        return self.total_rows
-
-    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        return self.table
-
-    def publish(self, lsn: int, part: object) -> int:
-        raise AssertionError("no rows come")
-
-    def release(self, upto: int) -> None:
-        pass
-
-
 def _brought_to(database: Database, replica: Replica, leaving: LeavingView) -> dict[str, pa.Table]:
     """A view's states where a replica is, which may have to go on to where the view left."""
     if replica.position < leaving.at:
         replica.catch_up()
     rows = replica.rows_between(leaving.at, replica.position)
-    return after(database, leaving, rows)
-
-
-def after(database: Database, leaving: LeavingView, rows: pa.Table) -> dict[str, pa.Table]:
-    """A view's states after more rows. Raises the error that these make the view's value."""
-    program, oid = leaving.program, leaving.stream.oid
-    feeds, frontiers = {oid: _Rows(rows)}, {oid: 0}
-
-    def load(state: State) -> list[pa.Table]:
-        return [leaving.states[state.name]]
-
-    runtime = ViewRuntime(leaving.view, program, database.engine, feeds, leaving.statics, frontiers, load)
-    runtime.advance(1)
-    return {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
+    return states_after(database.engine, leaving, rows)
 
 
 def leave(database: Database, runtime: ViewRuntime) -> None:
     """A guest is gone, and its stream's replica where no other needs it."""
     (path,) = runtime.program.paths
     with _defining(database) as transaction:
-        catalog = ddl.drop_object(transaction, database.catalog, runtime.view.oid)
+        catalog = recording.drop_object(transaction, database.catalog, runtime.view.oid)
         is_alone = database.views_on(path.stream) == [runtime]
         replica = database.replicas.get(path.stream) if is_alone else None
         if replica is not None:
-            ddl.drop_object(transaction, catalog, path.stream)
+            recording.drop_object(transaction, catalog, path.stream)
         database.commit(transaction)
     if replica is not None:
         replica.close()

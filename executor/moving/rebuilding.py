@@ -11,74 +11,72 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream, View
-from executor.moving import artifact, entering
+from executor.core import Core
+from executor.moving import artifact
+from executor.moving.advancing import states_after
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import logged_rows
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 
-if TYPE_CHECKING:
-    from executor.database import Database
-
 #: What says only that one of the ways does not lead there.
 _NO_WAY: Final = ("XX001", "72000", "58P01")
 _LOGGER = logging.getLogger(__name__)
 
 
-def read(database: Database, owned: Owned, runtime: ViewRuntime | None) -> LeavingView:
-    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. Raises XX001 where
+def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str]) -> LeavingView:
+    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. What
+    is damaged is noted. Raises XX001 where
     nothing leads there, 53100, 58030."""
     try:
-        return artifact.read(database.shared.folder, owned)
+        return artifact.read(core.shared.folder, owned)
     except SqlError as error:
         if error.sqlstate != "XX001":
             raise
-        damaged = error
-        database.view_moving.checkpoints.damaged.add(owned.handover)
-    for what, find in _ways(database, owned, runtime):
+        failure = error
+        damaged.add(owned.handover)
+    for what, find in _ways(core, owned, runtime):
         try:
-            found = _brought(database, owned, find())
+            found = _brought(core, owned, find())
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:
                 raise
             _LOGGER.info("view %s cannot be rebuilt from %s: %s", owned.view, what, error.message)
         else:
-            _LOGGER.warning("%s: it is rebuilt from %s and the log", damaged.message, what)
+            _LOGGER.warning("%s: it is rebuilt from %s and the log", failure.message, what)
             return found
-    raise damaged
+    raise failure
 
 
-def _ways(
-    database: Database, owned: Owned, runtime: ViewRuntime | None
-) -> Iterator[tuple[str, Callable[[], LeavingView]]]:
+def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], LeavingView]]]:
     if owned.older:
         before = replace(owned, handover=owned.older)
-        yield "the copy before", partial(artifact.read, database.shared.folder, before, is_older=True)
+        yield "the copy before", partial(artifact.read, core.shared.folder, before, is_older=True)
     if runtime is not None:
-        view, storage = runtime.view, database.storage
-        yield "what it had when it left", lambda: _own(database, view, storage.load(view.oid))
-        yield "its creation", lambda: _own(database, view, storage.begun(view.oid, view.created_lsn))
+        view, storage = runtime.view, core.storage
+        yield "what it had when it left", lambda: _own(core, view, storage.load(view.oid))
+        yield "its creation", lambda: _own(core, view, storage.begun(view.oid, view.created_lsn))
 
 
-def _own(database: Database, view: View, stored: StoredView) -> LeavingView:
+def _own(core: Core, view: View, stored: StoredView) -> LeavingView:
     """A view with what its home has of it."""
     (path,) = stored.program.paths
-    stream = database.catalog.objects[path.stream]
+    stream = core.catalog.objects[path.stream]
     assert isinstance(stream, Stream)
-    states = {state.name: database.engine.merge(state, stored.read(state)) for state in stored.program.states}
+    states = {state.name: core.engine.merge(state, stored.read(state)) for state in stored.program.states}
     at = stored.frontiers[path.stream]
     return LeavingView(view, stream, "", at, stored.program, states, stored.statics)
 
 
-def _brought(database: Database, owned: Owned, older: LeavingView) -> LeavingView:
+def _brought(core: Core, owned: Owned, older: LeavingView) -> LeavingView:
     """An older state at the LSN of the entry."""
     found = older
-    for rows in logged_rows(database, owned.home, older.stream, older.at, owned.at):
+    for rows in logged_rows(core, owned.home, older.stream, older.at, owned.at):
         if rows.num_rows:
-            found = replace(found, states=entering.after(database, found, rows))
+            found = replace(found, states=states_after(core.engine, found, rows))
     return replace(found, at=owned.at)

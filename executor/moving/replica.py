@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,8 @@ from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
 from executor.commit.following import Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
+from executor.core import Core
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 _FOLDER: Final = "followed"
 #: Seconds for which a replica may be there without anybody knowing how far it is.
@@ -43,8 +41,8 @@ def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
 class Replica:
     """One such stream. Safe for many threads."""
 
-    def __init__(self, database: Database, stream: Stream) -> None:
-        self._database = database
+    def __init__(self, core: Core, stream: Stream) -> None:
+        self._core = core
         self.stream = stream
         self._layout = Layout.of(replace(stream, options=()))
         self._follower: LogFollower | None = None
@@ -91,7 +89,7 @@ class Replica:
 
     def rows_between(self, after: int, upto: int) -> pa.Table:
         """The rows of an interval of the other server's LSNs, from its log."""
-        return pa.concat_tables(logged_rows(self._database, self.home[0], as_at_home(self.stream), after, upto))
+        return pa.concat_tables(logged_rows(self._core, self.home[0], as_at_home(self.stream), after, upto))
 
     def close(self) -> None:
         """Applies nothing any more."""
@@ -101,7 +99,7 @@ class Replica:
 
     def _open(self, after: int) -> LogFollower:
         home, oid = self.home
-        return LogFollower(log_of(self._database, home), oid, after)
+        return LogFollower(log_of(self._core, home), oid, after)
 
     def _apply(self) -> bool:
         """One record; whether there may be more."""
@@ -129,7 +127,7 @@ class Replica:
     def _commit(self, batches: Sequence[pa.RecordBatch], upto: int) -> None:
         oid = self.stream.oid
         rows = (StreamRows(oid, tuple(batches)),) if batches else ()
-        self._database.sequencer.commit((*rows, Followed(oid, upto)), sync=False)
+        self._core.sequencer.commit((*rows, Followed(oid, upto)), sync=False)
 
 
 def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
@@ -144,19 +142,19 @@ def as_at_home(replica: Stream) -> Stream:
     return replace(replica, oid=oid, options=options)
 
 
-def log_of(database: Database, server: str) -> Path:
+def log_of(core: Core, server: str) -> Path:
     """The folder of a server's log. Raises 42704, 58P01."""
-    log = database.separation.registry.require(server).log
+    log = core.registry.require(server).log
     if not log or not Path(log).is_dir():
         raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
     return Path(log)
 
 
-def logged_rows(database: Database, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
+def logged_rows(core: Core, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
     """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time; ``stream``
     is as that server has it. Raises 72000 where they were recycled, 58P01, XX001 and 58030."""
     layout = Layout.of(stream)
-    follower = LogFollower(log_of(database, home), stream.oid, after)
+    follower = LogFollower(log_of(core, home), stream.oid, after)
     try:
         yield layout.with_places.empty_table()
         while follower.position < upto:
@@ -195,17 +193,17 @@ class _Known:
 class Replicas:
     """Those of a server."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._known: dict[int, _Known] = {}
 
     def _path(self, replica: Replica) -> Path:
-        options = self._database.options
+        options = self._core.options
         return position_path(options.storage_directory, *replica.home, options.server_name)
 
     def open(self, stream: Stream) -> None:
         """There is such a stream. Its records tell how far it is, and of those that were forgotten the storage."""
-        replica = Replica(self._database, stream)
+        replica = Replica(self._core, stream)
         stored = self._stored(replica)
         if stored is not None:
             replica.begin(stored[1])
@@ -214,7 +212,7 @@ class Replicas:
     def _stored(self, replica: Replica) -> tuple[int, int] | None:
         """What storage tells: the LSN of the record here, and up to which there."""
         try:
-            found = self._database.shared.read(self._path(replica))
+            found = self._core.shared.read(self._path(replica))
             if found is None or found["stream"] != replica.stream.oid:
                 return None
             return int(found["lsn"]), int(found["upto"])
@@ -257,7 +255,7 @@ class Replicas:
         return [known.replica for known in tuple(self._known.values())]
 
     def _below(self, oids: Iterable[int]) -> list[Replica]:
-        below = {each for oid in oids for each in self._database.reads_of(oid)}
+        below = {each for oid in oids for each in self._core.reads_of(oid)}
         return [known.replica for oid, known in tuple(self._known.items()) if oid in below]
 
     def are_behind(self, oids: Iterable[int]) -> bool:

@@ -62,7 +62,7 @@ class ViewMoving:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._registry = database.separation.registry
+        self._registry = database.registry
         self._storage = database.shared.folder
         self.ownership = Ownership(database.shared, self._registry)
         #: Held by who takes a step.
@@ -71,7 +71,7 @@ class ViewMoving:
         self._staying: set[int] = set()
         self.left = 0
         self._given: set[str] = set()
-        self.checkpoints = Checkpoints(database, self.ownership)
+        self.checkpoints = Checkpoints(database, self.ownership, database.replicas, database.frontiers)
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
@@ -235,7 +235,7 @@ class ViewMoving:
 
     def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
         """Writes a view's states; its entry, which names them."""
-        leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+        leaving, _ = taken_out(self._database, self._database.replicas, runtime, self._pin(runtime))
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -424,7 +424,7 @@ class ViewMoving:
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:
             return
-        leaving = rebuilding.read(self._database, owned, None)
+        leaving = rebuilding.read(self._database, owned, None, self.checkpoints.damaged)
         if runtime is not None:  # as it was here before
             entering.leave(self._database, runtime)
         entering.enter(self._database, owned, leaving)
@@ -442,7 +442,7 @@ class ViewMoving:
             return
         if runtime.error is not None and self._database.storage.known(runtime.view.oid) is None:
             raise runtime.error.error
-        leaving = rebuilding.read(self._database, owned, runtime)
+        leaving = rebuilding.read(self._database, owned, runtime, self.checkpoints.damaged)
         handover = artifact.as_handover(owned, leaving, runtime.view.oid, runtime.program)
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
