@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
 from executor.cluster.failpoints import failpoint
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, as_at_home
+from executor.moving.replica import Replica, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
@@ -89,7 +88,7 @@ class Checkpoints:
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
         for runtime in self._database.runtimes():
-            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._database, runtime)
             is_kept = runtime.held is not None and runtime.away is None
             if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
@@ -98,7 +97,7 @@ class Checkpoints:
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
         if replica is None:
-            gathered = self._database.frontiers.backlog(runtime.paths[0].path.stream)
+            gathered = sum(self._database.frontiers.backlog(progress.path.stream) for progress in runtime.paths)
         else:
             gathered = replica.arrived - last.arrived
         if gathered > self._database.options.backlog_bytes // _GATHERED:
@@ -127,17 +126,16 @@ class Checkpoints:
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
-                stream = self._database.streams.get(before.stream)
                 # Also where nothing has come: the log keeps all that others write behind the copy.
-                if stream is not None and self._database.sequencer.visible > before.at:
-                    self._replace(runtime, stream.stream, before, last)
+                if self._database.sequencer.visible > before.at:
+                    self._replace(runtime, before, last)
             elif replica.position != before.at or replica.is_behind() or before.handover in self.damaged:
-                self._replace(runtime, replica.stream, before, last)
+                self._replace(runtime, before, last)
         last.ended = time.monotonic()
         last.seconds = last.ended - started
 
-    def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
-        leaving, version = taken_out(self._database, runtime, stream)
+    def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
+        leaving, version = taken_out(self._database, runtime)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -181,11 +179,11 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+def taken_out(database: Database, runtime: ViewRuntime) -> tuple[LeavingView, int]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
-    replica = database.replicas.get(stream.oid)
+    streams, replica = streams_of(database, program), replica_of(database, runtime)
     with contextlib.ExitStack() as stack:
         if replica is not None:
             stack.enter_context(replica.lock)
@@ -201,10 +199,11 @@ def taken_out(database: Database, runtime: ViewRuntime, stream: Stream) -> tuple
                 at = replica.position
     database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = as_at_home(stream)
-        view = entering.over(view, stream.oid, there.oid)
-        program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
-        stream = there
+        there = {stream.oid: as_at_home(stream) for stream in streams}
+        oids = {oid: stream.oid for oid, stream in there.items()}
+        view = entering.over(view, oids, enums.at_home)
+        program = retargeted(program, oids, f"v{view.oid}")
+        streams = tuple(there.values())
     owner = database.catalog.rights_of(view.oid).owner
     role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
-    return LeavingView(view, stream, role, at, program, states, runtime.statics), version
+    return LeavingView(view, streams, role, at, program, states, runtime.statics), version

@@ -1,7 +1,7 @@
 """What may not change of views that other servers have a part in.
 
-Owns: which objects these are. A view that is elsewhere, and its stream, are what the other server knows them as; a
-guest, and the replica below it, are their home's to change. A home may drop them, and so it does for all servers.
+Owns: which objects these are. A view that is elsewhere, and its streams, are what the other server knows them as; a
+guest, and the replicas below it, are their home's to change. A home may drop them, and so it does for all servers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Stream
 from executor.moving.ownership import NOBODY
+from executor.moving.replica import replica_of
 from executor.trace.layout import home_of
 
 if TYPE_CHECKING:
@@ -41,13 +42,12 @@ def require_changeable(database: Database, before: Catalog, after: Catalog) -> N
 def _pinned(database: Database) -> Iterator[tuple[int, str, bool]]:
     """Objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in database.runtimes():
-        stream = runtime.paths[0].path.stream
-        known = database.streams.get(stream)
-        home = "" if known is None else home_of(known.stream)
+        replica = replica_of(database, runtime)
+        home = "" if replica is None else replica.home
         if home or runtime.held is not None:
             server = home or (database.options.server_name if runtime.away is None else runtime.away.server)
-            yield runtime.view.oid, server, bool(home)
-            yield stream, server, bool(home)
+            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths)):
+                yield oid, server, bool(home)
 
 
 def require_own(stream: CatalogObject) -> None:

@@ -23,20 +23,18 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds, is_declared
-from catalog.objects import Domain, Stream, View, qualified
+from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, taken_out
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import NOBODY, Owned, Ownership
+from executor.moving.replica import replica_of, streams_of
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
 from executor.streams.runtime import is_followed
-from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
 from planner.algebra import Scan
 from planner.walk import walk
@@ -168,7 +166,7 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._database, runtime)
             before = self._entry_at_rest(runtime)
             if replica is None and (before is None or not before.copied):
                 self._begin_copies(runtime, before)
@@ -235,7 +233,8 @@ class ViewMoving:
 
     def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
         """Writes a view's states; its entry, which names them."""
-        leaving, _ = taken_out(self._database, runtime, self._pin(runtime))
+        self._pin(runtime)
+        leaving, _ = taken_out(self._database, runtime)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -250,18 +249,17 @@ class ViewMoving:
             self._database.storage.share(runtime.view.oid, name)
             runtime.shared = name
         home = self._registry.name
-        return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
+        return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
-    def _pin(self, runtime: ViewRuntime) -> Stream:
-        """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
-        and 55P03 where a transaction defines something for seconds."""
+    def _pin(self, runtime: ViewRuntime) -> None:
+        """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
+        55P03 where a transaction defines something for seconds."""
         writer = self._database.tables.begin_write(entering.PATIENCE)
         try:
-            stream = _require_movable(self._database.catalog, runtime)
+            _require_movable(self._database, runtime)
             with self._database.sequencer.lock:
-                if not home_of(stream) and runtime.held is None:
+                if not self._is_guest(runtime) and runtime.held is None:
                     runtime.held = min(progress.durable for progress in runtime.paths)
-            return stream
         finally:
             writer.rollback()
 
@@ -310,18 +308,22 @@ class ViewMoving:
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
         for replica in self._database.replicas.all():
-            runtime = self._database.streams.get(replica.stream.oid)
+            found = [self._database.streams.get(oid) for oid in replica.streams]
+            runtimes = [runtime for runtime in found if runtime is not None]
+            told = None
             try:
-                if self._database.admission.is_open(replica.stream.oid):
+                if all(map(self._database.admission.is_open, replica.streams)):
                     replica.catch_up()
                     if noting:
                         replica.note()
-                if runtime is not None:
-                    runtime.error = None
             except SqlError as error:
-                if runtime is not None and runtime.error is None and not self._thread.is_ending:
-                    _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
-                    runtime.error = error.message
+                if self._thread.is_ending:
+                    continue
+                told = error.message
+                if any(runtime.error is None for runtime in runtimes):
+                    _LOGGER.warning('rows of server "%s" do not come: %s', replica.home, error)
+            for runtime in runtimes:
+                runtime.error = told
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
@@ -457,8 +459,7 @@ class ViewMoving:
                 self._settle(owned)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
-        streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)
-        return any(item is not None and home_of(item.stream) for item in streams)
+        return replica_of(self._database, runtime) is not None
 
 
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
@@ -477,20 +478,11 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
         database.versions.stir(runtime.view.oid)
 
 
-def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
-    """The stream of a view that needs nothing else. Raises 0A000."""
+def _require_movable(database: Database, runtime: ViewRuntime) -> None:
+    """A view needs nothing but its streams. Raises 0A000."""
     view, instead = runtime.view, "Let it stay, and migrate the queries that read it."
-    if len(runtime.paths) != 1:
-        raise unsupported(f'migrating view "{view.name}" over several streams', instead)
-    stream = catalog.objects[runtime.paths[0].path.stream]
-    assert isinstance(stream, Stream)
     scan = next((node for node in walk(runtime.program.final) if isinstance(node, Scan)), None)
     if scan is not None:
         raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
-    if is_followed(stream):
+    if any(map(is_followed, streams_of(database, runtime.program))):
         raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
-    kinds = [column.type for column in (*stream.columns, *view.columns)]
-    domains = {item.oid for item in catalog.types.values() if isinstance(item, Domain)}
-    if any(oid not in domains for *_, oid in view.types) or any(holds(kind, is_declared) for kind in kinds):
-        raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
-    return stream

@@ -63,6 +63,7 @@ class Forecasting:
             {**self._seconds(took), **took},
             lambda left: self._read(left, statistics),
             self.bandwidth,
+            self.database.options.storage_latency,
         )
 
     def _estimated(self) -> tuple[Statistics, dict[str, float]]:
