@@ -13,10 +13,18 @@ from catalog.errors import SqlError, unsupported
 
 #: What C's isspace() takes for blank.
 BLANKS: Final = " \t\n\v\f\r"
-_ELEMENT: Final = re.compile(
-    r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^,{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>[,}])',
-    re.DOTALL,
-)
+#: By what stands between elements.
+_ELEMENTS: Final = {
+    mark: re.compile(
+        r'[ \t\n\v\f\r]*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>(?:[^'
+        + mark
+        + r'{}"\\]|\\.)+))[ \t\n\v\f\r]*(?P<end>['
+        + mark
+        + "}])",
+        re.DOTALL,
+    )
+    for mark in ",;"
+}
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _FIELD: Final = re.compile(r'((?:[^",()\\]|\\.|"(?:[^"\\]|\\.|"")*")*)([,)])', re.DOTALL)
 _PART: Final = re.compile(r'\\(.)|"((?:[^"\\]|\\.|"")*)"|([^"\\]+)', re.DOTALL)
@@ -28,7 +36,7 @@ def malformed_array(text: str, detail: str) -> SqlError:
     return SqlError("22P02", f'malformed array literal: "{text}"', detail)
 
 
-def split_array(text: str) -> Iterator[str | None]:
+def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:
     """The elements' texts of an array's text. Raises 22P02."""
     body = text.strip(BLANKS)
     if body.startswith("["):
@@ -41,9 +49,9 @@ def split_array(text: str) -> Iterator[str | None]:
         return
     if body[1:].lstrip(BLANKS).startswith("{"):
         raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
-    position, end = 1, ","
-    while end == ",":
-        match = _ELEMENT.match(body, position)
+    position, end = 1, delimiter
+    while end == delimiter:
+        match = _ELEMENTS[delimiter].match(body, position)
         if match is None:
             raise malformed_array(text, "Unexpected array element.")
         position, end = match.end(), match["end"]

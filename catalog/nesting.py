@@ -16,6 +16,11 @@ def enum_of(kind: SqlType) -> Enumeration | None:
     return kind.enum if kind.element is None else enum_of(kind.element)
 
 
+def delimiter_of(element: SqlType) -> str:
+    """What stands between an array's elements (pg_type.typdelim)."""
+    return ";" if element.name == "box" else ","
+
+
 def is_declared(kind: SqlType) -> bool:
     """Whether a type, or an array's element type, is not told by its oid alone: users' types, and rows."""
     return is_declared(kind.element) if kind.element is not None else kind.enum is not None or kind.row is not None

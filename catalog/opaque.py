@@ -1,71 +1,84 @@
-"""Texts of types that Millstream stores and shows, but does not compute with: addresses, places in the log and of rows.
+"""Types whose values are texts of their own form (``catalog.forms``): which they are, and what is not done with them.
 
-Owns: their one written form, so that equal values are equal texts, 22P02 for what is no value, and 0A000 for their
-order, which is not that of the texts. What PostgreSQL alone writes (access control lists, trees) is taken as it is.
+Owns: ``canonical``, their one written form; which types' values have no equality or no order in PostgreSQL (42883), and
+which ones have an order or an equality that is not that of their texts (0A000). What PostgreSQL alone writes (access
+control lists, trees) is read by nobody.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
+from collections.abc import Callable
 from typing import Final
 
-from catalog.errors import invalid_text, unsupported
+from catalog.errors import SqlError, unsupported
+from catalog.forms import addresses, bits, geometry, lexemes, places, xmls
 from catalog.nesting import holds
-from catalog.types import FORMED, SqlType
+from catalog.types import DISPLAY, GEOMETRIC, INTERNAL, SqlType
 
-_LSN: Final = re.compile(r"([0-9a-f]{1,8})/([0-9a-f]{1,8})\Z", re.ASCII | re.IGNORECASE)
-_TID: Final = re.compile(r"\((\d{1,10}),(\d{1,5})\)\Z", re.ASCII)
+_READERS: Final[dict[str, Callable[[str], str]]] = {
+    **addresses.READERS,
+    **bits.READERS,
+    **geometry.READERS,
+    **lexemes.READERS,
+    **places.READERS,
+    **xmls.READERS,
+    "refcursor": str,
+}
+#: Types with a form of their own that clients write.
+FORMED: Final = frozenset(_READERS)
+#: Types that PostgreSQL finds no equality of, and no order.
+_UNEQUAL: Final = GEOMETRIC | frozenset(
+    ("json", "jsonpath", "xml", "pg_snapshot", "txid_snapshot", "refcursor", "gtsvector")
+)
+#: Types that it finds no order of.
+_UNSORTED: Final = _UNEQUAL | frozenset(("xid", "cid", "aclitem"))
+#: Types whose order is that of texts that a function makes of them (``planner.bind.calls.formed``).
+KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid"}
+#: Types whose order is not that of what carries them.
+_UNORDERED: Final = frozenset(("tsvector", "tsquery", *KEYED))
+#: Types of which different values have one text.
+_ALIKE: Final = frozenset(("tsquery",))
 
 
 def canonical(kind: str, text: str) -> str:
-    """A value's text as PostgreSQL shows it. Raises 22P02."""
-    written = text.strip(" \t\n\v\f\r") if kind == "tid" else text
-    match kind:
-        case "inet":
-            return _inet(text)
-        case "pg_lsn" if found := _LSN.match(written):
-            return "/".join(f"{int(part, 16):X}" for part in found.groups())
-        case "tid" if found := _TID.match(written):
-            block, place = map(int, found.groups())
-            if block < 1 << 32 and place < 1 << 16:
-                return f"({block},{place})"
-        case "pg_lsn" | "tid":
-            pass
-        case _:
-            return text
-    raise invalid_text(kind, text)
-
-
-def is_formed(kind: SqlType) -> bool:
-    """Whether a type's values are, or hold, texts with a form of their own."""
-    return holds(kind, lambda found: found.name in FORMED)
+    """A value's text as PostgreSQL shows it. Raises 22P02 and its like, and 0A000 for a type that takes no text."""
+    if kind in INTERNAL:
+        raise SqlError("0A000", f"cannot accept a value of type {kind}")
+    read = _READERS.get(kind)
+    return text if read is None else read(text)
 
 
 def refuse_order(kind: SqlType, what: str, position: int | None = None) -> None:
-    """Raises 0A000 for an order of such values."""
-    if is_formed(kind):
+    """Raises 0A000 for an order of such values that is not that of the texts, and of which there is no key."""
+    if kind.name not in KEYED and holds(kind, lambda found: found.name in _UNORDERED):
         raise unsupported(f"{what} of values of type {kind}", "Order their texts: cast them to text.", position)
 
 
-def _inet(text: str) -> str:
-    """An address, and the bits of its network where these are not all of it."""
-    address, slash, bits = text.partition("/")
-    try:
-        if "%" in address or (slash and not (bits.isascii() and bits.isdigit())):
-            raise ValueError
-        found = ipaddress.ip_interface(text)
-    except ValueError:
-        raise invalid_text("inet", text) from None
-    shown = _shown(found.ip)
-    return shown if found.network.prefixlen == found.max_prefixlen else f"{shown}/{found.network.prefixlen}"
+def check_equality(kind: SqlType, position: int | None = None) -> None:
+    """Raises 42883 where PostgreSQL finds no equality of a type, and 0A000 where it is not that of the texts."""
+    if holds(kind, lambda found: found.name in _UNEQUAL):
+        raise SqlError("42883", f"could not identify an equality operator for type {_shown(kind)}", position=position)
+    if holds(kind, lambda found: found.name in _ALIKE):
+        raise unsupported(f"equality of values of type {kind}", "Compare their texts: cast them to text.", position)
 
 
-def _shown(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    """IPv6 with an IPv4 address within it ends in that one (inet_net_ntop())."""
-    if address.version == 4:
-        return str(address)
-    high, low = divmod(int(address), 1 << 32)
-    if high == 0xFFFF or (high == 0 and low > 0xFFFF):
-        return f"::{'ffff:' * (high > 0)}{ipaddress.IPv4Address(low)}"
-    return str(address)
+def check_sorted(kind: SqlType, what: str, position: int | None = None) -> None:
+    """Raises 42883 where PostgreSQL finds no order of a type. ``what`` it looks for: an ordering operator, a comparison
+    function."""
+    if holds(kind, lambda found: found.name in _UNSORTED):
+        hint = "Use an explicit ordering operator or modify the query." if what == "an ordering operator" else None
+        raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position)
+
+
+def check_indexed(kind: SqlType, method: str) -> None:
+    """Raises 42704 for a type that no index of a method is of, and 0A000 where equal values are not equal texts."""
+    if method not in ("btree", "hash") or kind.element is not None or kind.row is not None:
+        return
+    if kind.name in (_UNSORTED if method == "btree" else _UNEQUAL):
+        words = f'has no default operator class for access method "{method}"'
+        raise SqlError("42704", f"data type {_shown(kind)} {words}")
+    check_equality(kind)
+
+
+def _shown(kind: SqlType) -> str:
+    return DISPLAY.get(kind.name, str(kind))

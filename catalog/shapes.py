@@ -268,13 +268,13 @@ def is_shaped(text: str) -> bool:
     return re.match(r"[ \t\n\v\f\r]*(\[|\{[ \t\n\v\f\r]*\{)", text) is not None
 
 
-def written(items: Sequence[str], shape: Sequence[int]) -> str:
+def written(items: Sequence[str], shape: Sequence[int], delimiter: str = ",") -> str:
     """An array's text (array_out()) of its elements' texts, quoted where they must be."""
     if not shape[0]:
         return "{}"
     found = list(items)
     for size in reversed(dimensions(shape)):
-        found = ["{" + ",".join(found[place : place + size]) + "}" for place in range(0, len(found), size)]
+        found = ["{" + delimiter.join(found[place : place + size]) + "}" for place in range(0, len(found), size)]
     if all(low == 1 for low in lowers(shape)):
         return found[0]
     return f"{bounds_text(shape)}={found[0]}"

@@ -30,6 +30,9 @@ MAX_PRECISION: Final = 38
 UNCONSTRAINED: Final = (38, 18)
 #: Scale of quotients and averages: PostgreSQL computes at least 16 significant digits (numeric.c, select_div_scale).
 QUOTIENT: Final = (38, 20)
+#: That of variances and deviations: quotients but for zero, which is no quotient (numeric_stddev_internal) and shows no
+#: decimals. Precision, scale, and the decimals of zero.
+SPREAD: Final = (*QUOTIENT, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,34 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "tid": TypeInfo(27, 1010, 6, "U"),
     "pg_lsn": TypeInfo(3220, 3221, 8, "U"),
     "inet": TypeInfo(869, 1041, -1, "I", True),
+    "cidr": TypeInfo(650, 651, -1, "I"),
+    "macaddr": TypeInfo(829, 1040, 6, "U"),
+    "macaddr8": TypeInfo(774, 775, 8, "U"),
+    "bit": TypeInfo(1560, 1561, -1, "V"),
+    "varbit": TypeInfo(1562, 1563, -1, "V", True),
+    "money": TypeInfo(790, 791, 8, "N"),
+    "point": TypeInfo(600, 1017, 16, "G"),
+    "lseg": TypeInfo(601, 1018, 32, "G"),
+    "path": TypeInfo(602, 1019, -1, "G"),
+    "box": TypeInfo(603, 1020, 32, "G"),
+    "polygon": TypeInfo(604, 1027, -1, "G"),
+    "line": TypeInfo(628, 629, 24, "G"),
+    "circle": TypeInfo(718, 719, 24, "G"),
+    "tsvector": TypeInfo(3614, 3643, -1, "U"),
+    "tsquery": TypeInfo(3615, 3645, -1, "U"),
+    "xml": TypeInfo(142, 143, -1, "U"),
+    "xid8": TypeInfo(5069, 271, 8, "U"),
+    "pg_snapshot": TypeInfo(5038, 5039, -1, "U"),
+    "txid_snapshot": TypeInfo(2970, 2949, -1, "U"),
+    "refcursor": TypeInfo(1790, 2201, -1, "U"),
+    "gtsvector": TypeInfo(3642, 3644, -1, "U"),
     "aclitem": TypeInfo(1033, 1034, 12, "U"),
     "pg_node_tree": TypeInfo(194, 0, -1, "Z"),
     "pg_ndistinct": TypeInfo(3361, 0, -1, "Z"),
     "pg_dependencies": TypeInfo(3402, 0, -1, "Z"),
     "pg_mcv_list": TypeInfo(5017, 0, -1, "Z"),
+    "pg_brin_bloom_summary": TypeInfo(4600, 0, -1, "Z"),
+    "pg_brin_minmax_multi_summary": TypeInfo(4601, 0, -1, "Z"),
     "anyarray": TypeInfo(2277, 0, -1, "P"),
     "int2vector": TypeInfo(22, 1006, -1, "A"),
     "oidvector": TypeInfo(30, 1013, -1, "A"),
@@ -101,12 +127,23 @@ TYPES: Final[dict[str, TypeInfo]] = {
 NAMED_OIDS: Final = frozenset(name for name in TYPES if name.startswith("reg"))
 #: Types whose values are oids.
 OIDS: Final = NAMED_OIDS | {"oid"}
-#: Types whose values are texts of their own form, which Millstream only stores and shows.
-OPAQUE: Final = frozenset(
-    ("tid", "pg_lsn", "inet", "aclitem", "pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "anyarray")
+GEOMETRIC: Final = frozenset(("point", "lseg", "path", "box", "polygon", "line", "circle"))
+#: Types that PostgreSQL alone writes: what is read as one of them is refused.
+INTERNAL: Final = frozenset(
+    (
+        *("pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list", "gtsvector"),
+        *("pg_brin_bloom_summary", "pg_brin_minmax_multi_summary"),
+    )
 )
-#: Of these, those that clients write (``catalog.opaque``).
-FORMED: Final = frozenset(("tid", "pg_lsn", "inet"))
+#: Types whose values are texts of their own form (``catalog.opaque``).
+OPAQUE: Final = (
+    frozenset(("tid", "pg_lsn", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "tsquery", "xml"))
+    | frozenset(("pg_snapshot", "txid_snapshot", "refcursor", "aclitem", "anyarray"))
+    | GEOMETRIC
+    | INTERNAL
+)
+#: Types whose modifier is the length of a bit string.
+BITS: Final = frozenset(("bit", "varbit"))
 #: Arrays from 0 on with a text form of their own, and their elements.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
 
@@ -147,6 +184,8 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "interval": pa.month_day_nano_interval(),
     "char": pa.string(),
     **dict.fromkeys(NAMED_OIDS | {"xid", "cid"}, pa.int64()),
+    "money": pa.int64(),  # cents
+    "xid8": pa.int64(),
     **dict.fromkeys(OPAQUE, pa.string()),
     "enum": pa.int64(),
 }
@@ -216,8 +255,8 @@ class Composite:
 class SqlType:
     """One SQL type.
 
-    ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar and bpchar or (); (digits,) of
-    times and (fields, digits) of intervals or (), which only what stores values or is cast to has
+    ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar, bpchar, bit and varbit or ();
+    (digits,) of times and (fields, digits) of intervals or (), which only what stores values or is cast to has
     (``catalog.precision.expressed``); else ().
     ``element`` is the element type of an array, whose ``name`` is then ``"array"``, or that of a vector. An array that
     may have several dimensions, or begin elsewhere than at 1, is ``"shaped"``: to clients the same type. ``enum`` is
@@ -235,7 +274,8 @@ class SqlType:
         is_user = (self.name == "enum" and self.enum is not None) or (self.name == "record" and self.row is not None)
         assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
-        assert self.name != "numeric" or len(self.modifiers) == 2, "a numeric has precision and scale"
+        has_digits = len(self.modifiers) == 2 or self.modifiers == SPREAD
+        assert self.name != "numeric" or has_digits, "a numeric has precision and scale"
 
     @property
     def oid(self) -> int:
@@ -277,11 +317,13 @@ class SqlType:
     def typmod(self) -> int:
         """The modifier as PostgreSQL encodes it; -1 where none is declared."""
         if self.name == "numeric":
-            if self.modifiers in (UNCONSTRAINED, QUOTIENT):
+            if self.is_loose:
                 return -1
             return (self.modifiers[0] << 16 | self.modifiers[1]) + 4
         if self.name in ("varchar", "bpchar") and self.modifiers:
             return self.modifiers[0] + 4
+        if self.name in BITS and self.modifiers:
+            return self.modifiers[0]
         if self.name in ROUNDED and self.modifiers:
             return self.modifiers[0] << 16 | self.modifiers[1] if self.name == "interval" else self.modifiers[0]
         return -1
@@ -296,7 +338,7 @@ class SqlType:
             kinds = [kind.arrow for _, kind in self.row.fields]
             return pa.struct([(f"f{place}", kind) for place, kind in enumerate(kinds, 1)])
         if self.name == "numeric":
-            return pa.decimal128(*self.modifiers)
+            return pa.decimal128(self.precision, self.scale)
         return _ARROW[self.name]
 
     @property
@@ -308,6 +350,11 @@ class SqlType:
     def scale(self) -> int:
         """Digits after the point of a numeric."""
         return self.modifiers[1]
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether nobody declared a numeric's digits, so that its scale is our storage's."""
+        return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD)
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""
@@ -343,6 +390,7 @@ DISPLAY: Final[dict[str, str]] = {
     "float8": "double precision",
     "bpchar": "character",
     "varchar": "character varying",
+    "varbit": "bit varying",
     "time": "time without time zone",
     "timetz": "time with time zone",
     "timestamp": "timestamp without time zone",
@@ -360,6 +408,9 @@ NUMERIC: Final = SqlType("numeric", UNCONSTRAINED)
 TEXT: Final = SqlType("text")
 VARCHAR: Final = SqlType("varchar")
 BYTEA: Final = SqlType("bytea")
+BIT: Final = SqlType("bit")
+MONEY: Final = SqlType("money")
+INET: Final = SqlType("inet")
 DATE: Final = SqlType("date")
 TIME: Final = SqlType("time")
 TIMETZ: Final = SqlType("timetz")

@@ -14,6 +14,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from catalog.errors import SqlError
 
 _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
+_RULE: Final = re.compile(
+    r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]*>)?([+-]?)(\d{1,2})(?::([0-5]\d))?(?::([0-5]\d))?\Z", re.ASCII
+)
 #: Hours east of Greenwich of the abbreviations of PostgreSQL's Default set that people write.
 ABBREVIATIONS: Final = {
     "z": 0, "zulu": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "met": 1,
@@ -43,6 +46,18 @@ def find_zone(name: str) -> tzinfo:
     if lower in _names():
         return ZoneInfo(_names()[lower])
     raise SqlError("22023", f'time zone "{name}" not recognized')
+
+
+def fixed_offset(name: str) -> timedelta | None:
+    """How far east of Greenwich a zone always is that is an abbreviation, or hours west of it behind a name of one's
+    own or none (POSIX); None for every other, and for Moscow's, which was another one for some years."""
+    if name.lower() in ABBREVIATIONS and name.lower() != "msk":
+        return timedelta(hours=ABBREVIATIONS[name.lower()])
+    match = _RULE.match(name)
+    if match is None or name.lower() in _names():
+        return None
+    west = timedelta(hours=int(match[2]), minutes=int(match[3] or 0), seconds=int(match[4] or 0))
+    return west if match[1] == "-" else -west
 
 
 @cache

@@ -1,35 +1,28 @@
-"""The database: one log, one sequencer, the tables, the streams and the continuous views of one server.
+"""The database of one server: what exists (``executor/core``), and the services that work on it.
 
 Owns: opening and recovery, committing a transaction (the log record is the commit point, everything else follows it on
-publication), and the registry of streams and views. Knows nothing of clients; sessions are in executor/session.
-
-Locks, always taken in this order: the table writer's, a view's, the sequencer's.
+publication), and what streams and views come and go with it. Knows nothing of clients; sessions are in
+``executor/session``.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table
+from catalog.errors import SqlError
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor.advisory import Locks
 from executor.analytics import Analytics
-from executor.cluster.storage import Storage
-from executor.commit.background import background_files
+from executor.cluster.registry import Registry
 from executor.commit.files import require_space
-from executor.commit.log import Log
 from executor.commit.records import (
     FilesArrived,
     Followed,
@@ -42,105 +35,78 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Done, Sequencer
+from executor.core import Core
 from executor.definitions import stored_catalog
-from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.embedded.tables.store import WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving, place
 from executor.options import Options
-from executor.plans import PlanCache
 from executor.recovery import recover_tables, refill_streams
 from executor.reopening import reopen
 from executor.separation.service import Separation
-from executor.session import DatabaseSession
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, FileFeed, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
 from executor.tables.drawing import Drawings
 from executor.tables.row_changes import RowChanges
-from executor.tables.sequences import SequenceStore
 from executor.tables.table_keys import TableKeys
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
 from executor.transaction import NewView, Transaction
-from executor.versions import Versions
 from executor.views.admission import Admission
 from executor.views.changes import ViewChanges
 from executor.views.frontiers import Frontiers
 from executor.views.indexes import ViewIndexes
 from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
-from executor.views.storage import StoredView, ViewStore
+from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class Database:
+class Database(Core):
     """One open database. Methods may be called from any thread."""
 
     def __init__(self, options: Options) -> None:
-        self.options = options
-        self.plans = PlanCache()
-        directory, spill = options.server_directory, options.spill_directory
-        self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        # First of all, since no other process can have this file open: the folder is ours alone from here on.
-        with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
-            system = beside.submit(server_catalog)
-            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
-            self._stored = system.result()
-        shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
-        self.engine = EmbeddedEngine(options.embedded_threads, spill)
-        self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
-        self.sequences = SequenceStore(directory / "sequences")
+        super().__init__(options, server_catalog)
         self.drawings = Drawings()
-        #: The folder that servers share.
-        self.shared = Storage(options.storage_directory)
-        self.storage = ViewStore(options.shared_directory, options.server_id)
-        self._catalog = self._load_catalog()
-        self.streams: dict[int, StreamRuntime] = {}
-        self._views: dict[int, ViewRuntime] = {}
-        self.versions = Versions()
         self.replicas = Replicas(self)
         self.elsewhere = Elsewhere(self)
         self._committing: dict[int, Transaction] = {}
-        #: The LSN of the last change of any table.
-        self.tables_lsn = 0
-        self._copies = 0
-        self._copies_lock = threading.Lock()
-        self.indexes = ViewIndexes(self)
+        self.indexes = ViewIndexes(self, self.replicas)
         self.table_keys = TableKeys(self, options.table_keys_bytes)
-        self.frontiers = Frontiers(self)
+        self.frontiers = Frontiers(self, self.replicas)
         self._recover()
-        self.tables.adopt(item for item in self._catalog.objects.values() if isinstance(item, Table))
+        self.tables.adopt(item for item in self.catalog.objects.values() if isinstance(item, Table))
         self.tables.keyed = self.table_keys
-        self.sequences.keep(item.state for item in self._catalog.objects.values() if isinstance(item, Sequence))
+        self.sequences.keep(item.state for item in self.catalog.objects.values() if isinstance(item, Sequence))
         self.temporary = TemporaryOids(self.tables)
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
-        #: How far the log was at the opening: of changes before it nothing is known.
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)
         except SqlError:
-            self._close_files()
+            self.close_files()
             raise
-        self.changes = ViewChanges(self)
+        self.changes = ViewChanges(self, self.indexes)
         self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
-        self.appender = Appender(self)
-        self.row_changes = RowChanges(self)
-        self.maintenance = Maintenance(self)
+        self.appender = Appender(self.log, self.sequencer)
+        self.row_changes = RowChanges(self, self.commit_rows)
+        self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
+        log = str(options.log_directory.resolve())
+        self.registry = Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
         self.separation = Separation(self)
         self.advisory = Locks()
         self.view_moving = ViewMoving(self)
-        self.watcher = SourceWatcher(self)
+        self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
 
     @classmethod
     def open(cls, options: Options) -> Database:
@@ -162,89 +128,7 @@ class Database:
         self.maintenance.close()
         self.appender.close()
         self.row_changes.close()
-        self._close_files()
-
-    def _close_files(self) -> None:
-        self.sequencer.close()
-        self.log.close()
-        self.sequences.close()
-        self.tables.close()
-        self.engine.close()
-
-    def session(self, user: str, name: str) -> DatabaseSession:
-        """A session of one client."""
-        return DatabaseSession(self, user, name)
-
-    # Catalog ----------------------------------------------------------------------------------------------------
-
-    @property
-    def catalog(self) -> Catalog:
-        """The committed catalog."""
-        return self._catalog
-
-    def _load_catalog(self) -> Catalog:
-        return stored_catalog.load_documents(self.tables.catalog.whole, self.tables.catalog.changes, self._stored)
-
-    def version_of(self, oids: tuple[int, ...]) -> int:
-        """The LSN of the last change of what these relations, and those below them, show."""
-        return self.versions.newest(oids)
-
-    def reads_of(self, oid: int) -> tuple[int, ...]:
-        """Everything whose change may change what a relation shows, itself included."""
-        found = self.versions.reads.get(oid)
-        return tuple(self._closure(oid)) if found is None else found  # of a view that is just being created, or no view
-
-    def _refresh_reads(self) -> None:
-        """For each view, everything whose change may change its result."""
-        self.versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
-
-    def _closure(self, oid: int) -> Iterator[int]:
-        runtime = self._views.get(oid)
-        yield oid
-        if runtime is None:
-            return
-        final = self.plans.get(runtime.program.final)
-        yield from (path.stream for path in runtime.program.paths)
-        yield from final.tables
-        for below in final.views:
-            yield from self._closure(below)
-
-    def views_below(self, oids: tuple[int, ...]) -> tuple[int, ...]:
-        """These continuous views and those that their final relations read, in a fixed order."""
-        return tuple(sorted({below for oid in oids for below in self._closure(oid) if below in self._views}))
-
-    def tables_of_view(self, oid: int) -> tuple[int, ...]:
-        """Tables that the final relations of a view, and of those below it, read."""
-        found = (self.plans.get(self.view(below).program.final).tables for below in self.views_below((oid,)))
-        return tuple(sorted({table for tables in found for table in tables}))
-
-    def version_beside(self, oid: int) -> int:
-        """The LSN of the last change of what a view's final relation reads beside the view's own states."""
-        final = self.plans.get(self.view(oid).program.final)
-        return self.version_of((*final.tables, *final.views))
-
-    def view(self, oid: int) -> ViewRuntime:
-        """A continuous view's runtime. Raises 42P01 when it was dropped."""
-        runtime = self._views.get(oid)
-        if runtime is None:
-            raise undefined_table(str(oid))
-        return runtime
-
-    def runtimes(self) -> tuple[ViewRuntime, ...]:
-        """All continuous views."""
-        return tuple(self._views.values())
-
-    def views_on(self, stream: int) -> list[ViewRuntime]:
-        """The continuous views that read a stream."""
-        return [item for item in self.runtimes() if any(path.stream == stream for path in item.program.paths)]
-
-    def engine_setting(self, view: View) -> str:
-        """maintenance_engine of a view, else the server's."""
-        return dict(view.options).get("maintenance_engine", self.options.maintenance_engine)
-
-    def stored_runs(self, runtime: ViewRuntime, state: str) -> int:
-        """How many runs of a state are on storage."""
-        return self.storage.run_count(runtime.view.oid, state)
+        self.close_files()
 
     def system_table(self, oid: int, catalog: Catalog, own: Own) -> pa.Table:
         """A system relation's rows, or a sequence's only one, as a transaction's catalog has it."""
@@ -343,7 +227,7 @@ class Database:
                 size += len(part.inserted) + len(part.deleted)
             elif isinstance(part, TableChange):
                 size += sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
-        require_space(self._directory, self.tables.space_for(size), "write to the tables")
+        require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
 
     def _prepare_views(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist."""
@@ -399,7 +283,7 @@ class Database:
 
         Who binds against a catalog finds what it names: what is new is there before it, what is dropped until it.
         """
-        dropped = set(self._catalog.objects) - set(catalog.objects)
+        dropped = set(self.catalog.objects) - set(catalog.objects)
         for item in catalog.objects.values():
             if isinstance(item, Stream) and item.oid not in self.streams:
                 self._open_stream(item)
@@ -408,14 +292,14 @@ class Database:
         for new in views:
             self.storage.create(new.view.oid, lsn)
             self.open_view(replace(new.view, created_lsn=lsn), self.storage.load(new.view.oid))
-        self._catalog = replace(catalog, version=max(catalog.version, self._catalog.version + 1))
+        self.catalog = replace(catalog, version=max(catalog.version, self.catalog.version + 1))
         for oid in dropped:
             self._forget(oid)
-        self._refresh_reads()
+        self.refresh_reads()
         self.view_watch.redefined()
 
     def _forget(self, oid: int) -> None:
-        if self._views.pop(oid, None) is not None:
+        if self.remove_view(oid):
             self.storage.drop(oid)
         stream = self.streams.pop(oid, None)
         if stream is not None:
@@ -456,38 +340,22 @@ class Database:
         if owned is not None and owned.home == self.options.server_name:
             place(self, runtime, owned)
         runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
-        self._views[view.oid] = runtime
+        self.add_view(runtime)
 
     # Recovery ---------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         """Brings tables and catalog to the log's end and refills the rings above the views' durable frontiers."""
         started = time.monotonic()
-        self._catalog = recover_tables(self.tables, self.log, self._catalog)
-        for item in list(self._catalog.objects.values()):
+        self.catalog = recover_tables(self.tables, self.log, self.catalog)
+        for item in list(self.catalog.objects.values()):
             if isinstance(item, Stream):
                 self._open_stream(item)
-        for item in list(self._catalog.objects.values()):
+        for item in list(self.catalog.objects.values()):
             if isinstance(item, View) and item.continuous:
-                reopen(self, item)
+                reopen(self, item, self.open_view)
         self.storage.drop_orphans(set(self._views), set(self.streams))
-        self._refresh_reads()
-        refill_streams(self)
+        self.refresh_reads()
+        refill_streams(self, self.frontiers, self.replicas)
         if self.log.last_lsn:
             _LOGGER.info("recovered to LSN %d in %.2f s", self.log.last_lsn, time.monotonic() - started)
-
-    # Other ------------------------------------------------------------------------------------------------------
-
-    def is_live(self, runtime: ViewRuntime) -> bool:
-        """Whether a view was not dropped."""
-        return self._views.get(runtime.view.oid) is runtime
-
-    def copies_running(self, change: int) -> None:
-        """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""
-        with self._copies_lock:  # of its own: the event loop's thread must not wait for a publication
-            self._copies += change
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether rows are being parsed right now."""
-        return self._copies > 0

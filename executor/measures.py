@@ -7,25 +7,23 @@ Owns: these rows. Counting what a table holds is left to its file's own statisti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.catalog import Catalog
 from catalog.objects import PUBLIC, Sequence, Stream, Table, View
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
+from executor.core import Core
 from executor.embedded.tables.changes import Counts
 from planner.bind.definitions.view_texts import view_text
 
-if TYPE_CHECKING:
-    from executor.database import Database
 
-
-def _tables(database: Database, catalog: Catalog) -> Iterator[Row]:
+def _tables(core: Core, catalog: Catalog) -> Iterator[Row]:
     """pg_stat_all_tables; reads are not counted, and nothing is ever vacuumed."""
-    rows = database.tables.exact_row_counts()
+    rows = core.tables.exact_row_counts()
     for item in catalog.objects.values():
         if isinstance(item, Table):
-            yield _table_row(item, rows.get(item.oid, 0), database.tables.counts.get(item.oid, Counts()))
+            yield _table_row(item, rows.get(item.oid, 0), core.tables.counts.get(item.oid, Counts()))
 
 
 def _table_row(item: Table, rows: int, counts: Counts) -> Row:
@@ -44,31 +42,31 @@ def _table_row(item: Table, rows: int, counts: Counts) -> Row:
     }
 
 
-def _sizes(database: Database, catalog: Catalog) -> Iterator[Row]:
+def _sizes(core: Core, catalog: Catalog) -> Iterator[Row]:
     """Bytes of tables on storage, and of streams' rows in memory."""
-    sizes = database.tables.sizes()
+    sizes = core.tables.sizes()
     for item in catalog.objects.values():
         if isinstance(item, Table):
             yield {"oid": item.oid, "bytes": sizes.get(item.oid, 0)}
-        elif isinstance(item, Stream) and item.oid in database.streams:
-            yield {"oid": item.oid, "bytes": database.streams[item.oid].buffered_bytes}
+        elif isinstance(item, Stream) and item.oid in core.streams:
+            yield {"oid": item.oid, "bytes": core.streams[item.oid].buffered_bytes}
 
 
-def _log_position(database: Database, catalog: Catalog) -> Iterator[Row]:
+def _log_position(core: Core, catalog: Catalog) -> Iterator[Row]:
     """How far the log is: our LSNs count transactions, and PostgreSQL shows such numbers as two of 32 bits."""
-    lsn = database.sequencer.visible
+    lsn = core.sequencer.visible
     yield {"lsn": f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"}
 
 
-def _sequences(database: Database, catalog: Catalog) -> Iterator[Row]:
+def _sequences(core: Core, catalog: Catalog) -> Iterator[Row]:
     """Sequences' last values, of those that have given one."""
     for item in catalog.objects.values():
         if isinstance(item, Sequence):
-            last, _, called = database.sequences.current(item)
+            last, _, called = core.sequences.current(item)
             yield {"oid": item.oid, "last_value": last if called else None}
 
 
-def _view_definitions(database: Database, catalog: Catalog) -> Iterator[Row]:
+def _view_definitions(core: Core, catalog: Catalog) -> Iterator[Row]:
     """The queries of views: without the schema public, for paths that have it, and with it."""
     for oid, text in by_oid("views", "definition").items():
         yield {"oid": oid, "definition": text, "qualified": text}
@@ -78,7 +76,7 @@ def _view_definitions(database: Database, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "definition": bare, "qualified": qualified}
 
 
-MEASURES: Final[Mapping[str, Callable[[Database, Catalog], Iterator[Row]]]] = {
+MEASURES: Final[Mapping[str, Callable[[Core, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
     "log_position": _log_position,

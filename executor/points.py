@@ -1,29 +1,23 @@
 """Point reads: one row of a continuous view or a table by its key, without an engine.
 
 Owns: recognising ``SELECT columns FROM relation WHERE key = $1 [AND ...]`` on a view whose program names a point key,
-or on a table with a unique key, and asking the one that keeps such rows (architecture sections 1 and 6): a view's
-index (``executor.views.indexes``), or a table's (``executor.tables.table_keys``).
+or on a table with a unique key, and asking the one that keeps such rows (architecture sections 1 and 6). Who that
+is: ``executor.point_sources``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from catalog.catalog import Catalog
-from catalog.objects import Table, is_temporary
+from catalog.objects import Table
 from executor.small.values import INTEGERS, KEYS
-from executor.tables.shapes import keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import Filter, Project, Relation, Scan
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
 from planner.rules.support import conjuncts
 from planner.statements import Query
-
-if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.embedded.tables.writing import WriteTransaction
 
 _STRINGS = ("text", "varchar")
 
@@ -101,6 +95,13 @@ def _same_values(given: str, column: str) -> bool:
     return (given == column and column in KEYS) or (given in _STRINGS and column in _STRINGS)
 
 
+class Finder(Protocol):
+    """A transaction that has changed tables."""
+
+    def find_row(self, table: Table, columns: tuple[str, ...], key: Key) -> Row | None:
+        """A table's row by a unique key; None where that takes time."""
+
+
 class Source(Protocol):
     """Who keeps a relation's rows by key."""
 
@@ -110,41 +111,8 @@ class Source(Protocol):
     def read(self, key: Key) -> Row | None:
         """The same, which may take a while; None where an engine must be asked."""
 
-
-@dataclass(frozen=True, slots=True)
-class ViewSource:
-    """A continuous view's point key."""
-
-    database: Database
-    oid: int
-
-    def peek(self, key: Key) -> Row | None:
-        """A row of a fresh index."""
-        index = self.database.indexes.fresh(self.oid)
-        return None if index is None else index.get(key)
-
-    def read(self, key: Key) -> Row | None:
-        """A row of the index, brought up to date; None where another server has it."""
-        if self.database.view(self.oid).away is not None:
-            return None
-        return self.database.indexes.read(self.oid, key)
-
-
-@dataclass(frozen=True, slots=True)
-class TableSource:
-    """A unique key of a table as a query was bound to it."""
-
-    database: Database
-    table: Table
-    columns: tuple[str, ...]
-
-    def peek(self, key: Key) -> Row | None:
-        """A row as of what is visible."""
-        return self.database.table_keys.peek(self.table, self.columns, key)
-
-    def read(self, key: Key) -> Row | None:
-        """A row, for which the table may be read first."""
-        return self.database.table_keys.read(self.table, self.columns, key)
+    def within(self, write: Finder, key: Key) -> Row | None:
+        """The row as a transaction sees it that has changed tables; None where that takes time."""
 
 
 class PointReader:
@@ -180,26 +148,7 @@ class PointReader:
         key = self._key(parameters)
         return NO_ROW if key is None else self._source.read(key)
 
-    def within(self, write: WriteTransaction, parameters: tuple[Value, ...]) -> Row | None:
+    def within(self, write: Finder, parameters: tuple[Value, ...]) -> Row | None:
         """The row as a transaction sees it that has changed tables; None where that takes time."""
-        source, key = self._source, self._key(parameters)
-        if not isinstance(source, TableSource):
-            return None
-        return NO_ROW if key is None else write.find_row(source.table, source.columns, key)
-
-
-def point_reader(database: Database, query: Query, catalog: Catalog) -> PointReader | None:
-    """The reader of a query, bound to a catalog, that is a look-up by a view's whole point key or by a table's unique
-    key; None for every other query."""
-    lookup = recognise(database.plans.get(query.relation).relation)
-    if lookup is None:
-        return None
-    names = {name for name, _ in lookup.key}
-    if lookup.kind == "view":
-        key = database.indexes.key_of(lookup.oid)
-        return PointReader(ViewSource(database, lookup.oid), query, lookup, key) if set(key) == names else None
-    table = catalog.objects.get(lookup.oid)
-    if not isinstance(table, Table) or is_temporary(table):
-        return None
-    found = next((key for key in keys_of(table) if set(key) == names), None)
-    return None if found is None else PointReader(TableSource(database, table, found), query, lookup, found)
+        key = self._key(parameters)
+        return NO_ROW if key is None else self._source.within(write, key)

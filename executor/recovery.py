@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, FilesArrived, Followed, Spooled, StreamRows, TableChange
 from executor.commit.recovery import replay
+from executor.core import Core
 from executor.definitions import stored_catalog
 from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.moving.replica import Replicas
 from executor.streams.runtime import Arrival
-
-if TYPE_CHECKING:
-    from executor.database import Database
+from executor.views.frontiers import Frontiers
 
 
 def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
@@ -80,22 +79,22 @@ def _recover_definitions(writer: WriteTransaction, before: Catalog, after: Catal
         writer.create(final)
 
 
-def refill_streams(database: Database) -> None:
+def refill_streams(core: Core, frontiers: Frontiers, replicas: Replicas) -> None:
     """Rings and file lists get what the log holds above the lowest durable frontier of their views."""
-    log = database.log
-    frontiers = {oid: database.frontiers.durable_lsn(oid, log.last_lsn) for oid in database.streams}
-    start = min((database.replicas.needed(oid, lsn) for oid, lsn in frontiers.items()), default=log.last_lsn)
+    log = core.log
+    durable = {oid: frontiers.durable_lsn(oid, log.last_lsn) for oid in core.streams}
+    start = min((replicas.needed(oid, lsn) for oid, lsn in durable.items()), default=log.last_lsn)
     for lsn, record in replay(log, start):
         for part in record:
             if isinstance(part, Followed):
-                database.replicas.recorded(lsn, part)
-            if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in frontiers:
-                _refill(database, lsn, part, frontiers[part.stream])
+                replicas.recorded(lsn, part)
+            if isinstance(part, StreamRows | Spooled | FilesArrived) and part.stream in durable:
+                _refill(core, lsn, part, durable[part.stream])
 
 
-def _refill(database: Database, lsn: int, part: Arrival, frontier: int) -> None:
-    runtime = database.streams[part.stream]
+def _refill(core: Core, lsn: int, part: Arrival, frontier: int) -> None:
+    runtime = core.streams[part.stream]
     if lsn > frontier or isinstance(part, FilesArrived):
         runtime.feed.publish(lsn, part)
         runtime.last_lsn = lsn
-        database.versions.change(part.stream, lsn)
+        core.versions.change(part.stream, lsn)

@@ -11,11 +11,12 @@ has forgotten meanwhile: up to where that may be is kept beside the log, before 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
+from executor.core import Core
 from executor.files.following import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
@@ -27,45 +28,42 @@ from planner.algebra import Values
 from planner.expression import Column
 from planner.program import Path, Program
 
-if TYPE_CHECKING:
-    from executor.database import Database
-
 _LOGGER = logging.getLogger(__name__)
 
 
-def reopen(database: Database, view: View) -> None:
-    """A view is there again at a start, as it was or otherwise."""
+def reopen(core: Core, view: View, open_view: Callable[[View, StoredView], None]) -> None:
+    """A view is there again at a start, as it was or otherwise: ``open_view`` says so."""
     try:
-        owned = _entry(database, view)
-        database.storage.open(view.oid)
-        stored = database.storage.load(view.oid)
-        if owned is None or owned.worker(database.options.server_name, stored.handover) == database.options.server_name:
-            _require_young(database, stored)
-        database.open_view(view, stored)
+        owned = _entry(core, view)
+        core.storage.open(view.oid)
+        stored = core.storage.load(view.oid)
+        if owned is None or owned.worker(core.options.server_name, stored.handover) == core.options.server_name:
+            _require_young(core, stored)
+        open_view(view, stored)
     except SqlError as error:
         if error.sqlstate != "XX001":
             raise
-        database.open_view(view, _without(database, view, error))
+        open_view(view, _without(core, view, error))
 
 
-def _require_young(database: Database, stored: StoredView) -> None:
+def _require_young(core: Core, stored: StoredView) -> None:
     """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
-    gone = forgotten.read(database.options.server_directory)
+    gone = forgotten.read(core.options.server_directory)
     for stream, frontier in stored.frontiers.items():
         if stored.error is None and frontier < gone.get(stream, 0):
             raise SqlError("XX001", f"it is of LSN {frontier}, and the log has none of the rows up to the next ones")
 
 
-def _without(database: Database, view: View, error: SqlError) -> StoredView:
+def _without(core: Core, view: View, error: SqlError) -> StoredView:
     """A view whose files are damaged."""
-    storage = database.storage
-    owned, known = _entry(database, view), storage.known(view.oid)
+    storage = core.storage
+    owned, known = _entry(core, view), storage.known(view.oid)
     shared = owned.name if owned is not None else "" if known is None else known.shared
     try:
         program, _ = storage.program(view.oid)
-        copy = None if owned is None or not owned.copied else _copy(database, view, owned, program)
-        if copy is None and (owned is None or not _is_elsewhere(database, owned, known)):
-            _require_rows(database, view, program)
+        copy = None if owned is None or not owned.copied else _copy(core, view, owned, program)
+        if copy is None and (owned is None or not _is_elsewhere(core, owned, known)):
+            _require_rows(core, view, program)
         storage.create(view.oid, view.created_lsn)
         if shared:
             storage.share(view.oid, shared)
@@ -81,7 +79,7 @@ def _without(database: Database, view: View, error: SqlError) -> StoredView:
     storage.close(view.oid)
     raised = lost(view, error.message)
     if known is None:
-        streams = [oid for oid in view.depends_on if oid in database.streams]
+        streams = [oid for oid in view.depends_on if oid in core.streams]
         known = StoredView(_no_program(view, streams), dict.fromkeys(streams, view.created_lsn))
     return StoredView(known.program, known.frontiers, error=(raised, 0), shared=shared)
 
@@ -92,32 +90,32 @@ def lost(view: View, why: str) -> SqlError:
     return SqlError("XX001", f'the state of view "{view.name}" is damaged: {why}', hint=hint)
 
 
-def _entry(database: Database, view: View) -> Owned | None:
+def _entry(core: Core, view: View) -> Owned | None:
     """The entry among servers of a view that may not be able to say what it is called there."""
-    own, name = database.options.server_name, qualified(view)
-    for owned in all_owned(database.shared):
+    own, name = core.options.server_name, qualified(view)
+    for owned in all_owned(core.shared):
         is_its_home = owned.home == own and owned.stream in view.depends_on
         if owned.view == name and (is_its_home or owned.owner == own):
             return owned
     return None
 
 
-def _is_elsewhere(database: Database, owned: Owned, known: StoredView | None) -> bool:
+def _is_elsewhere(core: Core, owned: Owned, known: StoredView | None) -> bool:
     """Whether this server is a view's home and another one maintains it, or nobody."""
-    own = database.options.server_name
+    own = core.options.server_name
     return owned.home == own and owned.worker(own, "" if known is None else known.handover) != own
 
 
-def _copy(database: Database, view: View, owned: Owned, program: Program) -> tuple[Handover, int] | None:
+def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Handover, int] | None:
     """The copy on the storage of a view that is at its home, and of which LSN that is; None where there is none from
     which the log leads here."""
-    own, (path, *_) = database.options.server_name, program.paths
+    own, (path, *_) = core.options.server_name, program.paths
     if not owned.taken or owned.failure is not None or (owned.home, owned.owner) != (own, own):
         return None
-    gone = forgotten.read(database.options.server_directory).get(path.stream, 0)
+    gone = forgotten.read(core.options.server_directory).get(path.stream, 0)
     for each in (owned, replace(owned, handover=owned.older)):
         try:
-            leaving = artifact.read(database.shared.folder, each, is_older=each is not owned)
+            leaving = artifact.read(core.shared.folder, each, is_older=each is not owned)
             if leaving.at >= gone:
                 return artifact.as_handover(each, leaving, view.oid, program), leaving.at
         except SqlError as error:
@@ -126,17 +124,17 @@ def _copy(database: Database, view: View, owned: Owned, program: Program) -> tup
     return None
 
 
-def _require_rows(database: Database, view: View, program: Program) -> None:
+def _require_rows(core: Core, view: View, program: Program) -> None:
     """All rows since a view's creation can still be read. Raises 72000, 58P01."""
     for path in program.paths:
-        stream = database.streams[path.stream]
+        stream = core.streams[path.stream]
         if isinstance(stream.feed, FileFeed):
-            for arrived in stream.feed.files(view.created_lsn, database.log.last_lsn):
+            for arrived in stream.feed.files(view.created_lsn, core.log.last_lsn):
                 for file in arrived.files:
                     verify(file, stream.stream.name)
-        elif home_of(stream.stream) and not database.storage.has_arrived(view.oid):
+        elif home_of(stream.stream) and not core.storage.has_arrived(view.oid):
             raise SqlError("72000", f'it began on server "{home_of(stream.stream)}"')
-        elif database.log.first_lsn > view.created_lsn:
+        elif core.log.first_lsn > view.created_lsn:
             raise SqlError("72000", "the log does not reach back to its creation")
 
 

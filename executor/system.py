@@ -146,7 +146,7 @@ def _queries(database: Database) -> Rows:
             query.seconds,
             query.seconds_left,
             query.copied,
-            separation.registry.name,
+            database.registry.name,
             "wait" if query.is_leaving else None,
         )
         for query in running
@@ -162,7 +162,7 @@ def _queries(database: Database) -> Rows:
 
 
 def _servers(database: Database) -> Rows:
-    registry = database.separation.registry
+    registry = database.registry
     return [
         (
             member.name,

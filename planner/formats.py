@@ -83,7 +83,8 @@ class NumberPattern:
     """A pattern of 9 and 0: ``digits`` before the point, of which the last ``forced`` are always written, ``groups``
     (numbers of digits right of each comma), ``decimals``, of which ``kept`` stay in fill mode (FM), and the sign's
     place: '' (before the first digit), 'S' (the same, always written), 'MI-', 'SG-' (before the blanks), '-S', '-SG',
-    '-MI' (after the number), 'PR' (angle brackets around a negative one). ``suffix`` is a text behind all.
+    '-MI' (after the number), 'PR' (angle brackets around a negative one). ``suffix`` is a text behind all. The last
+    ``shift`` digits are decimals without a point (V), and ``ordinal`` is TH or th behind a number that has no decimals.
     """
 
     prefix: str
@@ -95,13 +96,19 @@ class NumberPattern:
     fill: bool
     sign: str
     suffix: str
+    shift: int
+    ordinal: str
 
 
 _NUMBER: Final = re.compile(
-    r"(?P<fm>FM)?(?P<prefix>\$?)(?P<lead>SG|S|MI)?(?P<whole>[09,G]*)(?:[.D](?P<decimals>[09]+))?"
-    r"(?P<trail>SG|S|MI|PR)?(?P<suffix>%|\"[^\"\\]*\")?",
+    r"(?P<fm>FM)?(?P<prefix>[$L]?)(?P<lead>SG|S|MI)?(?P<whole>[09,G]*)(?:[.D](?P<decimals>[09]+)|V(?P<shift>9+))?"
+    r"(?P<trail>SG|S|MI|PR)?(?P<suffix>%|L|TH|\"[^\"\\]*\")?",
     re.IGNORECASE,
 )
+
+
+#: What is written for the locale's currency, of which C has none, and at an ordinal's place.
+_BLANK: Final = {"L": " ", "TH": ""}
 
 
 @lru_cache(256)
@@ -110,13 +117,18 @@ def number_pattern(pattern: str) -> NumberPattern:
     match = _NUMBER.fullmatch(pattern)
     if match is None or (match["lead"] and match["trail"]) or not (match["whole"] or match["decimals"]):
         raise unsupported(
-            f'to_char() of a number with the pattern "{pattern}"', "Use 9, 0, comma, point, FM, S, SG, MI, PR and %."
+            f'to_char() of a number with the pattern "{pattern}"',
+            "Use 9, 0, comma, point, V, FM, S, SG, MI, PR, L, TH and %.",
         )
     decimals = match["decimals"] or ""
     whole = match["whole"].upper().replace("G", ",")
-    if whole.startswith(",") or (match["prefix"] and (match["fm"] or match["lead"] or match["trail"])):
+    shift, suffix = match["shift"] or "", match["suffix"] or ""
+    has_currency = match["prefix"] or suffix.upper() == "L"
+    if whole.startswith(",") or (has_currency and (match["fm"] or match["lead"] or match["trail"])):
         raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
-    digits = whole.replace(",", "")
+    if (shift and ("," in whole or suffix)) or (suffix.upper() == "TH" and match["trail"]):
+        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+    digits = whole.replace(",", "") + shift
     groups = tuple(len(whole[place:].replace(",", "")) for place, char in enumerate(whole) if char == ",")
     if 0 in groups or len(digits) + len(decimals) > 30:
         raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
@@ -127,7 +139,7 @@ def number_pattern(pattern: str) -> NumberPattern:
         raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
     sign = trail if trail == "PR" else f"-{trail}" if trail else f"{lead}-" if lead in ("SG", "MI") else lead
     return NumberPattern(
-        match["prefix"],
+        _BLANK.get(match["prefix"].upper(), match["prefix"]),
         len(digits),
         forced,
         groups,
@@ -135,7 +147,9 @@ def number_pattern(pattern: str) -> NumberPattern:
         kept,
         not match["fm"],
         sign,
-        (match["suffix"] or "").strip('"'),
+        _BLANK.get(suffix.upper(), suffix.strip('"')),
+        len(shift),
+        suffix if suffix.upper() == "TH" and not decimals else "",
     )
 
 

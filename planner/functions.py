@@ -161,6 +161,23 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     *(Function(f"octets_{name}", 2, 2) for name in ("btrim", "ltrim", "rtrim")),
     *(Function(f"octets_{name}", 3, 3) for name in ("set_byte", "set_bit", "part", "overlay")),
     Function("octets_overlay_count", 4, 4),
+    # Bit strings, money, network and hardware addresses (``planner.bind.calls.formed``).
+    *(Function(f"bits_{name}", 1, 1) for name in ("not", "octets", "count", "int4", "int8")),
+    *(Function(f"bits_{name}", 2, 2) for name in ("and", "or", "xor", "left", "right", "get", "from", "position")),
+    *(Function(f"bits_{name}", 3, 3) for name in ("set", "part", "overlay")),
+    Function("bits_of", 2, 2),  # a number, and how many bits
+    Function("bits_overlay_count", 4, 4),
+    *(Function(f"money_{name}", 1, 1) for name in ("whole", "rounded", "numeric", "cents", "of_cents")),
+    *(Function(f"money_{name}", 2, 2) for name in ("add", "sub", "times", "scaled", "parts", "divided", "ratio")),
+    *(Function(f"net_{name}", 1, 1) for name in ("host", "family", "bits", "network", "mask", "hostmask", "broadcast")),
+    *(Function(f"net_{name}", 1, 1) for name in ("abbrev", "not", "cidr", "inet", "show")),
+    *(Function(f"net_{name}", 2, 2) for name in ("and", "or", "add", "added", "sub", "distance", "set_bits")),
+    *(Function(f"net_{name}", 2, 2) for name in ("inside", "within", "around", "holds", "overlaps", "alike", "merge")),
+    Function("net_set_cidr_bits", 2, 2),
+    *(Function(f"mac_{name}", 1, 1) for name in ("not", "trunc", "local", "longer", "shorter")),
+    *(Function(f"mac_{name}", 2, 2) for name in ("and", "or")),
+    # Texts that are ordered as such values are, and the values again.
+    *(Function(f"{name}_{part}", 1, 1) for name in ("net", "lsn", "tid") for part in ("order", "ordered")),
     *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),
     Function("extract", 2, 2),  # literal field, source
     Function("julian", 1, 1),  # extract(julian) of a moment
@@ -217,6 +234,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_to_string", 2, 3),
     Function("string_to_array", 2, 3),
     Function("trim_array", 2, 2),
+    *(Function(f"percentile_{kind}_at", 2, 2) for kind in ("cont", "disc")),  # of a sorted array without NULLs
     # Documents: of json and jsonb alike where the name does not say jsonb.
     Function("to_json", 1, 1),
     Function("json_value", 1, 1),  # to_json, but null for NULL

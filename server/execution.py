@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.opaque import canonical
-from catalog.types import FORMED, SqlType
+from catalog.opaque import FORMED, canonical
+from catalog.types import SqlType
 from executor.planned import Planned
 from executor.printing.literals import literal_value
 from executor.result import Result

@@ -82,8 +82,10 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
+        from executor.session import DatabaseSession  # which the opening of the database has loaded
+
         self._connection = connection
-        self._session = database.session("", "")
+        self._session = DatabaseSession(database, "", "")
         self._answers = False
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -102,7 +104,7 @@ class Answering:
 
         server, self._answers = self._connection.server, True
         try:
-            found = await server.loop.run_in_executor(server.workers, answer, self._session, question)
+            found = await server.loop.run_in_executor(server.workers, answer, self._session.reader, question)
             for start in range(0, len(found), _PIECE):
                 self._connection.send(encoder.copy_data(found[start : start + _PIECE]))
                 await self._connection.drain()

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from catalog.types import SqlType
-from executor.points import PointReader, point_reader
+from executor.point_sources import point_reader
+from executor.points import PointReader
 from executor.tables.value_rows import ValueRow
 from executor.trace.index import Row
 from planner.expression import Value

@@ -196,10 +196,11 @@ class Startup:
         if login.database != DATABASE:
             hint = f'This server has the one database "{DATABASE}".'
             raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)
+        from executor.session import DatabaseSession
         from server.relations import own_relations
         from server.session import Session  # needs the executor, which the opening of the database has loaded
 
-        db = database.session(login.user, login.database)
+        db = DatabaseSession(database, login.user, login.database)
         session = Session(connection, db, login.settings, login.user, login.database, login.key_length)
         session.db.describe_itself(own_relations(session))
         self._limit.cancel()

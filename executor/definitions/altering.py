@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.errors import SqlError
-from catalog.objects import CatalogObject, Sequence, Table, subject
+from catalog.objects import Table, subject
 from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.tables.shapes import schema_of
-from executor.transaction import OutdatedError, Transaction
+from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Scan, Values
 from planner.definitions import AlterTable
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
@@ -26,18 +25,6 @@ from planner.walk import used_columns, walk
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession
-
-
-def require_same(catalog: Catalog, before: CatalogObject) -> None:
-    """Raises 40001 where another transaction has changed an object since a statement was bound."""
-    if catalog.objects.get(before.oid) != before:
-        raise OutdatedError
-
-
-def require_free(catalog: Catalog, sequences: tuple[Sequence, ...]) -> None:
-    """Raises 40001 where another transaction has taken the oids of new sequences since a statement was bound."""
-    if sequences and sequences[0].oid != catalog.next_oid:
-        raise OutdatedError
 
 
 def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:

@@ -6,20 +6,16 @@ catalog change that the log record carries. A change becomes visible, durable an
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.codec import encode
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
-    CatalogObject,
-    Schema,
     Sequence,
     Stream,
     SystemView,
@@ -28,9 +24,12 @@ from catalog.objects import (
     is_temporary,
     null_value,
 )
-from executor.definitions.altering import alter_rows, require_free, require_same
-from executor.definitions.roles import change_defaults, change_rights, change_roles, own, set_rights
+from executor.core import Core
+from executor.definitions.altering import alter_rows
+from executor.definitions.recording import add_object, change_object, drop_object, follow, free_oid, take_away
+from executor.definitions.roles import change_defaults, change_rights, change_roles, set_rights
 from executor.definitions.routines import create_function, forget_functions, move_functions
+from executor.definitions.unchanged import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
 from executor.moving.pinning import require_own
 from executor.result import Result
@@ -70,7 +69,6 @@ from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
-    from executor.database import Database
     from executor.session import DatabaseSession
 
 Definition = (
@@ -132,8 +130,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             return _alter_table(session, transaction, catalog, statement)
         case Redefine(tag=tag, before=before, item=item, changes=changes, notices=notices):
             require_same(catalog, before)
-            _change(transaction, catalog, item)
-            _follow(transaction, transaction.catalog or catalog, changes)
+            change_object(transaction, catalog, item)
+            follow(transaction, transaction.catalog or catalog, changes)
             return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
         case AlterSequence():
             return _alter_sequence(database, transaction, catalog, statement)
@@ -145,7 +143,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
         case AlterView(view=view):
-            _change(transaction, catalog, view)
+            change_object(transaction, catalog, view)
             return Result("ALTER VIEW")
         case ChangeRoles():
             return change_roles(transaction, catalog, statement)
@@ -170,7 +168,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             _drop_types(session, transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
         case Drop(kind=kind, notices=notices, types=types):
-            _take_away(transaction, catalog, statement)
+            take_away(transaction, catalog, statement)
             forget_functions(transaction, transaction.catalog or catalog, statement.functions)
             if types is not None:
                 _drop_types(session, transaction, transaction.catalog or catalog, types)
@@ -182,11 +180,11 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
     before, after = statement.before, statement.after
     if catalog.schemas.get(before.name) != before:
         raise OutdatedError
-    _change(transaction, catalog, after)
+    change_object(transaction, catalog, after)
     for item in catalog.contents(before.name) if before.name != after.name else ():
         assert not isinstance(item, SystemView)
         moved = replace(item, schema=after.name)
-        _change(transaction, transaction.catalog or catalog, moved)
+        change_object(transaction, transaction.catalog or catalog, moved)
         if isinstance(moved, Table):
             transaction.writer().define(moved)
     if before.name != after.name:
@@ -195,11 +193,11 @@ def _alter_schema(transaction: Transaction, catalog: Catalog, statement: AlterSc
     return Result(statement.tag)
 
 
-def _create_table(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
+def _create_table(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateTable) -> Result:
     if statement.exists:
         return Result("CREATE TABLE", notices=(_skipped(statement.table.name),))
     _require_others(catalog, statement)
-    oid = free_oid(database, catalog, statement.table, 1 + len(statement.sequences))
+    oid = free_oid(core, catalog, statement.table, 1 + len(statement.sequences))
     table, sequences = _renumbered(statement, oid - statement.table.oid)
     add_object(transaction, catalog, table)
     for sequence in sequences:
@@ -223,7 +221,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     transaction.role = catalog.rights_of(statement.before.oid).owner
     for sequence in statement.sequences:
         add_object(transaction, transaction.catalog or catalog, replace(sequence, state=_new_state()))
-    _follow(transaction, transaction.catalog or catalog, statement.changes)
+    follow(transaction, transaction.catalog or catalog, statement.changes)
     for options in statement.options:
         _alter_sequence(session.database, transaction, transaction.catalog or catalog, options)
     document = alter_rows(session, transaction, statement)
@@ -235,26 +233,13 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
-def _follow(
-    transaction: Transaction,
-    catalog: Catalog,
-    changes: tuple[tuple[Table | Sequence | View, Table | Sequence | View], ...],
-) -> None:
-    """Other objects that change with a statement."""
-    for before, after in changes:
-        require_same(catalog, before)
-        _change(transaction, transaction.catalog or catalog, after)
-        if isinstance(after, Table):
-            transaction.writer().define(after)
-
-
 def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
     """TRUNCATE, and the sequences that it restarts."""
     transaction.writer().truncate(statement.targets)
     for sequence in statement.restarts:
         catalog = session.catalog
         require_same(catalog, sequence)
-        _change(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
+        change_object(transaction, catalog, replace(sequence, state=_new_state(), last=sequence.start, called=False))
 
 
 def _renumbered(statement: CreateTable, shift: int) -> tuple[Table, tuple[Sequence, ...]]:
@@ -284,18 +269,18 @@ def _new_state() -> int:
     return secrets.randbits(62)
 
 
-def _alter_sequence(database: Database, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
+def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, statement: AlterSequence) -> Result:
     """New options; the value stays where it is unless the sequence restarts. Raises 22023."""
     sequence = statement.sequence
     if statement.restarts:
         sequence = replace(sequence, state=_new_state())
     else:
-        require_within(sequence, "RESTART", database.sequences.current(sequence)[0])
-    _change(transaction, catalog, sequence)
+        require_within(sequence, "RESTART", core.sequences.current(sequence)[0])
+    change_object(transaction, catalog, sequence)
     return Result("ALTER SEQUENCE")
 
 
-def _create_view(database: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+def _create_view(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
     view = statement.view
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
@@ -312,11 +297,11 @@ def _create_view(database: Database, transaction: Transaction, catalog: Catalog,
         rights = catalog.rights_of(old.oid)
         view = _kept(view, old)
         catalog = drop_object(transaction, catalog, old.oid)
-    view = replace(view, oid=free_oid(database, catalog, view))
+    view = replace(view, oid=free_oid(core, catalog, view))
     notices = list(statement.notices)
     if view.continuous:
         _refuse_files(statement)
-        statistics = statistics_of(statement.query.relation, catalog, database.tables, {})
+        statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
         statics = {
             static.name: _evaluate(transaction, static, statement.position) for static in planned.program.statics
@@ -341,8 +326,8 @@ def _replace_view(transaction: Transaction, catalog: Catalog, old: View, stateme
         before.oid for before, _ in statement.above
     }:
         raise OutdatedError
-    _change(transaction, catalog, _kept(statement.view, old))
-    _follow(transaction, catalog, statement.above)
+    change_object(transaction, catalog, _kept(statement.view, old))
+    follow(transaction, catalog, statement.above)
 
 
 def _kept(new: View, old: View) -> View:
@@ -390,54 +375,6 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def free_oid(database: Database, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
-    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
-    return database.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
-
-
-def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:
-    """Notes a change of the catalog for the record; of temporary relations there is nothing in it."""
-    if not is_temporary(item):
-        transaction.catalog_changes.append(json.dumps(change))
-
-
-def add_object(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
-    """A new object, which belongs to the transaction's role."""
-    transaction.catalog = catalog.add(item)
-    _log(transaction, item, {"add": encode(item)})
-    if not is_temporary(item):
-        own(transaction, item)
-
-
-def _change(transaction: Transaction, catalog: Catalog, item: CatalogObject | Schema) -> None:
-    if item.oid not in catalog.objects and catalog.schema(item.oid) is None:
-        raise undefined_table(item.name)
-    transaction.catalog = catalog.change(item)
-    _log(transaction, item, {"change": encode(item)})
-
-
-def drop_object(transaction: Transaction, catalog: Catalog, oid: int) -> Catalog:
-    """The catalog without an object."""
-    item = catalog.objects.get(oid) or catalog.schema(oid)
-    if item is None:
-        return catalog
-    if isinstance(item, Table):
-        transaction.writer().require_settled(item, "DROP TABLE")
-        transaction.writer().drop(oid)
-    transaction.views[:] = [new for new in transaction.views if new.view.oid != oid]
-    transaction.catalog = catalog.drop(oid)
-    _log(transaction, item, {"drop": oid})
-    return transaction.catalog
-
-
-def _take_away(transaction: Transaction, catalog: Catalog, drop: Drop) -> None:
-    """What a DROP changes and what it drops."""
-    _follow(transaction, catalog, drop.changes)
-    catalog = transaction.catalog or catalog
-    for oid in drop.oids:
-        catalog = drop_object(transaction, catalog, oid)
-
-
 def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
     """Types, after what needs them."""
     for oid in drop.drops:
@@ -447,16 +384,16 @@ def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Cat
     forget_types(transaction, transaction.catalog or catalog, drop.items)
 
 
-def end_temporary(database: Database, transaction: Transaction) -> None:
+def end_temporary(core: Core, transaction: Transaction) -> None:
     """ON COMMIT: rows of temporary tables go, or the tables themselves."""
     writer = transaction.write
     if writer is None:
         return
-    catalog = transaction.sees(database.catalog)
+    catalog = transaction.sees(core.catalog)
     tables = [item for item in catalog.contents(PG_TEMP) if isinstance(item, Table) and item.on_commit]
     if not tables:
         return
     emptied = [table for table in tables if table.on_commit == "delete" and writer.has_changed(table)]
     if emptied:
         writer.truncate(emptied)
-    _take_away(transaction, catalog, drop_temporary((table for table in tables if table.on_commit == "drop"), catalog))
+    take_away(transaction, catalog, drop_temporary((table for table in tables if table.on_commit == "drop"), catalog))

@@ -13,8 +13,8 @@ from typing import Any
 from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import Domain, Table, Typed, UserType
-from executor.definitions.altering import require_same
 from executor.definitions.roles import own
+from executor.definitions.unchanged import require_same
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
 from planner.definitions import AlterType, CreateType

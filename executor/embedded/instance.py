@@ -16,14 +16,18 @@ import pyarrow as pa
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import (
+    amounts,
     batches,
+    bit_strings,
     document_changes,
     documents,
+    forms,
     identifiers,
     late,
     macros,
     macros_functions,
     moments,
+    networks,
     number_reading,
     octets,
     paths,
@@ -62,10 +66,14 @@ class Instance:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
         for family in (
+            amounts,
+            bit_strings,
             document_changes,
             documents,
+            forms,
             identifiers,
             moments,
+            networks,
             number_reading,
             octets,
             paths,
@@ -154,6 +162,7 @@ def _create_macros(connection: Any) -> None:
             + zoned_times.STATEMENTS
             + moments.STATEMENTS
             + shapes.STATEMENTS
+            + amounts.STATEMENTS
         )
     connection.begin()
     for statement in _MACROS:

@@ -8,16 +8,15 @@ count is ``following``'s; what becomes of them is maintenance's.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from catalog.errors import SqlError
 from executor.commit.records import FilesArrived
+from executor.core import Core
 from executor.files.following import FileSource
 from executor.periodic import Periodic
 from executor.streams.runtime import FileFeed, StreamRuntime, file_format, folder_of
-
-if TYPE_CHECKING:
-    from executor.database import Database
+from executor.views.frontiers import Frontiers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -25,10 +24,10 @@ _LOGGER = logging.getLogger(__name__)
 class SourceWatcher:
     """One thread for all followed folders."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, frontiers: Frontiers, retry: Callable[[int], None]) -> None:
+        self._core, self._frontiers, self._retry = core, frontiers, retry
         self._sources: dict[int, FileSource] = {}
-        self._thread = Periodic("sources", database.options.source_poll, self._work)
+        self._thread = Periodic("sources", core.options.source_poll, self._work)
 
     def start(self) -> None:
         """Begins to look."""
@@ -39,8 +38,8 @@ class SourceWatcher:
         self._thread.close()
 
     def _work(self) -> None:
-        followed = [item for item in list(self._database.streams.values()) if isinstance(item.feed, FileFeed)]
-        self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._database.streams}
+        followed = [item for item in list(self._core.streams.values()) if isinstance(item.feed, FileFeed)]
+        self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._core.streams}
         for stream in followed:
             try:
                 self._look(stream)
@@ -55,12 +54,12 @@ class SourceWatcher:
             source = FileSource(folder_of(stream.stream), file_format(stream.stream), stream.stream.name)
             self._sources[oid] = source
         try:
-            durable = self._database.frontiers.durable_lsn(oid, self._database.sequencer.visible)
+            durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
             found = source.poll(feed.known(durable))
             feed.count(found)
             if found:
                 part = FilesArrived(oid, tuple(found), file_format(stream.stream))
-                self._database.sequencer.submit((part,)).wait()
+                self._core.sequencer.submit((part,)).wait()
         except SqlError as error:
             if stream.error is None:
                 _LOGGER.warning('stream "%s" stands still: %s', stream.stream.name, error)
@@ -68,4 +67,4 @@ class SourceWatcher:
             return
         if stream.error is not None:
             stream.error = None
-            self._database.maintenance.retry(oid)
+            self._retry(oid)

@@ -14,20 +14,19 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
+from executor.core import Core
 from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, as_at_home, replica_of, streams_of
+from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
+from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 from planner.retargeting import retargeted
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 #: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part.
 _LOOK: Final = 0.2
@@ -54,8 +53,8 @@ class Checkpoints:
     """Those of a server's guests, and of its own views that are copied. ``lock`` is held by who writes a view's states
     to the storage."""
 
-    def __init__(self, database: Database, ownership: Ownership) -> None:
-        self._database = database
+    def __init__(self, core: Core, ownership: Ownership, replicas: Replicas, frontiers: Frontiers) -> None:
+        self._core, self._replicas, self._frontiers = core, replicas, frontiers
         self._ownership = ownership
         self.lock = threading.Lock()
         #: Handovers that were found to be damaged: others are to take their places.
@@ -87,8 +86,8 @@ class Checkpoints:
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
-        for runtime in self._database.runtimes():
-            replica = replica_of(self._database, runtime)
+        for runtime in self._core.runtimes():
+            replica = replica_of(self._replicas, runtime)
             is_kept = runtime.held is not None and runtime.away is None
             if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
@@ -97,10 +96,10 @@ class Checkpoints:
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
         if replica is None:
-            gathered = sum(self._database.frontiers.backlog(progress.path.stream) for progress in runtime.paths)
+            gathered = sum(self._frontiers.backlog(progress.path.stream) for progress in runtime.paths)
         else:
             gathered = replica.arrived - last.arrived
-        if gathered > self._database.options.backlog_bytes // _GATHERED:
+        if gathered > self._core.options.backlog_bytes // _GATHERED:
             return True
         return time.monotonic() - last.ended > max(_PAUSE, _SHARE * last.seconds)
 
@@ -114,10 +113,10 @@ class Checkpoints:
         """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.lock:
-            if not self._database.is_live(runtime):  # it was dropped meanwhile
+            if not self._core.is_live(runtime):  # it was dropped meanwhile
                 return
             before = self._ownership.get(runtime.shared)
-            if before is None or not before.taken or before.owner != self._database.options.server_name:
+            if before is None or not before.taken or before.owner != self._core.options.server_name:
                 return
             if replica is not None:
                 last.arrived = replica.arrived
@@ -127,7 +126,7 @@ class Checkpoints:
                 self._fail(runtime, replica, before)
             elif replica is None:
                 # Also where nothing has come: the log keeps all that others write behind the copy.
-                if self._database.sequencer.visible > before.at:
+                if self._core.sequencer.visible > before.at:
                     self._replace(runtime, before, last)
             elif replica.position != before.at or replica.is_behind() or before.handover in self.damaged:
                 self._replace(runtime, before, last)
@@ -135,13 +134,13 @@ class Checkpoints:
         last.seconds = last.ended - started
 
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
-        leaving, version = taken_out(self._database, runtime)
+        leaving, version = taken_out(self._core, self._replicas, runtime)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
             self._ownership.change(before, replace(before, at=leaving.at))
             return
-        storage = self._database.shared.folder
+        storage = self._core.shared.folder
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         older, oldest = self.by_age(before)
@@ -161,49 +160,49 @@ class Checkpoints:
         try:
             self._ownership.change(before, after)
         except BaseException:
-            artifact.delete_one(self._database.shared.folder, after.name, after.handover)
+            artifact.delete_one(self._core.shared.folder, after.name, after.handover)
             raise
 
     def _fail(self, runtime: ViewRuntime, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""
         assert runtime.error is not None
         error = runtime.error.error
-        at = self._database.sequencer.visible
+        at = self._core.sequencer.visible
         if replica is not None:
             with replica.lock:
                 replica.note()
                 at = replica.position
-        self._database.sequencer.flush().wait()
+        self._core.sequencer.flush().wait()
         if before.at != at:
             failure = (error.sqlstate, error.message)
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(database: Database, runtime: ViewRuntime) -> tuple[LeavingView, int]:
+def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
-    streams, replica = streams_of(database, program), replica_of(database, runtime)
+    streams, replica = streams_of(core, program), replica_of(replicas, runtime)
     with contextlib.ExitStack() as stack:
         if replica is not None:
             stack.enter_context(replica.lock)
             replica.catch_up()
             replica.note()
         with runtime.lock:
-            with database.sequencer.lock:
-                lsn = at = database.sequencer.visible
+            with core.sequencer.lock:
+                lsn = at = core.sequencer.visible
             runtime.advance(lsn)
-            states = {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
+            states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
             version = runtime.version
             if replica is not None:
                 at = replica.position
-    database.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+    core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
         there = {stream.oid: as_at_home(stream) for stream in streams}
         oids = {oid: stream.oid for oid, stream in there.items()}
         view = entering.over(view, oids, enums.at_home)
         program = retargeted(program, oids, f"v{view.oid}")
         streams = tuple(there.values())
-    owner = database.catalog.rights_of(view.oid).owner
-    role = next((item.name for item in database.catalog.roles.items if item.oid == owner), "")
+    owner = core.catalog.rights_of(view.oid).owner
+    role = next((item.name for item in core.catalog.roles.items if item.oid == owner), "")
     return LeavingView(view, streams, role, at, program, states, runtime.statics), version

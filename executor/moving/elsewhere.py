@@ -36,7 +36,6 @@ from planner.walk import Node, children, replace_parameters, used_columns, walk
 if TYPE_CHECKING:
     from executor.database import Database
     from executor.queries import Reader
-    from executor.session import DatabaseSession
 
 #: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
 #: Raises OSError where it cannot be reached, and Unwanted.
@@ -194,18 +193,18 @@ def _can_go(part: Node) -> bool:
     return True
 
 
-def answer(session: DatabaseSession, data: bytes) -> bytes:
+def answer(reader: Reader, data: bytes) -> bytes:
     """The answer to a question of a view's home, whatever it is."""
     try:
-        return encode_answer(_rows(session, decode_question(data)))
+        return encode_answer(_rows(reader, decode_question(data)))
     except SqlError as error:
         return encode_error(error)
 
 
-def _rows(session: DatabaseSession, question: Question) -> Answer:
-    database, reader = session.database, session.reader
+def _rows(reader: Reader, question: Question) -> Answer:
+    database = reader.database
     runtime = next((item for item in database.runtimes() if item.shared == question.view), None)
-    replica = None if runtime is None else replica_of(database, runtime)
+    replica = None if runtime is None else replica_of(database.replicas, runtime)
     if runtime is None or replica is None:
         raise SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
     reader.time_zone = question.time_zone

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
 
 from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
 from executor.commit.records import Followed
-from executor.definitions import ddl
-from executor.locking import begin_write
+from executor.definitions import recording
 from executor.moving import enums
+from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
-from executor.moving.replica import as_at_home, logged_rows, position_path, replicated
+from executor.moving.replica import as_at_home, position_path, replicated
+from executor.tables.temporary import Temporary
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
-from executor.views.runtime import ViewRuntime
 from executor.views.storage import Handover
-from planner.program import State
 from planner.retargeting import retargeted
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from executor.views.runtime import ViewRuntime
 
 #: Seconds for which the table writer's lock is waited for.
 PATIENCE: Final = 5.0
@@ -40,9 +38,7 @@ PATIENCE: Final = 5.0
 @contextlib.contextmanager
 def _defining(database: Database) -> Iterator[Transaction]:
     """A transaction of the server's own that changes the catalog."""
-    session = database.session("", "")
-    session.lock_timeout = PATIENCE
-    transaction = Transaction(False, lambda nowait: begin_write(session, nowait), session.temporary)
+    transaction = Transaction(False, lambda nowait: database.tables.begin_write(PATIENCE), Temporary())
     try:
         transaction.writer()
         yield transaction
@@ -77,13 +73,13 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
             if replica is None or here not in replica.streams:
                 transaction.parts.append(Followed(here, leaving.at))
         view = replace(over(leaving.view, streams, retyped), oid=0, created_lsn=0)
-        view = replace(view, oid=ddl.free_oid(database, transaction.catalog or catalog, view))
+        view = replace(view, oid=recording.free_oid(database, transaction.catalog or catalog, view))
         program = retargeted(leaving.program, streams, f"v{view.oid}")
         old = leaving.program
         renamed = {new.name: leaving.states[item.name] for item, new in zip(old.states, program.states, strict=True)}
         statics = {new.name: leaving.statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
         transaction.views.append(NewView(view, program, statics, Handover(owned.name, owned.handover, renamed)))
-        ddl.add_object(transaction, transaction.catalog or catalog, view)
+        recording.add_object(transaction, transaction.catalog or catalog, view)
         database.commit(transaction)
 
 
@@ -101,8 +97,8 @@ def _replica_of(database: Database, transaction: Transaction, home: str, stream:
     # Its rows were let pass by their domains at home.
     columns = tuple(replace(column, domain=0) for column in retyped(stream.columns))
     found = replace(stream, oid=0, columns=columns, options=(*stream.options, *replicated(home, stream.oid)))
-    found = replace(found, oid=ddl.free_oid(database, catalog, found))
-    ddl.add_object(transaction, catalog, found)
+    found = replace(found, oid=recording.free_oid(database, catalog, found))
+    recording.add_object(transaction, catalog, found)
     return found.oid
 
 
@@ -124,64 +120,16 @@ def over(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A stream's rows as a feed that has nothing else, at LSN 1."""
-
-    table: pa.Table
-
-    @property
-    def total_rows(self) -> int:
-        return int(self.table.num_rows)
-
-    def rows(self, after: int, upto: int) -> int:
-        return self.total_rows
-
-    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        return self.table
-
-    def publish(self, lsn: int, part: object) -> int:
-        raise AssertionError("no rows come")
-
-    def release(self, upto: int) -> None:
-        pass
-
-
-def brought(database: Database, home: str, leaving: LeavingView, starts: Mapping[int, int], upto: int) -> LeavingView:
-    """A view at a later LSN of its home, by whose log; ``starts`` says up to where its states have the rows of each
-    stream. Raises the error that rows make the view's value, and what ``logged_rows`` does."""
-    found = leaving
-    for stream in leaving.streams:  # whose paths are independent of each other
-        for rows in logged_rows(database, home, stream, starts[stream.oid], upto):
-            if rows.num_rows:
-                found = replace(found, states=_after(database, found, stream.oid, rows))
-    return replace(found, at=upto)
-
-
-def _after(database: Database, leaving: LeavingView, stream: int, rows: pa.Table) -> dict[str, pa.Table]:
-    """A view's states after more rows of a stream."""
-    program = leaving.program
-    frontiers = {path.stream: 0 for path in program.paths}
-    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in frontiers}
-
-    def load(state: State) -> list[pa.Table]:
-        return [leaving.states[state.name]]
-
-    runtime = ViewRuntime(leaving.view, program, database.engine, feeds, leaving.statics, frontiers, load)
-    runtime.advance(1)
-    return {name: content.snapshot(database.engine) for name, content in runtime.contents.items()}
-
-
 def leave(database: Database, runtime: ViewRuntime) -> None:
     """A guest is gone, and the replicas of its streams and enums where no other needs them."""
     streams = [path.stream for path in runtime.program.paths]
     replica = database.replicas.get(streams[0])
     assert replica is not None
     with _defining(database) as transaction:
-        catalog = ddl.drop_object(transaction, database.catalog, runtime.view.oid)
+        catalog = recording.drop_object(transaction, database.catalog, runtime.view.oid)
         for stream in streams:
             if database.views_on(stream) == [runtime]:
-                catalog = ddl.drop_object(transaction, catalog, stream)
+                catalog = recording.drop_object(transaction, catalog, stream)
         enums.forget(transaction, catalog, replica.home)
         database.commit(transaction)
     if not replica.streams:

@@ -7,22 +7,18 @@ guest, and the replicas below it, are their home's to change. A home may drop th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Stream
+from executor.core import Core
 from executor.moving.ownership import NOBODY
-from executor.moving.replica import replica_of
 from executor.trace.layout import home_of
 
-if TYPE_CHECKING:
-    from executor.database import Database
 
-
-def require_changeable(database: Database, before: Catalog, after: Catalog) -> None:
+def require_changeable(core: Core, before: Catalog, after: Catalog) -> None:
     """Raises 55000 for a change of the catalog that another server would have to know of."""
-    for oid, server, is_guest in _pinned(database):
+    for oid, server, is_guest in _pinned(core):
         old, new = before.objects.get(oid), after.objects.get(oid)
         if old is None or new is old or (new is None and not is_guest):
             continue
@@ -32,20 +28,20 @@ def require_changeable(database: Database, before: Catalog, after: Catalog) -> N
         if server == NOBODY:
             hint = "Let the view go on first, with millstream.resume()."
             raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
-        if server == database.options.server_name:
+        if server == core.options.server_name:
             hint = "millstream.forget() with the view's name deletes the copy."
             raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
         hint = "Let the view migrate back first."
         raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
 
 
-def _pinned(database: Database) -> Iterator[tuple[int, str, bool]]:
+def _pinned(core: Core) -> Iterator[tuple[int, str, bool]]:
     """Objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
-    for runtime in database.runtimes():
-        replica = replica_of(database, runtime)
-        home = "" if replica is None else replica.home
+    for runtime in core.runtimes():
+        known = core.streams.get(runtime.paths[0].path.stream)
+        home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
-            server = home or (database.options.server_name if runtime.away is None else runtime.away.server)
+            server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
             for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths)):
                 yield oid, server, bool(home)
 

@@ -11,20 +11,19 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.errors import SqlError
 from catalog.objects import View
-from executor.moving import artifact, entering
+from executor.core import Core
+from executor.moving import artifact
+from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import streams_of
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from planner.labels import with_labels
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 #: What says only that one of the ways does not lead there.
 _NO_WAY: Final = ("XX001", "72000", "58P01")
@@ -34,48 +33,49 @@ _Older = tuple[LeavingView, Mapping[int, int]]
 _LOGGER = logging.getLogger(__name__)
 
 
-def read(database: Database, owned: Owned, runtime: ViewRuntime | None) -> LeavingView:
-    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. Raises XX001 where
+def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str]) -> LeavingView:
+    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. What
+    is damaged is noted. Raises XX001 where
     nothing leads there, 53100, 58030."""
     try:
-        return artifact.read(database.shared.folder, owned)
+        return artifact.read(core.shared.folder, owned)
     except SqlError as error:
         if error.sqlstate != "XX001":
             raise
-        damaged = error
-        database.view_moving.checkpoints.damaged.add(owned.handover)
-    for what, find in _ways(database, owned, runtime):
+        failure = error
+        damaged.add(owned.handover)
+    for what, find in _ways(core, owned, runtime):
         try:
             older, starts = find()
-            found = entering.brought(database, owned.home, older, starts, owned.at)
+            found = brought(core, owned.home, older, starts, owned.at)
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:
                 raise
             _LOGGER.info("view %s cannot be rebuilt from %s: %s", owned.view, what, error.message)
         else:
-            _LOGGER.warning("%s: it is rebuilt from %s and the log", damaged.message, what)
+            _LOGGER.warning("%s: it is rebuilt from %s and the log", failure.message, what)
             return found
-    raise damaged
+    raise failure
 
 
-def _ways(database: Database, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], _Older]]]:
+def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], _Older]]]:
     if owned.older:
         before = replace(owned, handover=owned.older)
-        yield "the copy before", partial(_copied, database, before)
+        yield "the copy before", partial(_copied, core, before)
     if runtime is not None:
-        view, storage = runtime.view, database.storage
-        yield "what it had when it left", lambda: _own(database, view, storage.load(view.oid))
-        yield "its creation", lambda: _own(database, view, storage.begun(view.oid, view.created_lsn))
+        view, storage = runtime.view, core.storage
+        yield "what it had when it left", lambda: _own(core, view, storage.load(view.oid))
+        yield "its creation", lambda: _own(core, view, storage.begun(view.oid, view.created_lsn))
 
 
-def _copied(database: Database, owned: Owned) -> _Older:
-    found = artifact.read(database.shared.folder, owned, is_older=True)
+def _copied(core: Core, owned: Owned) -> _Older:
+    found = artifact.read(core.shared.folder, owned, is_older=True)
     return found, {stream.oid: found.at for stream in found.streams}
 
 
-def _own(database: Database, view: View, stored: StoredView) -> _Older:
+def _own(core: Core, view: View, stored: StoredView) -> _Older:
     """A view with what its home has of it."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
-    states = {state.name: database.engine.merge(state, stored.read(state)) for state in program.states}
+    states = {state.name: core.engine.merge(state, stored.read(state)) for state in program.states}
     at = min(stored.frontiers.values())
-    return LeavingView(view, streams_of(database, program), "", at, program, states, stored.statics), stored.frontiers
+    return LeavingView(view, streams_of(core, program), "", at, program, states, stored.statics), stored.frontiers

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,11 @@ from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
 from executor.commit.following import Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
+from executor.core import Core
 from executor.moving import enums
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
+from executor.views.runtime import ViewRuntime
 from planner.program import Program
-
-if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.views.runtime import ViewRuntime
 
 _FOLDER: Final = "followed"
 #: Seconds for which a replica may be there without anybody knowing how far it is.
@@ -65,8 +63,8 @@ class Replica:
     """Such streams of one other server, which move on together: what it committed at once becomes visible at once. Safe
     for many threads."""
 
-    def __init__(self, database: Database, home: str) -> None:
-        self._database = database
+    def __init__(self, core: Core, home: str) -> None:
+        self._core = core
         self.home = home
         #: By their oids here.
         self.streams: dict[int, _Known] = {}
@@ -135,7 +133,7 @@ class Replica:
         if self._follower is None or self._follower.streams != wanted:
             if self._follower is not None:
                 self._follower.close()
-            self._follower = LogFollower(log_of(self._database, self.home), wanted, self.position)
+            self._follower = LogFollower(log_of(self._core, self.home), wanted, self.position)
         return self._follower
 
     def _apply(self) -> bool:
@@ -162,7 +160,7 @@ class Replica:
     def _commit(self, rows: Mapping[int, Sequence[pa.RecordBatch]], upto: int) -> None:
         """All streams' rows and positions in one record."""
         arrived = (StreamRows(oid, tuple(batches)) for oid, batches in rows.items() if batches)
-        self._database.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
+        self._core.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
 
     def positions(self, upto: int) -> tuple[Followed, ...]:
         """What a record says of all streams that are here up to an LSN."""
@@ -187,33 +185,33 @@ def as_at_home(replica: Stream) -> Stream:
     return replace(replica, oid=oid, columns=enums.at_home(replica.columns), options=options)
 
 
-def replica_of(database: Database, runtime: ViewRuntime) -> Replica | None:
+def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
     """That of a guest's streams; None for a view of this server's own."""
-    return database.replicas.get(runtime.paths[0].path.stream)
+    return replicas.get(runtime.paths[0].path.stream)
 
 
-def streams_of(database: Database, program: Program) -> tuple[Stream, ...]:
+def streams_of(core: Core, program: Program) -> tuple[Stream, ...]:
     """The streams of a program's paths. Raises 42P01 where one was dropped meanwhile."""
-    found = [database.streams.get(path.stream) for path in program.paths]
+    found = [core.streams.get(path.stream) for path in program.paths]
     streams = tuple(runtime.stream for runtime in found if runtime is not None)
     if len(streams) < len(found):
         raise undefined_table("stream")
     return streams
 
 
-def log_of(database: Database, server: str) -> Path:
+def log_of(core: Core, server: str) -> Path:
     """The folder of a server's log. Raises 42704, 58P01."""
-    log = database.separation.registry.require(server).log
+    log = core.registry.require(server).log
     if not log or not Path(log).is_dir():
         raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
     return Path(log)
 
 
-def logged_rows(database: Database, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
+def logged_rows(core: Core, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
     """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time; ``stream``
     is as that server has it. Raises 72000 where they were recycled, 58P01, XX001 and 58030."""
     layout = Layout.of(stream)
-    follower = LogFollower(log_of(database, home), frozenset((stream.oid,)), after)
+    follower = LogFollower(log_of(core, home), frozenset((stream.oid,)), after)
     try:
         yield layout.with_places.empty_table()
         while follower.position < upto:
@@ -243,13 +241,13 @@ def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
 class Replicas:
     """Those of a server."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._homes: dict[str, Replica] = {}
         self._known: dict[int, _Known] = {}
 
     def _path(self, known: _Known) -> Path:
-        options = self._database.options
+        options = self._core.options
         return position_path(options.storage_directory, home_of(known.stream), known.there, options.server_name)
 
     def open(self, stream: Stream) -> None:
@@ -260,12 +258,12 @@ class Replicas:
             known.stored, known.upto = stored
         self._known[stream.oid] = known
         home = home_of(stream)
-        self._homes.setdefault(home, Replica(self._database, home)).add(known)
+        self._homes.setdefault(home, Replica(self._core, home)).add(known)
 
     def _stored(self, known: _Known) -> tuple[int, int] | None:
         """What storage tells: the LSN of the record here, and up to which there."""
         try:
-            found = self._database.shared.read(self._path(known))
+            found = self._core.shared.read(self._path(known))
             if found is None or found["stream"] != known.stream.oid:
                 return None
             return int(found["lsn"]), int(found["upto"])
@@ -312,7 +310,7 @@ class Replicas:
         return list(self._homes.values())
 
     def _below(self, oids: Iterable[int]) -> list[Replica]:
-        below = {each for oid in oids for each in self._database.reads_of(oid)}
+        below = {each for oid in oids for each in self._core.reads_of(oid)}
         return [replica for replica in self.all() if not below.isdisjoint(replica.streams)]
 
     def are_behind(self, oids: Iterable[int]) -> bool:

@@ -60,7 +60,7 @@ class ViewMoving:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._registry = database.separation.registry
+        self._registry = database.registry
         self._storage = database.shared.folder
         self.ownership = Ownership(database.shared, self._registry)
         #: Held by who takes a step.
@@ -69,7 +69,7 @@ class ViewMoving:
         self._staying: set[int] = set()
         self.left = 0
         self._given: set[str] = set()
-        self.checkpoints = Checkpoints(database, self.ownership)
+        self.checkpoints = Checkpoints(database, self.ownership, database.replicas, database.frontiers)
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
@@ -166,7 +166,7 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            replica = replica_of(self._database, runtime)
+            replica = replica_of(self._database.replicas, runtime)
             before = self._entry_at_rest(runtime)
             if replica is None and (before is None or not before.copied):
                 self._begin_copies(runtime, before)
@@ -234,7 +234,7 @@ class ViewMoving:
     def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
         """Writes a view's states; its entry, which names them."""
         self._pin(runtime)
-        leaving, _ = taken_out(self._database, runtime)
+        leaving, _ = taken_out(self._database, self._database.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -426,7 +426,7 @@ class ViewMoving:
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:
             return
-        leaving = rebuilding.read(self._database, owned, None)
+        leaving = rebuilding.read(self._database, owned, None, self.checkpoints.damaged)
         if runtime is not None:  # as it was here before
             entering.leave(self._database, runtime)
         entering.enter(self._database, owned, leaving)
@@ -444,7 +444,7 @@ class ViewMoving:
             return
         if runtime.error is not None and self._database.storage.known(runtime.view.oid) is None:
             raise runtime.error.error
-        leaving = rebuilding.read(self._database, owned, runtime)
+        leaving = rebuilding.read(self._database, owned, runtime, self.checkpoints.damaged)
         handover = artifact.as_handover(owned, leaving, runtime.view.oid, runtime.program)
         self._database.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
@@ -459,7 +459,7 @@ class ViewMoving:
                 self._settle(owned)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
-        return replica_of(self._database, runtime) is not None
+        return replica_of(self._database.replicas, runtime) is not None
 
 
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:

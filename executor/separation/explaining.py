@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from executor.core import Core
 from executor.separation.choosing import Steps
 from executor.separation.forecasting import Forecasting
 from planner.explain import explain_relation, relation_json
 from planner.leaving import Decision, Forecast, decide
 from planner.separation import Pipeline, Pipelined, select_state
 
-if TYPE_CHECKING:
-    from executor.database import Database
 
-
-def pipelines_text(database: Database, steps: Steps) -> list[str]:
+def pipelines_text(core: Core, steps: Steps) -> list[str]:
     """All pipelines, a line for each operator."""
-    return [line for item in _boundaries(database, steps) for line in _text(steps, *item)]
+    return [line for item in _boundaries(core, steps) for line in _text(steps, *item)]
 
 
-def pipelines_json(database: Database, steps: Steps) -> list[dict[str, Any]]:
+def pipelines_json(core: Core, steps: Steps) -> list[dict[str, Any]]:
     """The same as JSON values."""
-    return [_document(steps, *item) for item in _boundaries(database, steps)]
+    return [_document(steps, *item) for item in _boundaries(core, steps)]
 
 
-def _boundaries(database: Database, steps: Steps) -> Iterator[tuple[Pipeline, Forecast, Decision | None]]:
+def _boundaries(core: Core, steps: Steps) -> Iterator[tuple[Pipeline, Forecast, Decision | None]]:
     """The pipelines, and how the query would leave behind each but the last."""
     plan = steps.plan
     if plan is None:
         return
-    forecast = Forecasting(database, plan, steps.efforts).forecast()
+    forecast = Forecasting(core, plan, steps.efforts).forecast()
     finished: set[str] = set()
     for item in plan.pipelines[:-1]:
         finished.add(item.name)

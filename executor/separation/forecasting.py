@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from executor.core import Core
 from executor.embedded.kept import Kept, width_of
 from executor.printing.nodes import leaf_name
 from executor.separation.artifact import StoredRun
@@ -25,9 +26,6 @@ from planner.separation import Pipelined
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import walk
 
-if TYPE_CHECKING:
-    from executor.database import Database
-
 #: Bytes of a value of which the type does not tell.
 _LONG: Final = 24
 
@@ -37,7 +35,7 @@ class Forecasting:
     """One query's; ``runs`` are what it reads besides tables, ``files`` what of shared files, by name. Estimates are
     made when first asked for."""
 
-    database: Database
+    core: Core
     plan: Pipelined
     efforts: tuple[float, ...]
     runs: Mapping[str, StoredRun] = field(default_factory=dict)
@@ -48,7 +46,7 @@ class Forecasting:
     @property
     def bandwidth(self) -> float:
         """Bytes a second to the storage and back."""
-        return self.database.options.storage_bandwidth
+        return self.core.options.storage_bandwidth
 
     def forecast(self, kept: Mapping[str, Kept] | None = None, took: Mapping[str, float] | None = None) -> Forecast:
         """What is known where the results that are ``kept`` have been measured, and the seconds that pipelines took."""
@@ -63,14 +61,14 @@ class Forecasting:
             {**self._seconds(took), **took},
             lambda left: self._read(left, statistics),
             self.bandwidth,
-            self.database.options.storage_latency,
+            self.core.options.storage_latency,
         )
 
     def _estimated(self) -> tuple[Statistics, dict[str, float]]:
         """Statistics of tables, and rows of the pipelines' results."""
         if self._statistics is None:
-            database = self.database
-            known = dict(all_statistics_of(self.plan.whole, database.catalog, database.tables, {}))
+            core = self.core
+            known = dict(all_statistics_of(self.plan.whole, core.catalog, core.tables, {}))
             known |= {name: TableStatistics(run.rows) for name, run in self.runs.items()}
             known |= {name: TableStatistics(item.rows) for name, item in self.files.items()}
             for item in self.plan.pipelines:
@@ -81,7 +79,7 @@ class Forecasting:
 
     def _seconds(self, took: Mapping[str, float]) -> dict[str, float]:
         """Estimates, times how long finished pipelines took beside theirs."""
-        speed = speed_of(self.database)
+        speed = speed_of(self.core)
         found = {name: effort / speed for name, effort in zip(self.plan.names, self.efforts, strict=True)}
         expected = sum(found[name] for name in took)
         factor = sum(took.values()) / expected if expected else 1.0
@@ -89,7 +87,7 @@ class Forecasting:
 
     def _read(self, left: Relation, statistics: Statistics) -> float:
         """Bytes of what a plan reads of tables and views, and of runs; shared files stay where they are."""
-        options, catalog = self.database.options, self.database.catalog
+        options, catalog = self.core.options, self.core.catalog
         scans = [node for node in walk(left) if isinstance(node, Scan) and is_shared(options, catalog, node)]
         left, shared = shared_apart(left, dict.fromkeys(map(leaf_name, scans)))
         relation, inputs = inputs_apart(left, shared.keys() | self.files.keys())

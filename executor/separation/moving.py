@@ -22,14 +22,13 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
+from executor.queries import Reader
 from executor.separation.running import Client, Request
 from executor.separation.stepwise import Moved
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from executor.queries import Reader
     from executor.separation.service import Separation
-    from executor.session import DatabaseSession
 
 #: Seconds between two looks at the storage, and of who waits there for a query.
 _LOOK: Final = 0.1
@@ -58,19 +57,32 @@ class Pace:
         return True
 
 
+class _GoingOn:
+    """A query of another server's that runs here."""
+
+    def __init__(self, database: Database) -> None:
+        self._cancelled = threading.Event()
+        self.reader = Reader(database, self._cancelled.is_set)
+
+    def cancel(self) -> None:
+        """Ends it with 57014."""
+        self._cancelled.set()
+        self.reader.cancel()
+
+
 class Moving:
     """What moves to and from one server."""
 
     def __init__(self, database: Database, separation: Separation) -> None:
         self._database = database
         self._separation = separation
-        self._registry = separation.registry
+        self._registry = database.registry
         self._claims = separation.claims
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
         self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
-        #: Queries of others that were begun here, with what cancels them.
-        self._begun: dict[str, DatabaseSession] = {}
+        #: Queries of others that were begun here.
+        self._begun: dict[str, _GoingOn] = {}
         #: While it is drained: what is asked of its queries, those that cannot leave, and how many have left.
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()
@@ -87,8 +99,8 @@ class Moving:
         if self._thread.is_alive():
             self._thread.join()
         while self._begun:
-            for session in tuple(self._begun.values()):
-                session.cancel()
+            for running in tuple(self._begun.values()):
+                running.cancel()
             time.sleep(_WAIT)
         self._workers.shutdown()
         self._registry.close()
@@ -191,9 +203,9 @@ class Moving:
         own = self._registry.require(self._registry.name)
         claims = self._claims.all()
         mine = {query_id: claim for query_id, claim in claims.items() if self._claims.is_mine(claim)}
-        for query_id, session in tuple(self._begun.items()):
+        for query_id, running in tuple(self._begun.items()):
             if query_id not in mine:
-                session.cancel()  # it was deleted
+                running.cancel()  # it was deleted
         for query_id, claim in mine.items():
             if not claim.ordered and not self._claims.holds(query_id):
                 self._claims.drop_unheld(query_id)  # that was to be released, and could not
@@ -205,15 +217,14 @@ class Moving:
             self._drain(own, ordered)
 
     def _begin(self, query_id: str) -> None:
-        session = self._database.session("", "")
-        self._begun[query_id] = session
-        self._workers.submit(self._run, query_id, session)
+        running = self._begun[query_id] = _GoingOn(self._database)
+        self._workers.submit(self._run, query_id, running.reader)
 
-    def _run(self, query_id: str, session: DatabaseSession) -> None:
+    def _run(self, query_id: str, reader: Reader) -> None:
         """Goes on with a query of another server's; its rows, or what is left of it, are on storage then."""
         try:
             with contextlib.suppress(Moved):
-                self._finish(query_id, session.reader)
+                self._finish(query_id, reader)
                 self._claims.decline(query_id)
         except Exception as error:  # whatever it is: who waits for the query goes on with it
             if isinstance(error, SqlError) and error.sqlstate == _IS_RUNNING:

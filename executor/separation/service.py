@@ -22,7 +22,6 @@ from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.cluster.registry import Registry
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
@@ -61,12 +60,8 @@ class Separation:
         self.counts = RowCounts(database.tables)
         self.known = KnownSteps(lambda: database.tables_lsn)
         self.running = RunningQueries()
-        options = database.options
-        storage = database.shared
-        log = str(options.log_directory.resolve())
-        self.registry = Registry(storage, options.server_name, options.address, options.server_lease, log=log)
-        self.claims = Claims(storage, self.registry)
-        self.stored = SeparatedQueries(storage.folder / FOLDER, self.claims)
+        self.claims = Claims(database.shared, database.registry)
+        self.stored = SeparatedQueries(database.shared.folder / FOLDER, self.claims)
         self.claims.drop_void()
         self.stored.drop_orphans()
         self.moving = Moving(database, self)
@@ -242,7 +237,7 @@ class Separation:
         return extract
 
     def _write(self, query: RunningQuery, runs: Mapping[str, Run], about: Mapping[str, Any], **more: Any) -> None:
-        server, now = self.registry.name, dt.datetime.now(dt.UTC)
+        server, now = self._database.registry.name, dt.datetime.now(dt.UTC)
         self.stored.write(query.id, runs, created=now, server=server, pipelines=len(query.names), **about, **more)
 
     # Going on ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from executor.core import Core
 from executor.statistics import all_statistics_of
 from planner.algebra import Aggregate, Relation, Scan
 from planner.placement import BREAKERS, EMBEDDED_ROWS
@@ -22,7 +23,6 @@ from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
-    from executor.database import Database
     from executor.embedded.kept import KeptResults
     from executor.queries import Reader
 
@@ -136,19 +136,19 @@ def rows_of(counts: Counts, leaf: Leaf) -> int:
 
 def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
     """The choice for a query's plan. On Spark there is nothing to choose."""
-    database = reader.database
+    core = reader.database
     counts = counts if engine == "embedded" else {}
-    speed = speed_of(database)
+    speed = speed_of(core)
     statistics: Statistics = {}
     if sum(counts.values()) / speed >= SLICE:
-        statistics = all_statistics_of(relation, database.catalog, database.tables, {})
-    return Slicing(counts, Cardinality(relation, statistics), speed, _threads(database))
+        statistics = all_statistics_of(relation, core.catalog, core.tables, {})
+    return Slicing(counts, Cardinality(relation, statistics), speed, _threads(core))
 
 
-def speed_of(database: Database) -> float:
+def speed_of(core: Core) -> float:
     """Rows a second that the embedded engine takes through one pass."""
-    return EMBEDDED_ROWS * _threads(database)
+    return EMBEDDED_ROWS * _threads(core)
 
 
-def _threads(database: Database) -> int:
-    return database.options.embedded_threads or os.cpu_count() or 1
+def _threads(core: Core) -> int:
+    return core.options.embedded_threads or os.cpu_count() or 1

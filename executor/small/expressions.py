@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import COMPARISONS
@@ -152,7 +152,7 @@ def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
     if total.name not in (*INTEGERS, "numeric"):
         return None
     scale = total.scale if total.name == "numeric" else 0
-    shown = 0 if total.name != "numeric" or (38, scale) in (UNCONSTRAINED, QUOTIENT) else min(scale, 20)
+    shown = 0 if total.name != "numeric" or SqlType("numeric", (38, scale)).is_loose else min(scale, 20)
     power = 10**scale
 
     def average(value: Any, count: Any) -> Any:

@@ -19,7 +19,8 @@ from executor.printing.nodes import Expr, function
 from executor.spark.bound import let
 from executor.spark.sums import Around
 from planner.algebra import SortKey
-from planner.expression import AggregateCall, Call, Literal
+from planner.expression import AggregateCall, Literal
+from planner.gathering import separator
 
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 #: Values of which equality or order in Spark is not PostgreSQL's.
@@ -146,9 +147,9 @@ def _documents(dialect: Any, node: AggregateCall, arguments: list[Expr], order: 
     if node.distinct or node.type.name == "jsonb":
         raise unsupported(f"aggregate {node.function}{'(DISTINCT)' if node.distinct else '()'}")
     item = node.arguments[0]
-    separator = ", \\n " if isinstance(item, Call) and item.function == "json_row" else ", "
+    between = separator(item).replace("\n", "\\n")
     rows = _sorted(dialect, [("v", arguments[0])], node.order_by, order, around)
-    joined = f"ARRAY_JOIN(TRANSFORM({_unless_empty(rows)}, s -> s.v), '{separator}')"
+    joined = f"ARRAY_JOIN(TRANSFORM({_unless_empty(rows)}, s -> s.v), '{between}')"
     return exp.Var(this=f"CONCAT('[', {joined}, ']')")
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import MAX_PRECISION, QUOTIENT, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.bound import let
 
@@ -51,7 +51,7 @@ def average(total: str, count: str, argument: SqlType) -> Expr:
 
 def _shown_scale(kind: SqlType) -> int:
     """PostgreSQL's display scale where the type tells it."""
-    return 0 if kind.modifiers in (UNCONSTRAINED, QUOTIENT) else min(kind.scale, _SCALE)
+    return 0 if kind.is_loose else min(kind.scale, _SCALE)
 
 
 def _magnitude(value: str, scale: int) -> str:

@@ -27,7 +27,8 @@ from planner.expression import Value
 from planner.statements import Insert
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.commit.log import Log
+    from executor.commit.sequencer import Sequencer
 
 Done = Callable[[SqlError | None], None]
 
@@ -61,8 +62,8 @@ class Appender:
     else commits, the log's writer thread fetches the rows when it is ready for the next record.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, log: Log, sequencer: Sequencer) -> None:
+        self._log, self._sequencer = log, sequencer
         self._waiting: dict[int, _Waiting] = {}
         self._called = False
         self._lock = threading.Lock()
@@ -80,7 +81,7 @@ class Appender:
         ``later`` has that thread called from any other, and ``watch`` when a descriptor can be read. Each ``done`` is
         called on that thread then. False where its files cannot be watched."""
         self._later = later
-        if self._database.log.watch(watch):
+        if self._log.watch(watch):
             self._soon = soon
         return self._soon is not None
 
@@ -118,13 +119,13 @@ class Appender:
         if self._soon is not None:
             self._soon(self._flush_soon)
         else:
-            self._database.sequencer.call(self._flush)
+            self._sequencer.call(self._flush)
         return True
 
     def append_durably(self, insert: Insert, parameters: tuple[Value, ...]) -> bool:
         """Commits one statement's rows while the caller, that thread, waits for the disk. False: there is more to
         gather, or something is in the way, and nothing happened. Raises SqlError for a bad value."""
-        if self._soon is None or self._commits or self._waiting or not self._database.log.is_direct:
+        if self._soon is None or self._commits or self._waiting or not self._log.is_direct:
             return False
         makers = self._makers_of(insert)
         if makers is None:
@@ -132,7 +133,7 @@ class Appender:
         stream = insert.target
         assert isinstance(stream, Stream)
         part = self._part(_Waiting(stream, [make(parameters) for make in makers]))
-        return isinstance(part, RowValues) and self._database.sequencer.commit_durably(part)
+        return isinstance(part, RowValues) and self._sequencer.commit_durably(part)
 
     def _flush_soon(self) -> None:
         """On the loop's thread: commits what has gathered, or leaves it to the writer thread.
@@ -143,9 +144,9 @@ class Appender:
         if self._commits:  # what has gathered goes next
             return
         if not self._are_few():
-            self._database.sequencer.call(self._flush)
-        elif self._database.sequencer.is_busy:
-            self._database.sequencer.call(self._hand_back)
+            self._sequencer.call(self._flush)
+        elif self._sequencer.is_busy:
+            self._sequencer.call(self._hand_back)
         else:
             self._commit()
 
@@ -155,10 +156,10 @@ class Appender:
 
     def _flush_again(self) -> None:
         """On the loop's thread: a writer thread that others keep busy takes the rows along."""
-        if self._are_few() and not self._database.sequencer.is_busy:
+        if self._are_few() and not self._sequencer.is_busy:
             self._commit()
         else:
-            self._database.sequencer.call(self._flush)
+            self._sequencer.call(self._flush)
 
     def _are_few(self) -> bool:
         return all(len(each.rows) <= _FEW for each in self._waiting.values())
@@ -172,7 +173,7 @@ class Appender:
         if all(isinstance(part, RowValues) for part in parts):
             sync = any(each.sync for each in gathered)
             self._commits = True
-            if self._database.sequencer.commit_soon(parts, sync, partial(self._committed, gathered)):
+            if self._sequencer.commit_soon(parts, sync, partial(self._committed, gathered)):
                 return
             self._commits = False
         self._submit(parts, gathered)
@@ -244,7 +245,7 @@ class Appender:
 
     def _submit(self, parts: list[StreamRows | RowValues], gathered: list[_Waiting]) -> None:
         try:
-            ticket = self._database.sequencer.submit(parts, sync=any(each.sync for each in gathered))
+            ticket = self._sequencer.submit(parts, sync=any(each.sync for each in gathered))
         except Exception as error:
             self._later(partial(_finish, gathered, error))
             return

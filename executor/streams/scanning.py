@@ -14,18 +14,16 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError, undefined_table, unsupported
+from executor.core import Core
 from executor.engine import Job
 from executor.streams.runtime import StreamRuntime
 from executor.trace.layout import LSN, ORDINAL
 from executor.trace.ring import Ring
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 #: Seconds from one look to the next: what comes one by one is taken together, as much as nobody notices.
 PAUSE: Final = 0.02
@@ -55,8 +53,8 @@ class Interval:
 class ArrivalScan(ABC):
     """One query's reading of what arrives. ``cancel`` may be called from any thread, all else from the query's."""
 
-    def __init__(self, database: Database, name: str, patience: Patience, notify: Notify) -> None:
-        self.database = database
+    def __init__(self, core: Core, name: str, patience: Patience, notify: Notify) -> None:
+        self.core = core
         self.patience = patience
         self.wake = threading.Event()
         self._name = name
@@ -94,9 +92,9 @@ class ArrivalScan(ABC):
         """Ends what runs or waits with 57014."""
         self._cancelled.set()
         self.wake.set()
-        self.database.engine.interrupt(self)
+        self.core.engine.interrupt(self)
         if self._running is not None:
-            self.database.engine.interrupt(self._running)
+            self.core.engine.interrupt(self._running)
 
     @contextlib.contextmanager
     def job(self, job: Job) -> Iterator[Job]:
@@ -155,16 +153,16 @@ class ArrivalScan(ABC):
 class StreamScan(ArrivalScan):
     """The rows of one stream."""
 
-    def __init__(self, database: Database, oid: int, patience: Patience, notify: Notify) -> None:
-        runtime = database.streams.get(oid)
+    def __init__(self, core: Core, oid: int, patience: Patience, notify: Notify) -> None:
+        runtime = core.streams.get(oid)
         if runtime is None:
             raise unsupported("a query of a stream in the transaction that creates it", "Commit it first.")
-        super().__init__(database, f'stream "{runtime.stream.name}"', patience, notify)
+        super().__init__(core, f'stream "{runtime.stream.name}"', patience, notify)
         self._runtime: StreamRuntime = runtime
         self._schema = runtime.schema
         self._mark = runtime.feed.mark() if isinstance(runtime.feed, Ring) else None
-        with database.sequencer.lock:
-            self._upto = database.sequencer.visible
+        with core.sequencer.lock:
+            self._upto = core.sequencer.visible
 
     def begin(self, lsn: int) -> None:
         """The rows after it count. A transaction's old snapshot does not bring rows back that had arrived before the
@@ -179,7 +177,7 @@ class StreamScan(ArrivalScan):
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """The stream wakes who waits for its rows."""
-        runtime, lock = self._runtime, self.database.sequencer.lock
+        runtime, lock = self._runtime, self.core.sequencer.lock
         with lock:
             runtime.waiting += (self.wake,)
         try:
@@ -190,8 +188,8 @@ class StreamScan(ArrivalScan):
 
     def take(self, places: bool) -> Interval | None:
         """The rows since the last time. Raises 72000."""
-        with self.database.sequencer.lock:
-            after, upto, newest = self._upto, self.database.sequencer.visible, self._runtime.last_lsn
+        with self.core.sequencer.lock:
+            after, upto, newest = self._upto, self.core.sequencer.visible, self._runtime.last_lsn
         if newest <= after:
             self._move(upto)
             return None

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
+from executor.core import Core
 from executor.embedded.tables.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
 from executor.embedded.tables.store import WriteTransaction
 from planner.expression import Value
 
 if TYPE_CHECKING:
-    from executor.database import Database
     from executor.transaction import Transaction
 
 Done = Callable[[SqlError | None], None]
 #: Calls back: soon, or on another thread.
 Caller = Callable[[Callable[[], None]], object]
+#: Commits changes: these, whether to sync, who is told, and how in case of need.
+CommitRows = Callable[[WriteTransaction, bool, Callable[[Exception | None], None], Caller], None]
 
 _PLANS: Final = 1024
 _LOGGER: Final = logging.getLogger(__name__)
@@ -44,8 +46,8 @@ class RowChanges:
     """Gathers changes of rows by key. On one thread, an event loop's that watches the log's files, once ``serve`` has
     said how it is called back; before that nothing is taken."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, commit_rows: CommitRows) -> None:
+        self._core, self._commit_rows = core, commit_rows
         self._soon: Caller | None = None
         self._later: Caller | None = None
         self._plans: dict[int, tuple[RowChange, Catalog, RowPlan | None]] = {}
@@ -56,7 +58,7 @@ class RowChanges:
     def serve(self, soon: Caller, later: Caller) -> None:
         """``soon`` calls back on the calling thread when it has nothing else to do, ``later`` from any other."""
         self._soon, self._later = soon, later
-        self._database.tables.turns.serve(later)
+        self._core.tables.turns.serve(later)
 
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
@@ -67,7 +69,7 @@ class RowChanges:
         if plan is None:
             return False
         group = self._group
-        write = self._database.tables.begin_at_once() if group is None else group.write
+        write = self._core.tables.begin_at_once() if group is None else group.write
         if write is None:
             return False
         try:
@@ -106,7 +108,7 @@ class RowChanges:
             return False
         write, is_first = transaction.write, transaction.write is None
         if write is None:
-            write = self._database.tables.begin_at_once()
+            write = self._core.tables.begin_at_once()
             if write is None:
                 return False
             transaction.write_with(write)
@@ -135,19 +137,19 @@ class RowChanges:
                 tell()
 
         try:
-            self._database.commit_rows(write, sync, ended, self._call)
+            self._commit_rows(write, sync, ended, self._call)
         except Exception as error:
             write.rollback()
             ended(error)
         begins = False
 
     def _plan_of(self, statement: RowChange) -> RowPlan | None:
-        catalog = self._database.catalog
+        catalog = self._core.catalog
         known = self._plans.get(id(statement))
         if known is None or known[0] is not statement or known[1] is not catalog:
             if len(self._plans) >= _PLANS:  # the oldest: statements with now() are others each time
                 del self._plans[next(iter(self._plans))]
-            plan = row_plan(statement, self._database.tables.definitions)
+            plan = row_plan(statement, self._core.tables.definitions)
             known = self._plans[id(statement)] = (statement, catalog, plan)
         return known[2]
 
@@ -158,7 +160,7 @@ class RowChanges:
             return
         self._commits = True
         try:
-            self._database.commit_rows(group.write, group.sync, partial(self._committed, group), self._call)
+            self._commit_rows(group.write, group.sync, partial(self._committed, group), self._call)
         except Exception as error:
             group.write.rollback()
             self._committed(group, error)

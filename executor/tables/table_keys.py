@@ -16,21 +16,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
+from executor.core import Core
 from executor.embedded.connection import Parameters
 from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.tables.keyed_rows import WORN_ROWS, KeyedRows
 from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
 from planner.algebra import Relation
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096
@@ -49,9 +47,9 @@ class _Interest:
 class TableKeys:
     """The keyed rows of a database's tables."""
 
-    def __init__(self, database: Database, limit: int) -> None:
+    def __init__(self, core: Core, limit: int) -> None:
         """``limit``: bytes that they may take together; 0 keeps none."""
-        self._database = database
+        self._core = core
         self._limit = limit
         self._rows: dict[int, KeyedRows] = {}
         self._interests: dict[int, _Interest] = {}
@@ -67,13 +65,13 @@ class TableKeys:
         if rows is None or rows.definition is not table or (rows.is_worn and table.oid not in self._building):
             return None
         row = rows.get(columns, key)  # before the LSN of what it may be of
-        return row if rows.lsn <= self._database.sequencer.visible else None
+        return row if rows.lsn <= self._core.sequencer.visible else None
 
     def read(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The same, with all the time that it takes; None where an engine must read the table."""
         if self.prepare(table) is None:
             return None
-        with self._database.sequencer.lock:
+        with self._core.sequencer.lock:
             rows = self._rows.get(table.oid)
             return None if rows is None or rows.definition is not table else rows.get(columns, key)
 
@@ -100,7 +98,7 @@ class TableKeys:
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
     ) -> pa.Table:
         """A relation's rows over bound leaves."""
-        return self._database.engine.query_few(relation, bindings, time_zone, None, parameters)
+        return self._core.engine.query_few(relation, bindings, time_zone, None, parameters)
 
     def _is_due(self, oid: int, weight: int) -> bool:
         """Whether reads by key have cost about as much as reading the whole table does."""
@@ -109,7 +107,7 @@ class TableKeys:
         with self._lock:
             interest = self._interests.get(oid)
         if interest is None:
-            statistics = self._database.tables.statistics(oid, ())
+            statistics = self._core.tables.statistics(oid, ())
             enough = 1 if statistics is None else 1 + int(statistics.rows) // _ROWS_PER_READ
             interest = _Interest(enough=enough)
         with self._lock:
@@ -121,15 +119,15 @@ class TableKeys:
 
     def _build(self, table: Table) -> KeyedRows | None:
         """Reads a table; None where somebody else does, or it is too large."""
-        database, oid = self._database, table.oid
-        with database.sequencer.lock:
-            known = database.catalog.objects.get(oid)
+        core, oid = self._core, table.oid
+        with core.sequencer.lock:
+            known = core.catalog.objects.get(oid)
             if oid in self._building or not isinstance(known, Table) or known != table:
                 return None
-            if database.tables.definitions.get(oid) != table:
+            if core.tables.definitions.get(oid) != table:
                 return None
             self._building[oid] = []
-            lsn, snapshot = database.sequencer.visible, database.tables.snapshot()
+            lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
         try:
             rows = snapshot.rows(table, self._limit)
             built = None if rows is None else KeyedRows(known, rows, lsn)
@@ -143,7 +141,7 @@ class TableKeys:
         return self._show(oid, built)
 
     def _show(self, oid: int, built: KeyedRows | None) -> KeyedRows | None:
-        with self._database.sequencer.lock:
+        with self._core.sequencer.lock:
             missed = self._building.pop(oid)
             if built is None or not built.keys or built.size > self._limit:
                 self._drop(oid)

@@ -51,7 +51,7 @@ class ChangeScan(ArrivalScan):
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Whatever the view is made of wakes the scan."""
-        lock, versions = self.database.sequencer.lock, self.database.versions
+        lock, versions = self.core.sequencer.lock, self.core.versions
         with lock:
             versions.wake(self._reads, self.wake)
         try:
@@ -90,7 +90,7 @@ class ChangeScan(ArrivalScan):
     def cancel(self) -> None:
         """Ends what runs or waits with 57014."""
         super().cancel()
-        self.database.engine.interrupt(self._reader)
+        self.core.engine.interrupt(self._reader)
 
 
 def _rows(found: Sequence[Difference]) -> pa.Table:

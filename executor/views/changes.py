@@ -27,6 +27,8 @@ import pyarrow.compute
 
 from catalog.errors import SqlError, undefined_table
 from catalog.types import BOOL, INT8
+from executor.core import Core
+from executor.views.indexes import ViewIndexes
 from executor.views.runtime import Follower, ViewRuntime
 from planner.algebra import Join, Snapshot
 from planner.expression import AggregateCall, Call, Column, ColumnRef
@@ -34,7 +36,6 @@ from planner.incremental.names import stored_name
 from planner.program import Program, State
 
 if TYPE_CHECKING:
-    from executor.database import Database
     from executor.queries import Reader
 
 #: Bytes of differences, and looks, that a feed remembers.
@@ -77,8 +78,8 @@ class Standing:
 class ChangeFeed:
     """One view's. Safe for many threads."""
 
-    def __init__(self, database: Database, runtime: ViewRuntime) -> None:
-        self._database = database
+    def __init__(self, core: Core, indexes: ViewIndexes, runtime: ViewRuntime) -> None:
+        self._core, self._indexes = core, indexes
         self._runtime = runtime
         self._oid = runtime.view.oid
         self._weights = _weights(runtime)
@@ -99,12 +100,12 @@ class ChangeFeed:
     @property
     def reads(self) -> tuple[int, ...]:
         """The relations whose changes may change the view's rows, and the view."""
-        return self._database.reads_of(self._oid)
+        return self._core.reads_of(self._oid)
 
     @property
     def is_current(self) -> bool:
         """Whether the view is there, and is the one that it was."""
-        return self._database.is_live(self._runtime)
+        return self._core.is_live(self._runtime)
 
     def close(self) -> None:
         """Nobody reads it any more."""
@@ -117,7 +118,7 @@ class ChangeFeed:
     @property
     def is_elsewhere(self) -> bool:
         """Whether another server is asked for the view's rows."""
-        return any(self._database.view(oid).away is not None for oid in self._database.views_below((self._oid,)))
+        return any(self._core.view(oid).away is not None for oid in self._core.views_below((self._oid,)))
 
     @property
     def number(self) -> int:
@@ -167,7 +168,7 @@ class ChangeFeed:
         before = self._standing
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
-            self._keep(Look(max(changed, self._database.opened_lsn), lsn, 0), None)
+            self._keep(Look(max(changed, self._core.opened_lsn), lsn, 0), None)
         else:
             try:
                 rows = self._difference(before, after, runs, reader)
@@ -182,8 +183,8 @@ class ChangeFeed:
     def _is_quiet(self) -> bool:
         """Whether nothing that the view is made of has changed since the last look."""
         last = self._looks[-1]
-        with self._database.sequencer.lock:
-            visible, changed = self._database.sequencer.visible, self._database.version_of((self._oid,))
+        with self._core.sequencer.lock:
+            visible, changed = self._core.sequencer.visible, self._core.version_of((self._oid,))
         if changed > last.last:
             return False
         self._looks[-1] = Look(last.first, visible, last.number)
@@ -191,12 +192,12 @@ class ChangeFeed:
 
     def _present(self, reader: Reader) -> tuple[int, int, Standing, list[pa.Table] | None]:
         """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
-        runtime, database = self._runtime, self._database
+        runtime, core = self._runtime, self._core
         if self._follower is not None:
             with runtime.lock:
                 if runtime.away is None:
-                    with database.sequencer.lock:
-                        lsn, changed = database.sequencer.visible, database.version_of((self._oid,))
+                    with core.sequencer.lock:
+                        lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
                     runtime.advance(lsn)
                     (content,) = runtime.contents.values()
                     return lsn, changed, Standing(tuple(content.tables)), self._follower.take()
@@ -264,7 +265,7 @@ class ChangeFeed:
         state = runtime.program.states[0]
         rows = runtime.engine.merge(state, standing.tables)
         states = {**runtime.snapshots_of_statics(), f"s_{state.name}": rows}
-        return self._database.indexes.final(runtime, states)
+        return self._indexes.final(runtime, states)
 
     def _merged(self, parts: Sequence[tuple[pa.Table, int]]) -> pa.Table:
         """The sum of relations with a weight each, those with fewer rows first."""
@@ -316,8 +317,8 @@ def _same_keys(state: State) -> Join:
 class ViewChanges:
     """The feeds of a database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, indexes: ViewIndexes) -> None:
+        self._core, self._indexes = core, indexes
         self._lock = threading.Lock()
         self._feeds: dict[int, ChangeFeed] = {}
 
@@ -326,7 +327,7 @@ class ViewChanges:
         with self._lock:
             found = self._feeds.pop(oid, None)
             if found is None or not found.is_current:
-                found = ChangeFeed(self._database, self._database.view(oid))
+                found = ChangeFeed(self._core, self._indexes, self._core.view(oid))
             self._feeds[oid] = found  # the last in order
             found.readers.add(reader)
             idle = [(each, feed) for each, feed in tuple(self._feeds.items()) if not feed.readers]

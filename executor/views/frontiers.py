@@ -7,14 +7,13 @@ of memory and log that nobody needs any more. The frontiers themselves are the v
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.errors import SqlError
+from executor.core import Core
+from executor.moving.replica import Replicas
 from executor.streams.runtime import FileFeed
 from executor.views import forgotten
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
 _LATE: Final = 1.0
@@ -23,14 +22,14 @@ _LATE: Final = 1.0
 class Frontiers:
     """The frontiers of a database's streams."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, replicas: Replicas) -> None:
+        self._core, self._replicas = core, replicas
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
         """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
         frontiers = [
             runtime.needed(progress)
-            for runtime in self._database.views_on(stream)
+            for runtime in self._core.views_on(stream)
             if runtime.error is None
             for progress in runtime.paths
             if progress.path.stream == stream
@@ -39,32 +38,32 @@ class Frontiers:
 
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
-        database = self._database
-        runtime = database.streams.get(stream)
-        visible = database.sequencer.visible
+        core = self._core
+        runtime = core.streams.get(stream)
+        visible = core.sequencer.visible
         return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
 
     @property
     def is_log_long(self) -> bool:
         """Whether the log has grown beyond the budget: a view that gets a few rows now and then may hold it."""
-        options = self._database.options
-        return self._database.log.size > max(options.backlog_bytes, 4 * options.log_segment_bytes)
+        options = self._core.options
+        return self._core.log.size > max(options.backlog_bytes, 4 * options.log_segment_bytes)
 
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
-        database = self._database
-        if database.tables.backlog.age > _LATE:
+        core = self._core
+        if core.tables.backlog.age > _LATE:
             with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
-                database.tables.backlog.apply()
-        with database.sequencer.lock:
-            visible = database.sequencer.visible
-            frontiers = {oid: self.durable_lsn(oid, visible) for oid in database.streams}
-            waiting = database.tables.backlog.first_lsn
-        lowest = held = min(database.sequencer.durable, visible)
+                core.tables.backlog.apply()
+        with core.sequencer.lock:
+            visible = core.sequencer.visible
+            frontiers = {oid: self.durable_lsn(oid, visible) for oid in core.streams}
+            waiting = core.tables.backlog.first_lsn
+        lowest = held = min(core.sequencer.durable, visible)
         if waiting is not None:
             held = min(held, waiting - 1)
         for oid, upto in frontiers.items():
-            stream = database.streams.get(oid)
+            stream = core.streams.get(oid)
             if stream is not None and isinstance(stream.feed, FileFeed):
                 # Kept beside the log are the files' names, so the log need not wait for the files' rows.
                 stream.feed.release(lowest)
@@ -72,17 +71,17 @@ class Frontiers:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held
         # Whoever follows the log goes through all of it.
-        held = min([held, *(item.held for item in database.runtimes() if item.held is not None)])
-        held = min(held, database.replicas.release(lowest))
-        if self._note(frontiers, database.log.forgets(held + 1)):
-            database.log.recycle(held + 1)
+        held = min([held, *(item.held for item in core.runtimes() if item.held is not None)])
+        held = min(held, self._replicas.release(lowest))
+        if self._note(frontiers, core.log.forgets(held + 1)):
+            core.log.recycle(held + 1)
 
     def _note(self, frontiers: dict[int, int], upto: int) -> bool:
         """Rows up to an LSN are about to be forgotten, so that no view may begin below them; False where that could not
         be noted."""
         if not upto:
             return False
-        folder = self._database.options.server_directory
+        folder = self._core.options.server_directory
         known = {oid: lsn for oid, lsn in forgotten.read(folder).items() if oid in frontiers}
         for oid, frontier in frontiers.items():
             known[oid] = max(known.get(oid, 0), min(frontier, upto))

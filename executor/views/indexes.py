@@ -1,23 +1,21 @@
 """The key indexes of continuous views: built at the first point read, and kept for the next.
 
 Owns: which index belongs to which version of its view, and how one is brought to the present LSN. What an index is,
-and how a query becomes a read of one, is ``executor.points``.
+and how a query becomes a read of one, is ``executor.point_sources``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from executor.core import Core
+from executor.moving.replica import Replicas
 from executor.trace.index import Row
 from executor.views.index import Indexed, ViewIndex
 from executor.views.runtime import ViewRuntime
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 
 @dataclass(slots=True)
@@ -32,8 +30,8 @@ class _Kept:
 class ViewIndexes:
     """The indexes of all views of a database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, replicas: Replicas) -> None:
+        self._core, self._replicas = core, replicas
         self._indexes: dict[int, _Kept] = {}
 
     def forget(self, oid: int) -> None:
@@ -42,7 +40,7 @@ class ViewIndexes:
 
     def key_of(self, oid: int) -> tuple[str, ...]:
         """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
-        runtime = self._database.view(oid)
+        runtime = self._core.view(oid)
         program = runtime.program
         names = {column: item.name for column, item in zip(program.columns, runtime.view.columns, strict=True)}
         return tuple(names[column] for column in program.point_key)
@@ -52,23 +50,23 @@ class ViewIndexes:
         known = self._indexes.get(oid)
         if known is None:
             return None
-        database = self._database
-        if database.replicas.are_behind((oid,)):
+        core = self._core
+        if self._replicas.are_behind((oid,)):
             return None
-        visible = database.sequencer.visible  # before the version: what is published meanwhile is asked for next time
+        visible = core.sequencer.visible  # before the version: what is published meanwhile is asked for next time
         if visible != known.checked:
-            if known.version != database.version_of((oid,)):
+            if known.version != core.version_of((oid,)):
                 return None
             known.checked = visible
         return known.index
 
     def read(self, oid: int, key: tuple[object, ...]) -> Row:
         """One row of a view that has a point key, at the present LSN."""
-        runtime = self._database.view(oid)
-        self._database.replicas.refresh((oid,))
+        runtime = self._core.view(oid)
+        self._replicas.refresh((oid,))
         with runtime.lock:
-            with self._database.sequencer.lock:  # a record being published has changed the version before it is visible
-                version, lsn = self._database.version_of((oid,)), self._database.sequencer.visible
+            with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
+                version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible
             runtime.advance(lsn)
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.key_of(oid))
@@ -78,8 +76,8 @@ class ViewIndexes:
 
     def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         """The rows that a view with a point key has over its state, or over some groups of it."""
-        final = self._database.plans.get(runtime.program.final)
+        final = self._core.plans.get(runtime.program.final)
         table = None if final.small is None else final.small.run(states)
         if table is None:
-            table = self._database.engine.query(final.relation, states, (), runtime.time_zone)
+            table = self._core.engine.query(final.relation, states, (), runtime.time_zone)
         return table.rename_columns([column.name for column in runtime.view.columns])

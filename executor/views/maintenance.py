@@ -13,25 +13,25 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import qualified
 from executor.commit.files import disk_error
+from executor.core import Core
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
 from executor.spark.engine import SparkEngine
 from executor.streams.runtime import FileFeed, StreamRuntime, is_followed
 from executor.trace.sealed import seal
+from executor.views.admission import Admission
+from executor.views.frontiers import Frontiers
 from executor.views.jobs import JobList, JobRecord
 from executor.views.runtime import Progress, ViewError, ViewRuntime, is_of_the_rows
 from planner.algebra import Delta
 from planner.program import State, Statement
 from planner.walk import walk
-
-if TYPE_CHECKING:
-    from executor.database import Database
 
 _LOGGER = logging.getLogger(__name__)
 #: Seconds between looks at all streams: a look costs microseconds, being woken by every commit would cost more.
@@ -61,15 +61,15 @@ class Task:
 class Maintenance:
     """The background thread. The lists may be called from any thread."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, frontiers: Frontiers, admission: Admission) -> None:
+        self._core, self._frontiers, self._admission = core, frontiers, admission
         self.jobs = JobList()
         self._ended = threading.Event()
         self._next_release = 0.0
         #: When a view is tried again after a failure that is not its rows' fault, by oid.
         self._not_before: dict[int, float] = {}
         self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
-        options = database.options
+        options = core.options
         self.spark: SparkEngine | None = None
         if options.spark_enabled:
             self.spark = SparkEngine(
@@ -95,7 +95,7 @@ class Maintenance:
 
     def retry(self, stream: int) -> None:
         """What held a stream's views up is mended: they need not wait for their next try."""
-        for runtime in self._database.views_on(stream):
+        for runtime in self._core.views_on(stream):
             self._not_before.pop(runtime.view.oid, None)
 
     def engine_rows(self) -> list[tuple[str, str, bool, str]]:
@@ -123,22 +123,22 @@ class Maintenance:
     def _round(self) -> bool:
         """Looks at everything once; whether something was due."""
         worked = False
-        for stream in list(self._database.streams.values()):
+        for stream in list(self._core.streams.values()):
             if self._ended.is_set():
                 return False
             worked |= self._maintain(stream)
         if worked or time.monotonic() >= self._next_release:
             self._next_release = time.monotonic() + RELEASE
-            self._database.frontiers.release()
+            self._frontiers.release()
         return worked
 
     def _maintain(self, stream: StreamRuntime) -> bool:
         """Runs what is due on one stream; True when something was."""
         # Writers wait, or the log has grown beyond what one stream may hold: nothing is put off.
-        pressed = not self._database.admission.is_open(stream.stream.oid) or self._database.frontiers.is_log_long
+        pressed = not self._admission.is_open(stream.stream.oid) or self._frontiers.is_log_long
         tasks = list(self._tasks(stream))
-        if tasks and stream.last_lsn and not self._database.is_busy:
-            self._database.engine.prepare()  # for the first reader whose rows are no longer few
+        if tasks and stream.last_lsn and not self._core.is_busy:
+            self._core.engine.prepare()  # for the first reader whose rows are no longer few
         due = [task for task in tasks if self._is_due(stream, task, pressed)]
         name = qualified(stream.stream)
         if not due:
@@ -160,22 +160,22 @@ class Maintenance:
             self._embedded(stream, task, "")
         if spark or embedded:
             self.jobs.resume(name)
-            self._database.admission.moved()
+            self._admission.moved()
         return bool(spark or embedded)
 
     def _is_busy(self, stream: StreamRuntime) -> bool:
         """Whether background work should leave the processor to a COPY, or to readers who process themselves what it
         would process at the same time, and has not been put off for too long."""
-        wait = (self._database.is_busy and not is_followed(stream.stream)) or self._is_read(stream)
+        wait = (self._core.is_busy and not is_followed(stream.stream)) or self._is_read(stream)
         return wait and self.jobs.postponed_for(qualified(stream.stream)) < LONGEST_WAIT
 
     def _is_read(self, stream: StreamRuntime) -> bool:
         """Whether readers bring the stream's views up to date, one after the other."""
         since = time.monotonic() - READING
-        return any(view.is_read or view.last_read > since for view in self._database.views_on(stream.stream.oid))
+        return any(view.is_read or view.last_read > since for view in self._core.views_on(stream.stream.oid))
 
     def _tasks(self, stream: StreamRuntime) -> Iterable[Task]:
-        for runtime in self._database.views_on(stream.stream.oid):
+        for runtime in self._core.views_on(stream.stream.oid):
             if runtime.error is None and runtime.away is None:
                 for progress in runtime.paths:
                     if progress.path.stream == stream.stream.oid:
@@ -188,16 +188,16 @@ class Maintenance:
         rows = stream.feed.rows(task.progress.durable, upto)
         if rows == 0:
             return False
-        options = self._database.options
+        options = self._core.options
         idle = time.monotonic() - stream.last_arrival >= options.maintenance_idle
         return pressed or rows >= options.maintenance_rows or idle
 
     def _upto(self) -> int:
         """The LSN up to which rows may be maintained: no manifest may name one that the disk does not have."""
-        return min(self._database.sequencer.visible, self._database.sequencer.durable)
+        return min(self._core.sequencer.visible, self._core.sequencer.durable)
 
     def _wants_spark(self, task: Task) -> bool:
-        if self._database.engine_setting(task.runtime.view) == "embedded":
+        if self._core.engine_setting(task.runtime.view) == "embedded":
             return False
         return self._spark_can(task)[0]
 
@@ -241,7 +241,7 @@ class Maintenance:
             tables = task.runtime.run_path(task.progress.path, after, upto)
             self._end(record, [self._commit(task, after, upto, tables)], detail)
         except (SqlError, OSError) as error:
-            if not self._database.is_live(task.runtime):
+            if not self._core.is_live(task.runtime):
                 self.jobs.end(record, "void", _DROPPED)
                 return
             known = error if isinstance(error, SqlError) else disk_error(error, "maintain a view")
@@ -251,7 +251,7 @@ class Maintenance:
     def _commit_pending(self, stream: StreamRuntime, task: Task) -> bool:
         """What readers have computed need not be computed again: commits it, if there is any."""
         pending = task.runtime.take_pending(task.progress)
-        if pending is None or pending.upto > self._database.sequencer.durable:
+        if pending is None or pending.upto > self._core.sequencer.durable:
             return False
         detail = "computed by readers"
         record = self._begin(stream, [task], "embedded", pending.after, pending.upto, detail)
@@ -263,14 +263,14 @@ class Maintenance:
         tasks = [task for task in tasks if not self._is_done_by_readers(stream, task, pressed)]
         upto = self._upto()
         for after in sorted({task.progress.durable for task in tasks}):
-            group = [task for task in tasks if task.progress.durable == after and self._database.is_live(task.runtime)]
+            group = [task for task in tasks if task.progress.durable == after and self._core.is_live(task.runtime)]
             if group and stream.feed.rows(after, upto):
                 self._group_on_spark(stream, group, after, upto)
 
     def _is_done_by_readers(self, stream: StreamRuntime, task: Task, pressed: bool) -> bool:
         """Whether committing what readers have computed leaves nothing that is due: the few rows that arrived meanwhile
         are no reason for a job, which takes all cores for a second."""
-        if self._database.engine_setting(task.runtime.view) == "spark":  # who asks for Spark gets its work
+        if self._core.engine_setting(task.runtime.view) == "spark":  # who asks for Spark gets its work
             return False
         return self._commit_pending(stream, task) and not self._is_due(stream, task, pressed)
 
@@ -290,11 +290,11 @@ class Maintenance:
         except (EngineUnavailable, SqlError, OSError) as error:
             self._instead_of_spark(stream, group, record, error)
         finally:
-            self._database.storage.discard_scratch(record.id)
+            self._core.storage.discard_scratch(record.id)
 
     def _instead_of_spark(self, stream: StreamRuntime, group: list[Task], record: JobRecord, error: Exception) -> None:
         """What Spark could not do is the embedded engine's, unless nobody can or nobody wants it any more."""
-        if not all(self._database.is_live(task.runtime) for task in group):
+        if not all(self._core.is_live(task.runtime) for task in group):
             self.jobs.end(record, "void", _DROPPED)  # those that are left are due again
             return
         self.jobs.end(record, "failed", str(error))
@@ -310,8 +310,8 @@ class Maintenance:
         states = tuple(state for task in group for state in _states(task))
         statics: dict[str, pa.Table | tuple[Path, ...]] = {}
         for task in group:
-            statics |= self._database.storage.static_files(task.runtime.view.oid)
-        output = self._database.storage.scratch(job)
+            statics |= self._core.storage.static_files(task.runtime.view.oid)
+        output = self._core.storage.scratch(job)
         if isinstance(stream.feed, FileFeed):
             files = stream.feed.files(after, upto)
             inputs = Inputs((), statics)
@@ -320,7 +320,7 @@ class Maintenance:
                 Job(job, statements, states, inputs, after, upto, output), stream.stream, arrived
             )
         delta = stream.feed.delta(after, upto).select(_needed(statements, stream))
-        sealed = seal(self._database.storage.stream_folder(stream.stream.oid), after, upto, delta)
+        sealed = seal(self._core.storage.stream_folder(stream.stream.oid), after, upto, delta)
         try:
             return self.spark.run(Job(job, statements, states, Inputs((sealed,), statics), after, upto, output))
         finally:
@@ -334,11 +334,11 @@ class Maintenance:
         """Whether the path's frontier moved: not when the view was dropped or somebody else committed first."""
         runtime, progress = task.runtime, task.progress
         oid = runtime.view.oid
-        stored = self._database.storage.commit(oid, progress.path.stream, after, upto, runs)
+        stored = self._core.storage.commit(oid, progress.path.stream, after, upto, runs)
         if stored is None:
             return False
         runtime.absorb(progress, upto, stored)
-        self._database.storage.compact(oid, runtime.program.states, self._database.engine)
+        self._core.storage.compact(oid, runtime.program.states, self._core.engine)
         return True
 
     def _end(self, record: JobRecord, committed: list[bool], detail: str, jobs: tuple[int, ...] = ()) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from catalog.errors import SqlError, unsupported
+from catalog.opaque import check_equality
 from planner.algebra import SortKey
 from planner.bind.calls.eventtime import is_placeholder
 from planner.bind.context import Binding
@@ -63,6 +64,7 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
         position, _ = env.binding.origin(item)
         state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
         raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
+    check_equality(scalar.type, env.binding.start(node))
     return text_if_unknown(env, scalar, node)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
+from catalog.errors import SqlError
+from catalog.forms.bits import read_bits
+from catalog.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
 from planner.bind.environment import Environment
 from planner.expression import Literal, Scalar
 
@@ -29,7 +30,16 @@ def bind_constant(env: Environment, node: Any) -> Scalar:
         case "Boolean":
             return Literal(bool(value.boolval), BOOL)
         case _:
-            raise unsupported("bit string literal", position=env.binding.position(node))
+            return _bits(env, value.bsval, node)
+
+
+def _bits(env: Environment, written: str, node: Any) -> Literal:
+    """B'...' and X'...'."""
+    try:
+        return Literal(read_bits(written), BIT)
+    except SqlError as error:
+        error.position = env.binding.position(node)
+        raise
 
 
 def _number(text: str) -> Literal:

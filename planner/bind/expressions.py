@@ -13,7 +13,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
 from catalog.errors import SqlError, unsupported
-from catalog.opaque import refuse_order
+from catalog.opaque import KEYED, check_sorted, refuse_order
 from catalog.shapes import is_shaped
 from catalog.types import (
     BOOL,
@@ -260,7 +260,10 @@ def _coalesce(env: Environment, node: Any) -> Scalar:
 def _min_max(env: Environment, node: Any) -> Scalar:
     word = "GREATEST" if node.op == MinMaxOp.IS_GREATEST else "LEAST"
     found = _variadic(env, word.lower(), word, node.args)
+    check_sorted(found.type, "a comparison function")
     refuse_order(found.type, word, env.binding.position(node))
+    if found.type.name in KEYED:
+        raise unsupported(f"{word} of values of type {found.type}", "Use CASE.", env.binding.position(node))
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pglast.enums import LimitOption
 
 from catalog.errors import SqlError, unsupported
+from catalog.opaque import check_equality
 from catalog.types import BOOL, INT8
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.bind.calls.calling import is_fixed, required
@@ -57,6 +58,8 @@ def finish(
     if partition:
         relation = first_of_each(binding, relation, partition, tuple(keys))
     elif distinct:
+        for target in targets:
+            check_equality(target.scalar.type, binding.start(target.node))
         relation, keys = _distinct(binding, relation, keys)
     relation = sorted_and_limited(level, node, relation, keys, scope)
     if shown < len(relation.columns):

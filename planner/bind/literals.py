@@ -14,18 +14,22 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 from catalog.errors import SqlError, invalid_text, out_of_range
+from catalog.forms.bits import fit_bits
+from catalog.forms.numbers import read_unsigned
 from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.money import read_money
 from catalog.nested import split_array, split_row
+from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import split_shaped
 from catalog.types import (
+    BITS,
     DISPLAY,
     MAX_PRECISION,
     OIDS,
     OPAQUE,
-    QUOTIENT,
     ROUNDED,
     UNCONSTRAINED,
     VECTORS,
@@ -123,17 +127,17 @@ def _numeric(text: str, kind: SqlType) -> Value:
 def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
     """A number rounded half away from zero to a numeric's scale, or with fewer decimals where nobody declared it.
     Raises 22003 where its digits do not fit."""
-    precision, scale = kind.modifiers
+    precision, scale = kind.precision, kind.scale
     exponent = value.as_tuple().exponent
-    if kind.modifiers in (UNCONSTRAINED, QUOTIENT) and isinstance(exponent, int):
+    if kind.is_loose and isinstance(exponent, int):
         scale = min(max(-exponent, 0), scale)
     if value and value.adjusted() > 2 * MAX_PRECISION:
-        raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
+        raise _overflow(precision, scale, kind.is_loose)
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
     if kind.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
         raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
-        raise _overflow(precision, scale, kind.modifiers in (UNCONSTRAINED, QUOTIENT))
+        raise _overflow(precision, scale, kind.is_loose)
     return rounded
 
 
@@ -171,6 +175,11 @@ def _char(text: str) -> str:
     if text[:1] > "\x7f":
         raise SqlError("0A000", 'a "char" beyond ASCII is not supported', hint="Use text.")
     return text[:1]
+
+
+def _bits(text: str, kind: SqlType) -> Value:
+    digits = canonical_opaque(kind.name, text)
+    return fit_bits(digits, kind.name, kind.modifiers[0], explicit=False) if kind.modifiers else digits
 
 
 def _bytea(text: str, kind: SqlType) -> Value:
@@ -249,7 +258,7 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     if kind.name == "shaped":
         items, shape = split_shaped(text)
         return tuple(map(value, items)), shape
-    return tuple(map(value, split_array(text)))
+    return tuple(map(value, split_array(text, delimiter_of(element))))
 
 
 def _row(text: str, declared: Composite, time_zone: str) -> Value:
@@ -265,8 +274,11 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "int2": _integer,
     "int4": _integer,
     "int8": _integer,
-    **dict.fromkeys(OIDS | {"xid", "cid"}, _integer),
+    **dict.fromkeys(OIDS, _integer),
+    **dict.fromkeys(("xid", "cid", "xid8"), lambda text, kind: read_unsigned(text, kind.name)),
+    "money": lambda text, kind: read_money(text),
     **dict.fromkeys(OPAQUE, lambda text, kind: canonical_opaque(kind.name, text)),
+    **dict.fromkeys(BITS, _bits),
     "char": _text,
     "float4": _float,
     "float8": _float,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pglast.enums import SortByDir, SortByNulls
 
 from catalog.errors import SqlError, unsupported
-from catalog.opaque import refuse_order
+from catalog.opaque import check_sorted, refuse_order
 from catalog.types import TEXT, SqlType
 from planner.bind.calls.operation import NO_OPERATOR
 from planner.bind.calls.resolution import Ambiguous, operator, pathway
@@ -28,6 +28,7 @@ def direction(binding: Binding, item: Any, kind: SqlType) -> tuple[bool, bool]:
 
     Raises 0A000 for types whose order is not that of their texts.
     """
+    check_sorted(kind, "an ordering operator", binding.start(item.node))
     refuse_order(kind, "ORDER BY", binding.position(item))
     descending = item.sortby_dir == SortByDir.SORTBY_DESC
     if item.sortby_dir == SortByDir.SORTBY_USING:
@@ -62,6 +63,4 @@ def _check_operator(binding: Binding, symbol: str, kind: SqlType, item: Any) -> 
 
 def check_sortable(env: Environment, scalar: Scalar, node: Any) -> None:
     """Raises 42883 for a type without an order."""
-    if scalar.type.name == "json":
-        hint = "Use an explicit ordering operator or modify the query."
-        raise env.error("42883", "could not identify an ordering operator for type json", node, hint=hint)
+    check_sorted(scalar.type, "an ordering operator", env.binding.start(node))

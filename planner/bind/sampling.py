@@ -23,7 +23,8 @@ def sampled(env: Environment, node: Any, relation: Relation) -> Relation:
     """The rows of a table that a RangeTableSample takes."""
     if not isinstance(relation, Scan) or relation.kind != "table":
         message = "TABLESAMPLE clause can only be applied to tables and materialized views"
-        raise env.error("0A000", message, node.relation)
+        hint = "Take a share of the rows by a condition, as in WHERE id % 10 = 0."
+        raise env.error("0A000", message, node.relation, hint)
     method = names_of(node.method)[-1]
     if method not in ("bernoulli", "system"):
         raise env.error("42704", f"tablesample method {method} does not exist", node)

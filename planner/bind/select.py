@@ -15,6 +15,7 @@ from typing import Any, Final
 from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported
+from catalog.opaque import check_equality
 from catalog.types import TEXT, SqlType
 from planner.algebra import (
     Filter,
@@ -309,6 +310,9 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
         _beside_null(kind, left.relation, right.relation, index) if kind.name == "bpchar" else kind
         for index, kind in enumerate(types)
     ]
+    if not (kind == "union" and node.all):
+        for found, place in zip(types, left_nodes, strict=True):
+            check_equality(found, level.binding.start(place))
     columns = tuple(level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True))
     relation = SetOperation(
         kind,

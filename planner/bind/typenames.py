@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.forms.bits import LONGEST_DECLARED
 from catalog.intervals import FULL_RANGE
+from catalog.nesting import delimiter_of
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
 from catalog.types import (
+    BITS,
     DISPLAY,
     FULL_PRECISION,
     MAX_PRECISION,
@@ -41,11 +44,7 @@ _DOMAINS: Final = {
     "time_stamp": SqlType("timestamptz"),
 }
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
-_FOREIGN: Final = (
-    frozenset(("money", "bit", "varbit", "xml", "cidr", "macaddr", "macaddr8", "point"))
-    | frozenset(("line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "int4range"))
-    | frozenset(("int8range", "numrange", "tsrange", "tstzrange", "daterange", "record"))
-)
+_FOREIGN: Final = frozenset(("int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "record"))
 
 
 def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
@@ -136,7 +135,11 @@ def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) ->
 
 def _array(node: Any, element: SqlType) -> SqlType:
     """What is declared with several pairs of brackets may have several dimensions; how many, is not kept."""
-    return shaped(element) if len(node.arrayBounds or ()) > 1 else array(element)
+    if len(node.arrayBounds or ()) <= 1:
+        return array(element)
+    if delimiter_of(element) != ",":
+        raise unsupported(f"an array of {element} of several dimensions", "Use one dimension.")
+    return shaped(element)
 
 
 def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
@@ -200,10 +203,24 @@ def _modified(name: str, modifiers: tuple[int, ...], position: int | None) -> Sq
             return SqlType(name, modifiers)
         case name if name in ROUNDED:
             return _rounded(name, modifiers, position)
+        case name if name in BITS:
+            return _bits(name, modifiers, position)
         case "float8" | "float4":
             return by_name(name)
         case _:
             raise SqlError("42601", f'type modifier is not allowed for type "{name}"', position=position)
+
+
+def _bits(name: str, modifiers: tuple[int, ...], position: int | None) -> SqlType:
+    """(length) of a bit string."""
+    length, *others = modifiers
+    if others:
+        raise SqlError("22023", "invalid type modifier", position=position)
+    if length < 1:
+        raise SqlError("22023", f"length for type {name} must be at least 1", position=position)
+    if length > LONGEST_DECLARED:
+        raise SqlError("22023", f"length for type {name} cannot exceed {LONGEST_DECLARED}", position=position)
+    return SqlType(name, modifiers)
 
 
 def _rounded(name: str, modifiers: tuple[int, ...], position: int | None) -> SqlType:

@@ -13,20 +13,23 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
+from catalog.forms.bits import fit_bits
 from catalog.nesting import is_declared
-from catalog.opaque import is_formed
+from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
 from catalog.shapes import is_list, listed
 from catalog.types import (
-    BOOL,
+    BITS,
     DISPLAY,
-    FORMED,
     INT4,
+    INT8,
     MAX_PRECISION,
     NAMED_OIDS,
     NUMERIC,
+    OPAQUE,
     QUOTIENT,
     ROUNDED,
+    SPREAD,
     TEXT,
     UNCONSTRAINED,
     Composite,
@@ -38,6 +41,7 @@ from catalog.types import (
     record,
     shaped,
 )
+from planner.bind.calls.formed import CASTS
 from planner.bind.calls.named_oids import read_oid, read_oids, shown_oid, shown_oids
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
@@ -50,6 +54,8 @@ STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
+#: Types whose values those of another type carry.
+_CARRIED: Final = OPAQUE | {"money", "xid8"}
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
 
 
@@ -72,8 +78,8 @@ def as_numeric(kind: SqlType) -> SqlType:
 
 def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
     """Precision and scale of + - * / % on two numerics."""
-    (p1, s1), (p2, s2) = left.modifiers, right.modifiers
-    loose = any(kind.modifiers in (UNCONSTRAINED, QUOTIENT) for kind in (left, right))
+    (p1, s1), (p2, s2) = ((kind.precision, kind.scale) for kind in (left, right))
+    loose = left.is_loose or right.is_loose
     scale = max(s1, s2)
     match function:
         case "add" | "sub":
@@ -88,7 +94,9 @@ def numeric_result(function: str, left: SqlType, right: SqlType) -> SqlType:
 
 
 def common_numeric(kinds: Sequence[SqlType]) -> SqlType:
-    """The numeric that holds the values of several."""
+    """The numeric that holds the values of several; with integers a ``SPREAD`` stays one, whose zero is theirs."""
+    if all(kind.modifiers == SPREAD or kind.scale == 0 for kind in kinds) and any(kind.scale for kind in kinds):
+        return SqlType("numeric", SPREAD)
     scale = max(kind.scale for kind in kinds)
     return numeric(max(kind.precision - kind.scale for kind in kinds) + scale, scale)
 
@@ -135,11 +143,10 @@ def coerce(
         return _coerce_unknown(binding, scalar, target, level, node)
     if not castable(source, target, level):
         return None
-    if source.name in STRINGS and is_formed(target) and not (target.name in FORMED and isinstance(scalar, Literal)):
-        instead = "Write the value as a literal or as a parameter of this type."
-        raise unsupported(f"a cast from {display(source)} to {display(target)} of something computed", instead)
-    if source.name == "inet" and target.name in STRINGS:
-        return coerce(binding, _address(scalar), target, level, node)
+    if source.name in ("inet", "cidr") and target.name in STRINGS:
+        return coerce(binding, Call("net_show", (scalar,), TEXT), target, level, node)
+    if not _CARRIED.isdisjoint((source.name, target.name)) and _is_computed(source, target, level):
+        return _computed(binding, scalar, target, level, node)
     if source.name in NAMED_OIDS and target.name in STRINGS:
         return coerce(binding, shown_oid(binding, scalar), target, level, node)
     if _is_of_names(source) and (target.element or target).name in STRINGS and not isinstance(scalar, Literal):
@@ -159,17 +166,31 @@ def coerce(
     return Cast(scalar, target, level == "explicit")
 
 
-def _address(scalar: Scalar) -> Scalar:
-    """An inet as a cast writes it, unlike its output: with the bits of its network also where they are all."""
-    text = Cast(scalar, TEXT)
+def _is_computed(source: SqlType, target: SqlType, level: Level) -> bool:
+    """Whether a cast is a function's, or changes what carries the value."""
+    found = pathway(source.oid, target.oid, level)
+    return found == "function" or (found == "relabel" and (source.name, target.name) in CASTS)
 
-    def found(part: str) -> Scalar:
-        return Call("gt", (Call("position", (text, Literal(part, TEXT)), INT4), Literal(0, INT4)), BOOL)
 
-    def whole(bits: str) -> Scalar:
-        return Call("concat", (text, Literal(bits, TEXT)), TEXT)
-
-    return Case(((found("/"), text), (found(":"), whole("/128"))), whole("/32"), TEXT)
+def _computed(binding: Binding, scalar: Scalar, target: SqlType, level: Level, node: Any) -> Scalar:
+    """A cast that a function computes, or that cuts bit strings. Raises 0A000 for those that Millstream has not."""
+    pair = (scalar.type.name, target.name)
+    if pair in (("int4", "bit"), ("int8", "bit")):
+        length = target.modifiers[0] if target.modifiers else 1
+        return Call("bits_of", (Cast(scalar, INT8), Literal(length, INT4)), SqlType("bit", (length,)))
+    if pair[0] in STRINGS:  # xml, of which pg_cast has a function
+        return Cast(scalar, target, level == "explicit")
+    if pair[0] in BITS and pair[1] in BITS:
+        return (isinstance(scalar, Literal) and _fold(scalar, target, level)) or Cast(
+            scalar, target, level == "explicit"
+        )
+    if pair == ("money", "numeric"):
+        found = Call(CASTS[pair], (scalar,), numeric(19, 2))
+        return coerce(binding, found, target, level, node) or found
+    if pair not in CASTS:
+        words = f"a cast from {display(scalar.type)} to {display(target)}"
+        raise unsupported(words, "Write the value as a literal.", binding.position(node))
+    return Call(CASTS[pair], (scalar,), target)
 
 
 def _is_of_names(kind: SqlType) -> bool:
@@ -300,10 +321,23 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
     if level == "explicit" and target.name in STRINGS:
         return Literal(fit_text(text, target, explicit=True), target)
     try:
-        return Literal(value_of(text, target, binding.context.time_zone), target)
+        return _typed(text, target, level, binding.context.time_zone)
     except SqlError as error:
         error.position = binding.position(node)
         raise
+
+
+def _typed(text: str, target: SqlType, level: Level, time_zone: str) -> Literal:
+    """A text's value. An explicit cast to bits of a length reads all of them, and cuts them then."""
+    if level == "explicit" and target.name in BITS:
+        return Literal(_fit_bits(str(value_of(text, by_name(target.name))), target, level), target)
+    return Literal(value_of(text, target, time_zone), target)
+
+
+def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
+    if not target.modifiers:
+        return digits
+    return fit_bits(digits, target.name, target.modifiers[0], level == "explicit")
 
 
 def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
@@ -315,8 +349,10 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
         return Literal(fit_moment(value, target), target)
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
-    if source.name in STRINGS and target.name in FORMED:
-        return Literal(value_of(str(value), target), target)
+    if source.name in STRINGS and target.name in FORMED | {"money"}:
+        return _typed(str(value), target, level, "UTC")
+    if source.name in BITS and target.name in BITS:
+        return Literal(_fit_bits(str(value), target, level), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":
         return None
     if target.name in INTEGER_BITS:

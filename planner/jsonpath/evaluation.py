@@ -49,10 +49,29 @@ from planner.regex_syntax import parse as parse_pattern
 
 def found(path: Path, document: Any, variables: Any) -> Items:
     """A path's items. Raises PathError where it goes wrong, 22023 and 42704."""
+    yield from _items(_at(path, document, variables), path.root)
+
+
+def finds(path: Path, document: Any, variables: Any) -> bool:
+    """Whether a path has an item. Raises as ``found``."""
+    return _any(_at(path, document, variables), path.root)
+
+
+def _at(path: Path, document: Any, variables: Any) -> At:
     if not isinstance(variables, dict):
         detail = 'Jsonpath parameters should be encoded as key-value pairs of "vars" object.'
         raise SqlError("22023", '"vars" argument is not an object', detail)
-    yield from _items(At(path, document, variables, document, loose=not path.strict), path.root)
+    return At(path, document, variables, document, loose=not path.strict)
+
+
+def _any(at: At, node: Any) -> bool:
+    """A lax path is looked at no further than its first item, and passes over what has no sign where nobody takes the
+    items (executeUnaryArithmExpr)."""
+    if not at.lax:
+        return bool(list(_items(at, node)))
+    if isinstance(node, Sign):
+        return any(isinstance(item, Number) for item in _unwrapped(at, node.operand))
+    return any(True for _ in _items(at, node))
 
 
 def _items(at: At, node: Any) -> Items:
@@ -233,10 +252,7 @@ def _holds(at: At, node: Any) -> bool | None:
 
 def _exists(at: At, node: Any) -> bool | None:
     try:
-        items = _items(at, node)
-        if at.lax:
-            return any(True for _ in items)
-        return bool(list(items))
+        return _any(at, node)
     except PathError:
         return None
 

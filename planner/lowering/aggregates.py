@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.types import BOOL, INT8, TEXT
+from catalog.types import BOOL, INT8, JSONB, TEXT
 from planner.algebra import Aggregate, Project, Window
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.gathering import separator
 from planner.incremental.aggregates import Split, StateColumn, split
 from planner.rules.support import Fresh
 
@@ -97,11 +98,10 @@ def _parts(call: AggregateCall | WindowCall) -> Split | None:
 def _joined(call: AggregateCall) -> Split:
     """A document of documents, joined as texts; those of rows come one to a line."""
     *keys, item = call.arguments
-    is_of_rows = not keys and isinstance(item, Call) and item.function == "json_row"
     member: Scalar = Cast(item, TEXT)
     if keys:
         member = _concatenated(Call("json_key", (keys[0],), TEXT), Literal(" : ", TEXT), member)
-    arguments = (member, Literal(", \n " if is_of_rows else ", ", TEXT))
+    arguments = (member, Literal(", " if keys or call.type == JSONB else separator(item), TEXT))
     texts = replace(call, function="string_agg", arguments=arguments, type=TEXT)
     opening, closing = (Literal(text, TEXT) for text in _DOCUMENTS[call.function])
 

@@ -1,13 +1,15 @@
-"""Orders of values that an engine orders otherwise: jsonb by a key that is bytes, intervals by their length."""
+"""Orders of values that an engine orders otherwise: jsonb by a key that is bytes, intervals by their length, addresses
+and places by keys that are texts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from catalog.types import BYTEA
+from catalog.opaque import KEYED
+from catalog.types import BYTEA, TEXT
 from planner.algebra import SortKey
-from planner.expression import Call
+from planner.expression import Call, Scalar
 from planner.lowering.intervals import is_of_intervals, length
 from planner.rules.support import Fresh
 
@@ -19,4 +21,11 @@ def by_keys(node: Any, fresh: Fresh) -> Any:
     kind = node.expression.type
     if is_of_intervals(kind):
         return replace(node, expression=length(node.expression))
+    if kind.name in KEYED:
+        return replace(node, expression=order_key(node.expression))
     return replace(node, expression=Call("json_order", (node.expression,), BYTEA)) if kind.name == "jsonb" else node
+
+
+def order_key(scalar: Scalar) -> Scalar:
+    """A text that is ordered as a value of one of ``KEYED`` is."""
+    return Call(f"{KEYED[scalar.type.name]}_order", (scalar,), TEXT)

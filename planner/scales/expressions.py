@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeGuard
 
-from catalog.types import BOOL, INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
+from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
+from planner.scales.nested import INTEGERS, has_scales, scale_kind
 
 #: No rule tells how many decimals a value shows.
 UNKNOWN: Final = Literal(None, INT4)
-INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown"))
 #: Decimals that a quotient keeps.
 _MOST: Final = QUOTIENT[1]
@@ -25,11 +25,6 @@ _MOST: Final = QUOTIENT[1]
 #: The scales of expressions that were seen before.
 Scales = Callable[[Scalar], Scalar]
 Rule = Callable[[Call, Scales], Scalar]
-
-
-def is_loose(kind: SqlType) -> bool:
-    """Whether the scale of a numeric type is our storage's and not the user's."""
-    return kind.modifiers in (UNCONSTRAINED, QUOTIENT)
 
 
 def is_number(kind: SqlType) -> bool:
@@ -50,41 +45,51 @@ def constant(scale: int) -> Literal:
 def of_type(kind: SqlType) -> Literal:
     """What a type alone tells."""
     if kind.name == "numeric":
-        return UNKNOWN if is_loose(kind) else constant(kind.scale)
+        return UNKNOWN if kind.is_loose else constant(kind.scale)
     return constant(0) if kind.name in INTEGERS else UNKNOWN
 
 
 def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
     """The decimals that an expression shows; ``scales`` knows its operands'."""
     match scalar:
-        case Literal(value=None):
-            return constant(0)
-        case Literal(value=Decimal() as value):
-            exponent = value.as_tuple().exponent
-            return constant(max(-exponent, 0) if isinstance(exponent, int) else 0)
-        case Parameter() if scalar.type.name == "numeric" and is_loose(scalar.type):
+        case Literal(value=None | Decimal()):
+            return of_literal(scalar)
+        case Parameter() if scalar.type.name == "numeric" and scalar.type.is_loose:
             return Call("written_scale", (scalar,), INT4)
+        case Literal(value=tuple() as values) if scalar.type.name == "array" and scalar.type.element is not None:
+            return _of_items(scalar.type.element, [Literal(item, scalar.type.element) for item in values])
         case Cast():
             return _of_cast(scalar, scales)
         case Case():
             results = [scales(result) for _, result in scalar.branches]
             conditions = [condition for condition, _ in scalar.branches]
-            return _chosen(conditions, [*results, scales(scalar.otherwise)])
+            return _chosen(scalar.type, conditions, [*results, scales(scalar.otherwise)])
         case Call() if scalar.type.name == "numeric":
             rule = _RULES.get(scalar.function)
             return of_type(scalar.type) if rule is None else rule(scalar, scales)
+        case Call() if has_scales(scalar.type):
+            rule = _OF_NESTED.get(scalar.function)
+            return UNKNOWN if rule is None else rule(scalar, scales)
         case _:
             return of_type(scalar.type)
+
+
+def of_literal(literal: Literal) -> Literal:
+    """As many decimals as a number is written with."""
+    exponent = literal.value.as_tuple().exponent if isinstance(literal.value, Decimal) else 0
+    return constant(max(-exponent, 0) if isinstance(exponent, int) else 0)
 
 
 def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     """A cast that nobody wrote brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
-    if target.name == "numeric" and is_number(source) and (is_loose(target) or not cast.explicit):
+    if source.name == target.name == "array":
+        return scales(cast.argument) if is_kept(source, target, cast.explicit) else UNKNOWN
+    if target.name == "numeric" and is_number(source) and (target.is_loose or not cast.explicit):
         return scales(cast.argument)
     if target.name == "numeric" and source.name in TEXTS and not cast.explicit:  # a result that was shown before
         return _repeated(_shown(cast.argument), cast.argument)
-    if target.name == "numeric" and is_loose(target) and source.name in TEXTS:
+    if target.name == "numeric" and target.is_loose and source.name in TEXTS:
         return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
     return of_type(target)
 
@@ -165,30 +170,128 @@ def _trimmed(call: Call, scales: Scales) -> Scalar:
     return _repeated(Call("min_scale", call.arguments, INT4), *call.arguments)
 
 
+def is_array_of_query(scalar: Scalar) -> TypeGuard[Call]:
+    """Whether an expression is ARRAY(subquery), which is empty where that has no row."""
+    return (
+        isinstance(scalar, Call) and scalar.function == "coalesce" and scalar.arguments[1] == Literal((), scalar.type)
+    )
+
+
 def _coalesced(call: Call, scales: Scales) -> Scalar:
     *some, _ = call.arguments
+    if is_array_of_query(call):
+        return scales(some[0])
     present = [Call("is_not_null", (item,), BOOL) for item in some]
-    return _chosen(present, [scales(item) for item in call.arguments])
+    return _chosen(call.type, present, [scales(item) for item in call.arguments])
 
 
 def _extreme(call: Call, scales: Scales) -> Scalar:
     """Of the first argument that is the result."""
     *some, _ = call.arguments
     chosen = [Call("eq", (item, call), BOOL) for item in some]
-    return _chosen(chosen, [scales(item) for item in call.arguments])
+    return _chosen(call.type, chosen, [scales(item) for item in call.arguments])
 
 
-def _chosen(conditions: Sequence[Scalar], scales: Sequence[Scalar]) -> Scalar:
+def _chosen(kind: SqlType, conditions: Sequence[Scalar], scales: Sequence[Scalar]) -> Scalar:
     """The scale beside the first condition that holds, or the last one."""
     if all(scale == scales[0] for scale in scales):
         return scales[0]
-    return _repeated(Case(tuple(zip(conditions, scales[:-1], strict=True)), scales[-1], INT4), *conditions)
+    kind = scale_kind(kind)
+    found = [Literal(None, kind) if scale == UNKNOWN else scale for scale in scales]
+    return _repeated(Case(tuple(zip(conditions, found[:-1], strict=True)), found[-1], kind), *conditions)
 
 
 def _required(call: Call, scales: Scales) -> Scalar:
     return scales(call.arguments[1])
 
 
+def is_kept(source: SqlType, target: SqlType, explicit: bool) -> bool:
+    """Whether a cast between arrays leaves their numerics the decimals that they have."""
+    if source.element is None or target.element is None:
+        return False
+    if source.element.name == target.element.name == "array":
+        return is_kept(source.element, target.element, explicit)
+    return source.element.name == target.element.name == "numeric" and (target.element.is_loose or not explicit)
+
+
+def _of_items(kind: SqlType, items: Sequence[Literal]) -> Scalar:
+    """Constants of an array, each as it is written."""
+    return UNKNOWN if kind.name != "numeric" else _array(kind, list(map(of_literal, items)))
+
+
+def _array(kind: SqlType, scales: Sequence[Scalar]) -> Scalar:
+    """An array's scales by those of its elements, which are of a type."""
+    if all(scale == of_type(kind) for scale in scales):
+        return UNKNOWN
+    found = tuple(Literal(None, scale_kind(kind)) if scale == UNKNOWN else scale for scale in scales)
+    return Call("array", found, array(scale_kind(kind)))
+
+
+def _of_array(call: Call, scales: Scales) -> Scalar:
+    assert call.type.element is not None
+    return _array(call.type.element, list(map(scales, call.arguments)))
+
+
+def _of_row(call: Call, scales: Scales) -> Scalar:
+    kinds = [item.type for item in call.arguments]
+    found = [scales(item) if has_scales(item.type) else UNKNOWN for item in call.arguments]
+    if all(scale in (UNKNOWN, of_type(kind)) for scale, kind in zip(found, kinds, strict=True)):
+        return UNKNOWN
+    fields = tuple(
+        Literal(None, scale_kind(kind)) if scale == UNKNOWN else scale for scale, kind in zip(found, kinds, strict=True)
+    )
+    return Call("row", fields, record(*((f"f{place}", item.type) for place, item in enumerate(fields, 1))))
+
+
+def _taken(call: Call, scales: Scales) -> Scalar:
+    """An element, a part or a field: the same of the scales."""
+    whole, *places = call.arguments
+    scale = scales(whole)
+    if scale == UNKNOWN:
+        return of_type(call.type)
+    return _repeated(Call(call.function, (scale, *places), scale_kind(call.type)), *places)
+
+
+def _joined(call: Call, scales: Scales) -> Scalar:
+    """Arrays and elements behind one another: all have scales, or none is known."""
+    found = [_told(item, scales) for item in call.arguments]
+    kinds = [item.type.element or item.type for item in call.arguments]
+    if all(_says(kind, scale) for kind, scale in zip(kinds, found, strict=True)):
+        return UNKNOWN
+    if UNKNOWN in found:
+        return UNKNOWN
+    return Call(call.function, tuple(found), scale_kind(call.type))
+
+
+def _told(scalar: Scalar, scales: Scales) -> Scalar:
+    """An operand's scales, also where its type says them all."""
+    scale = scales(scalar)
+    while isinstance(scalar, Cast) and not scalar.explicit:
+        scalar = scalar.argument
+    match scalar:
+        case Call(function="array", arguments=items) if scale == UNKNOWN:
+            return Call("array", tuple(map(scales, items)), scale_kind(scalar.type))
+        case Literal(value=tuple() as values) if scale == UNKNOWN:
+            return Call("array", tuple(of_literal(Literal(item, INT4)) for item in values), scale_kind(scalar.type))
+        case _:
+            return scale
+
+
+def _says(kind: SqlType, scale: Scalar) -> bool:
+    """Whether a type of elements says a scale, or those in an array."""
+    told = scale.arguments if isinstance(scale, Call) and scale.function == "array" else (scale,)
+    return all(item == of_type(kind) for item in told)
+
+
+#: Functions and operators of arrays and rows; those that take one apart may give a numeric.
+_OF_NESTED: Final[Mapping[str, Rule]] = {
+    "array": _of_array,
+    "row": _of_row,
+    **dict.fromkeys(("subscript", "slice", "trim_array", "field"), _taken),
+    **dict.fromkeys(("array_append", "array_prepend", "array_cat"), _joined),
+    "coalesce": _coalesced,
+    "nullif": _first,
+}
 #: Functions and operators by canonical name.
 _RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("add", "sub", "mod", "gcd", "lcm"), _largest),
@@ -201,4 +304,5 @@ _RULES: Final[Mapping[str, Rule]] = {
     "coalesce": _coalesced,
     **dict.fromkeys(("greatest", "least"), _extreme),
     "require": _required,
+    **dict.fromkeys(("subscript", "field"), _taken),
 }

@@ -7,13 +7,14 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from catalog.types import BOOL, INT4, INT8, SqlType
+from catalog.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import has_subquery, volatility
 from planner.scales.expressions import differs, quotient_scale
+from planner.scales.nested import has_scales
 
 if TYPE_CHECKING:
     from planner.scales.relations import Carrying
@@ -35,9 +36,13 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
         elif column.type.name == "numeric":
             carrying.know(column, scale)
     for column, call in node.aggregates:
-        if column.type.name != "numeric" or not call.arguments:
+        if not has_scales(column.type) or not call.arguments:
             continue
         scale = carrying.of(call.arguments[0])
+        if call.function == "array_agg":
+            if differs(scale) and not call.distinct:
+                added.append((carrying.beside(column), _gathered(call, scale)))
+            continue
         if call.function in ("sum", *_BESIDE) and not differs(scale):
             carrying.know(column, scale)
         elif call.function == "sum":
@@ -70,10 +75,14 @@ def _average(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tup
 def windowed(carrying: Carrying, node: Window) -> Window:
     added: list[tuple[Column, WindowCall]] = []
     for column, call in node.calls:
-        if column.type.name != "numeric" or not call.arguments:
+        if not has_scales(column.type) or not call.arguments:
             continue
         first, *rest = call.arguments
         scale = carrying.of(first)
+        if call.function == "array_agg":
+            if differs(scale):
+                added.append((carrying.beside(column), _gathered(call, scale)))
+            continue
         if call.function == "sum" and differs(scale):
             most = replace(call, function="max", arguments=(scale,), type=INT4, filter=_present(call))
             added.append((carrying.beside(column), most))
@@ -83,10 +92,15 @@ def windowed(carrying: Carrying, node: Window) -> Window:
         elif call.function in _PICKING and (differs(scale) or len(rest) == 2):
             # The third argument of lag() and lead() is a value, too.
             others = (rest[0], carrying.of(rest[1])) if len(rest) == 2 else tuple(rest)
-            added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=INT4)))
+            added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=scale.type)))
         elif call.function in ("sum", *_BESIDE, *_PICKING):
             carrying.know(column, scale)
     return replace(node, calls=(*node.calls, *added))
+
+
+def _gathered(call: Any, scale: Scalar) -> Any:
+    """The scales of gathered values, in the values' order."""
+    return replace(call, arguments=(scale,), type=array(scale.type))
 
 
 def _most(call: AggregateCall, scale: Scalar) -> AggregateCall:

@@ -4,7 +4,7 @@ Owns: ``Carrying``, one walk over a statement's relations, children first. Of ev
 scale, a literal or a reference to the column beside it, which every relation has that has the column itself; what a
 relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. The scale of
 a scalar subquery is another one with the same rows; written as text, it is computed once. Of what is not
-carried (recursion, arrays, INTERSECT ALL and EXCEPT ALL) the scale is ``UNKNOWN``.
+carried (recursion that drops rows, stored arrays) the scale is ``UNKNOWN``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
     Fixpoint,
-    Join,
-    JoinKind,
     Project,
     Relation,
     Scan,
     SetOperation,
     Snapshot,
+    Unnest,
     Values,
     Window,
     With,
+    Working,
 )
 from planner.expression import (
-    AggregateCall,
     Call,
     Case,
     Cast,
@@ -41,18 +40,20 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.rules.support import conjunction, rename_columns, volatility
+from planner.rules.support import rename_columns, volatility
 from planner.scales.expressions import (
     TEXTS,
     UNKNOWN,
     differs,
-    is_loose,
+    is_array_of_query,
     is_number,
     largest,
     of_type,
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
+from planner.scales.nested import has_scales, scale_kind, shown_kind
+from planner.scales.sets import combined
 from planner.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 
 #: Functions that write their arguments as text.
@@ -72,7 +73,7 @@ class Carrying:
         self._objects = objects
         #: Tables that the statement defines anew.
         self._tables: dict[int, Table] = {}
-        self._new = new
+        self.new = new
         self._known: dict[Column, Scalar] = {}
         #: Columns that only say scales.
         self._added: set[Column] = set()
@@ -82,16 +83,18 @@ class Carrying:
         self._subqueries: dict[int, tuple[ScalarSubquery, Relation]] = {}
         #: WITH queries that are computed once: columns by the names under which they are read.
         self._shared: dict[str, dict[str, Column]] = {}
+        #: Recursions whose rows have scales.
+        self._recursions: set[str] = set()
 
     def beside(self, column: Column) -> Column:
         """A new column for the scale of another one."""
-        found = self.extra(scale_name(column.name), INT4)
+        found = self.extra(scale_name(column.name), scale_kind(column.type))
         self._known[column] = ColumnRef(found)
         return found
 
     def extra(self, name: str, kind: SqlType) -> Column:
         """A new column that tells something of scales."""
-        found = self._new(name, kind)
+        found = self.new(name, kind)
         self._added.add(found)
         return found
 
@@ -106,6 +109,8 @@ class Carrying:
     def relation(self, relation: Relation) -> Relation:
         """The relation with its columns' scales; its own columns stay among those that it has."""
         if not isinstance(relation, With):
+            fixpoints = (item for item in walk(relation) if isinstance(item, Fixpoint))
+            self._recursions |= {item.name for item in fixpoints if item.all}
             found: Relation = transform(relation, self._change)
             return found
         definitions = []
@@ -134,6 +139,10 @@ class Carrying:
         kept = tuple(column for column in relation.columns if column not in self._added)
         return relation if kept == relation.columns else projected(relation, kept)
 
+    def only(self, relation: Relation, more: Iterable[tuple[Column, Scalar]]) -> Relation:
+        """A relation's own columns, and more beside them."""
+        return projected(relation, (column for column in relation.columns if column not in self._added), more)
+
     def leaving(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
         """Some of a relation's columns as a client gets them."""
         if not any(self._shows(ColumnRef(column)) for column in columns):
@@ -144,7 +153,7 @@ class Carrying:
         """A result's column and its value, as text where that shows more."""
         if not self._shows(scalar):
             return column, scalar
-        return self._new(column.name, TEXT), self._text(scalar, TEXT)
+        return self.new(column.name, shown_kind(scalar.type)), self._text(scalar, TEXT)
 
     # -- the walk --------------------------------------------------------------------------------------------------
 
@@ -154,7 +163,7 @@ class Carrying:
         if not isinstance(node, SCALARS):
             return node
         scalar = self._written(node)
-        if is_number(scalar.type):
+        if is_number(scalar.type) or has_scales(scalar.type):
             self._scales[id(scalar)] = (scalar, self._derived(scalar))
         return scalar
 
@@ -174,27 +183,27 @@ class Carrying:
         if not differs(scale):
             return scale
         below = list(walk(relation))
-        nested = sum(isinstance(item, ScalarSubquery) and is_loose(item.type) for item in below)
+        nested = sum(isinstance(item, ScalarSubquery) and item.type.is_loose for item in below)
         is_computed = any(isinstance(item, Call) and item.function == "quotient_scale" for item in below)
         if volatility(relation) == "volatile" or nested > _NESTED or is_computed:
             return UNKNOWN
-        rows = over(relation, [(self._new("scale", INT4), scale)])
+        rows = over(relation, [(self.new("scale", scale.type), scale)])
         produced = sorted(produced_columns(rows), key=lambda column: column.id)
-        return ScalarSubquery(rename_columns(rows, {item: self._new(item.name, item.type) for item in produced}))
+        return ScalarSubquery(rename_columns(rows, {item: self.new(item.name, item.type) for item in produced}))
 
     def _written(self, scalar: Scalar) -> Scalar:
         """An expression that shows decimals, or whose value depends on how many its operands show."""
         match scalar:
             case ScalarSubquery(relation=relation):
                 subquery = ScalarSubquery(self.own(relation))
-                if subquery.type.name == "numeric":
+                if has_scales(subquery.type) and (subquery.type.element or subquery.type).row is None:
                     self._subqueries[id(subquery)] = (subquery, relation)
                 return subquery
             case InSubquery(relation=relation):
                 return replace(scalar, relation=self.own(relation))
             case Cast(argument=argument, type=target) if target.name in TEXTS and self._shows(argument):
                 text = self._text(argument, TEXT)
-                return text if target == TEXT else replace(scalar, argument=text)
+                return text if target == TEXT == text.type else replace(scalar, argument=text)
             case Call(function="scale", arguments=(argument,)) if self._shows(argument):
                 null = Call("is_null", (argument,), BOOL)
                 found = Call("coalesce", (self.of(argument), scalar), INT4)
@@ -206,16 +215,20 @@ class Carrying:
                 )
             case Call(function=function, arguments=(argument,)) if function in _DOCUMENTS and self._shows(argument):
                 text = self._text(argument, JSON)
+                if text.type != JSON:
+                    return replace(scalar, arguments=(text,))
                 return text if function == "to_json" else Call("coalesce", (text, Literal("null", JSON)), JSON)
             case Call(function=function, arguments=arguments) if function in _WRITING:
                 shown = (self._text(item, TEXT) if self._shows(item) else item for item in arguments)
                 return replace(scalar, arguments=tuple(shown))
+            case Call(function="array_to_string", arguments=(items, *rest)) if self._shows(items):
+                return replace(scalar, arguments=(self._text(items, TEXT), *rest))
             case _:
                 return scalar
 
     def _shows(self, scalar: Scalar) -> bool:
-        """Whether a numeric shows other decimals than its type says."""
-        if scalar.type.name != "numeric":
+        """Whether a numeric shows other decimals than its type says, or one in an array or a row."""
+        if not has_scales(scalar.type):
             return False
         scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
         return scale not in (UNKNOWN, of_type(scalar.type))
@@ -224,13 +237,17 @@ class Carrying:
         """A numeric as text with its decimals."""
         if id(scalar) in self._subqueries:
             return self._text_of_subquery(*self._subqueries[id(scalar)], kind)
+        if is_array_of_query(scalar) and id(scalar.arguments[0]) in self._subqueries:
+            shown = shown_kind(scalar.type, kind)
+            texts = (self._text(scalar.arguments[0], kind), Literal((), shown))
+            return replace(scalar, arguments=texts, type=shown)
         scale = self._derived(scalar) if isinstance(scalar, ColumnRef) else self.of(scalar)
-        return Call("scaled_text", (scalar, scale), kind)
+        return Call("scaled_text", (scalar, scale), shown_kind(scalar.type, kind))
 
     def _text_of_subquery(self, scalar: ScalarSubquery, relation: Relation, kind: SqlType) -> Scalar:
         value = ColumnRef(scalar.relation.columns[0])
-        text = Call("scaled_text", (value, self.of_column(value.column)), kind)
-        return ScalarSubquery(over(relation, [(self._new("text", kind), text)]))
+        text = Call("scaled_text", (value, self.of_column(value.column)), shown_kind(value.type, kind))
+        return ScalarSubquery(over(relation, [(self.new("text", text.type), text)]))
 
     # -- relations -------------------------------------------------------------------------------------------------
 
@@ -249,9 +266,13 @@ class Carrying:
             case Window():
                 return windowed(self, node)
             case SetOperation():
-                return self._set_operation(node)
+                return combined(self, node)
+            case Unnest():
+                return self._items(node)
             case Fixpoint():
-                return replace(node, base=self.own(node.base), step=self.own(node.step))
+                return self._fixpoint(node)
+            case Working():
+                return self._working(node)
             case _:
                 relation: Relation = node
                 return relation
@@ -279,7 +300,7 @@ class Carrying:
         """The scales of a projection's columns that need one of their own."""
         added = []
         for column, scalar in outputs:
-            if column.type.name != "numeric" or column in self._added:
+            if not has_scales(column.type) or column in self._added:
                 continue
             scale = self.of(scalar)
             if differs(scale):
@@ -291,7 +312,7 @@ class Carrying:
     def _values(self, values: Values) -> Values:
         columns, scales = [], []
         for place, column in enumerate(values.columns):
-            if column.type.name != "numeric":
+            if not has_scales(column.type):
                 continue
             found = [self.of(row[place]) for row in values.rows]
             if found and all(scale == found[0] and not differs(scale) for scale in found):
@@ -302,66 +323,48 @@ class Carrying:
         rows = tuple((*row, *(found[place] for found in scales)) for place, row in enumerate(values.rows))
         return replace(values, columns=(*values.columns, *columns), rows=rows)
 
-    def _set_operation(self, node: SetOperation) -> Relation:
-        left, right = self.own(node.left), self.own(node.right)
-        whole = replace(node, left=left, right=right)
-        found = [
-            (column, self.of_column(a), self.of_column(b))
-            for column, a, b in zip(node.columns, left.columns, right.columns, strict=True)
-            if column.type.name == "numeric"
+    def _items(self, node: Unnest) -> Unnest:
+        """The scales of arrays' elements beside them."""
+        added = []
+        for column, scalar in node.items:
+            scale = self.of(scalar)
+            if has_scales(column.type) and differs(scale):
+                added.append((self.beside(column), scale))
+        return replace(node, items=(*node.items, *added))
+
+    def _fixpoint(self, node: Fixpoint) -> Fixpoint:
+        """A recursion whose rows bring their scales along, where equal rows need not be found."""
+        if not node.all:
+            return replace(node, base=self.own(node.base), step=self.own(node.step))
+        kept = [(place, column) for place, column in enumerate(node.columns) if is_varying(column.type)]
+        beside = tuple(self._beside(column) for _, column in kept)
+
+        def side(relation: Relation) -> Relation:
+            own = self.own(relation).columns
+            return self.only(relation, [(self.new("scale", INT4), self.of_column(own[place])) for place, _ in kept])
+
+        return replace(node, base=side(node.base), step=side(node.step), columns=(*node.columns, *beside))
+
+    def _working(self, node: Working) -> Working:
+        """The rows of a recursion that came last, with their scales."""
+        kept = [
+            (column, source)
+            for column, source in zip(node.columns, node.sources, strict=True)
+            if node.name in self._recursions and is_varying(source.type)
         ]
-        varying = [item for item in found if item[1] != item[2] or differs(item[1])]
-        for column, a, _ in found:
-            self.know(column, a)
-        if node.kind != "union" and varying:
-            return self._matched(node, whole, varying)
-        if not varying:
-            return whole
-        if node.all:
-            columns = (*node.columns, *(self.beside(column) for column, _, _ in varying))
-            return self._union(node, columns, varying)
-        rows = tuple(self._new(column.name, column.type) for column in node.columns)
-        scales = tuple(self._new("scale", INT4) for _ in varying)
-        keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, rows, strict=True))
-        most = tuple(
-            (self.beside(column), AggregateCall("max", (ColumnRef(scale),), INT4))
-            for (column, _, _), scale in zip(varying, scales, strict=True)
-        )
-        return Aggregate(self._union(node, (*rows, *scales), varying), keys, most)
+        columns = tuple(self.beside(column) for column, _ in kept)
+        sources = tuple(self._beside(source) for _, source in kept)
+        return replace(node, columns=(*node.columns, *columns), sources=(*node.sources, *sources))
 
-    def _matched(
-        self, node: SetOperation, whole: SetOperation, varying: list[tuple[Column, Scalar, Scalar]]
-    ) -> Relation:
-        """INTERSECT and EXCEPT as the groups of the left side that the right side has, or has not."""
-        if node.all or not any(differs(scale) for _, scale, _ in varying):
-            for column, scale, _ in varying:
-                self.know(column, UNKNOWN if node.all else scale)
-            return whole
-        keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, whole.left.columns, strict=True))
-        most = tuple(
-            (self.beside(column), AggregateCall("max", (scale,), INT4))
-            for column, scale, _ in varying
-            if differs(scale)
-        )
-        pairs = (
-            Call("is_not_distinct", (ColumnRef(column), ColumnRef(item)), BOOL)
-            for column, item in zip(node.columns, whole.right.columns, strict=True)
-        )
-        kind: JoinKind = "semi" if node.kind == "intersect" else "anti"
-        return Join(kind, Aggregate(node.left, keys, most), whole.right, conjunction(pairs))
+    def _beside(self, column: Column) -> Column:
+        """A recursion's column for a scale, which its rounds know before its end does."""
+        known = self._known.get(column)
+        return known.column if isinstance(known, ColumnRef) else self.beside(column)
 
-    def _union(
-        self, node: SetOperation, columns: tuple[Column, ...], varying: list[tuple[Column, Scalar, Scalar]]
-    ) -> SetOperation:
-        """All rows of both sides with the scales that differ."""
 
-        def side(relation: Relation, scales: list[Scalar]) -> Relation:
-            own = tuple(column for column in relation.columns if column not in self._added)
-            return projected(relation, own, [(self._new("scale", INT4), scale) for scale in scales])
-
-        left = side(node.left, [scale for _, scale, _ in varying])
-        right = side(node.right, [scale for _, _, scale in varying])
-        return replace(node, all=True, left=left, right=right, columns=columns)
+def is_varying(kind: SqlType) -> bool:
+    """Whether a type does not say how many decimals its numerics show."""
+    return kind.name == "numeric" and kind.is_loose
 
 
 def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 from catalog.objects import CatalogObject
 from planner.algebra import Scan
 from planner.definitions import AlterTable, AlterType, CreateTable, CreateTableAs, DropType
-from planner.expression import ColumnRef
+from planner.expression import Call, Cast, ColumnRef, Literal
 from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated
+from planner.scales.expressions import is_number, of_literal, of_type
+from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
 from planner.statement_nodes import roots
 from planner.statements import (
@@ -74,6 +77,8 @@ def _meets(statement: Statement, objects: Objects) -> bool:
         return False
     if any(item.kind == "query" for item in scans):  # whose numerics may come as they showed
         return True
+    if isinstance(statement, Query) and not scans:
+        return any(map(_is_mixed, nodes))
     changes = [part for _, part in statement.parts] if isinstance(statement, Modifying) else []
     main = statement.main if isinstance(statement, Modifying) else statement
     targets = [item.target for item in (*changes, main) if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
@@ -81,6 +86,20 @@ def _meets(statement: Statement, objects: Objects) -> bool:
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
     return bool(keeping) and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes)
+
+
+def _is_mixed(node: object) -> bool:
+    """Whether constants of several scales meet in a node: a cast that nobody wrote changes a scale, or an array's
+    elements have one each."""
+    match node:
+        case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
+            return of_type(argument.type) != of_type(kind)
+        case Literal(value=Decimal(), type=kind):
+            return of_literal(node) != of_type(kind)
+        case Literal(value=tuple(), type=kind) | Call(function="array", type=kind):
+            return has_scales(kind)
+        case _:
+            return False
 
 
 def _scaled(

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
 from catalog.nested import split_array
+from catalog.nesting import delimiter_of
 from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, ColumnError, Value, Vector, bad_binary, variable
@@ -52,8 +53,9 @@ def _join(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Arra
 
 def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
-    texts = quoted(codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string()))
-    body = _join(texts, _bounds(array), ",")
+    delimiter = delimiter_of(element)
+    texts = quoted(codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string()), delimiter)
+    body = _join(texts, _bounds(array), delimiter)
     texts = pc.binary_join_element_wise(constant("{"), body, constant("}"), constant(""))
     return pc.if_else(pc.is_valid(array), texts, constant(None))
 
@@ -80,7 +82,9 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
 def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:
     element = _element(type_)
     parse = codecs[element.name].from_text
-    return tuple(None if item is None else parse(item, element, timezone) for item in split_array(text))
+    return tuple(
+        None if item is None else parse(item, element, timezone) for item in split_array(text, delimiter_of(element))
+    )
 
 
 def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
@@ -143,7 +147,8 @@ def _column(
 def _column_from_text(codecs: Mapping[str, Codec], strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_text
-    return _column(strings, split_array, lambda items: decode(items, element, timezone), type_.arrow)
+    split = partial(split_array, delimiter=delimiter_of(element))
+    return _column(strings, split, lambda items: decode(items, element, timezone), type_.arrow)
 
 
 def _column_from_binary(codecs: Mapping[str, Codec], binaries: pa.Array, type_: SqlType) -> pa.Array:

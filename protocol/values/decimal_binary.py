@@ -21,7 +21,6 @@ from protocol.values.decimal_text import (
     not_finite,
     numeric_text,
     round_to,
-    strips_zeros,
     unscaled_digits,
 )
 
@@ -62,7 +61,7 @@ def _decimals(texts: pa.Array) -> Vector:
 
 def _display_scales(array: pa.Array, type_: SqlType) -> Vector:
     """Digits after the point that the text form of each value has."""
-    if array.type != pa.string() and not strips_zeros(type_):
+    if array.type != pa.string() and not type_.is_loose:
         return np.full(len(array), array.type.scale, np.int16)
     return _decimals(numeric_text(array, type_))
 

@@ -1,7 +1,8 @@
 """Reading and printing numeric as text: exact decimals of at most 38 digits.
 
 A numeric of undeclared scale (``UNCONSTRAINED``) prints without trailing zeros after the point, a ``QUOTIENT`` with as
-many as division gives a value of its size (numeric.c, select_div_scale), any other with its scale. Values with more
+many as division gives a value of its size (numeric.c, select_div_scale), a ``SPREAD`` likewise but for zero, which has
+none, any other with its scale. Values with more
 digits than the scale are rounded half away from zero, as numeric_in does. A column whose values have each its own scale
 comes as their texts, which are printed as they are.
 """
@@ -16,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, invalid_text, unsupported
-from catalog.types import MAX_PRECISION, QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.types import MAX_PRECISION, SPREAD, UNCONSTRAINED, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     BLANKS,
@@ -34,11 +35,6 @@ _CONTEXT: Final = Context(prec=400)
 WORD_DIGITS: Final = 18
 #: Values up to which a loop in Python is quicker than a dozen calls of Arrow.
 _FEW: Final = 64
-
-
-def strips_zeros(type_: SqlType) -> bool:
-    """Whether the scale is our storage's and not the user's."""
-    return type_.modifiers in (UNCONSTRAINED, QUOTIENT)
 
 
 def unscaled_digits(array: pa.Array) -> pa.Array:
@@ -69,13 +65,13 @@ def numeric_text(array: pa.Array, type_: SqlType, timezone: str = "") -> pa.Arra
         text = pc.binary_join_element_wise(
             pc.binary_join_element_wise(sign, whole, constant("")), fraction, constant(".")
         )
-    if scale and strips_zeros(type_):
+    if scale and type_.is_loose:
         text = pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
-        return _with_zeros(text) if type_.modifiers == QUOTIENT else text
+        return text if type_.modifiers == UNCONSTRAINED else _with_zeros(text, type_)
     return text
 
 
-def _with_zeros(text: pa.Array) -> pa.Array:
+def _with_zeros(text: pa.Array, type_: SqlType) -> pa.Array:
     """Quotients with 16 digits after the point for one to four before it, 4 fewer for every 4 more, 20 for none.
 
     PostgreSQL decides by the operands, and gives 4 more where both begin with the same digits (5 / 5 has 20).
@@ -90,6 +86,8 @@ def _with_zeros(text: pa.Array) -> pa.Array:
         if group is not None and group < 4:
             padded = pc.binary_join_element_wise(whole, pc.utf8_rpad(fraction, 16 - 4 * group, "0"), constant("."))
             text = pc.if_else(pc.equal(groups, constant(group)), padded, text)
+    if type_.modifiers == SPREAD:
+        text = pc.if_else(pc.and_(is_fraction, pc.equal(fraction, constant(""))), constant("0"), text)
     return text
 
 
@@ -98,9 +96,10 @@ def numeric_out(value: Decimal | str, type_: SqlType) -> str:
     if isinstance(value, str):
         return value
     text = f"{value:f}"
-    if "." in text and strips_zeros(type_):
+    if "." in text and type_.is_loose:
         text = text.rstrip("0").rstrip(".")
-        return _padded(text) if type_.modifiers == QUOTIENT else text
+        is_bare = type_.modifiers == UNCONSTRAINED or (type_.modifiers == SPREAD and not value)
+        return text if is_bare else _padded(text)
     return text
 
 
@@ -132,7 +131,7 @@ def written_scales(texts: pa.Array) -> pa.Array:
 
 def round_to(value: Decimal, type_: SqlType) -> Decimal:
     """The value at the type's scale. Raises 22003 where it has more digits than the type."""
-    precision, scale = type_.modifiers
+    precision, scale = type_.precision, type_.scale
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT) if value.adjusted() < 100 else value
     if type_.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
         raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept, 18 of them decimals.")
@@ -148,7 +147,7 @@ def round_to(value: Decimal, type_: SqlType) -> Decimal:
 
 def fit_numeric(value: Decimal, type_: SqlType) -> Decimal:
     """A parameter's value: as written where nobody declared a scale and it fits, else rounded to the scale."""
-    if strips_zeros(type_) and -value.as_tuple().exponent <= type_.scale:  # type: ignore[operator]
+    if type_.is_loose and -value.as_tuple().exponent <= type_.scale:  # type: ignore[operator]
         round_to(value, type_)
         return value
     return round_to(value, type_)
@@ -178,7 +177,7 @@ def _parse_column_value(text: str, type_: SqlType) -> Decimal:
 
 def _column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     parse = partial(_parse_column_value, type_=type_)
-    return fast_or_exact(strings, _PLAIN, lambda a: _cast(a, *type_.modifiers), parse, type_.arrow)
+    return fast_or_exact(strings, _PLAIN, lambda a: _cast(a, type_.precision, type_.scale), parse, type_.arrow)
 
 
 def _cast(strings: pa.Array, precision: int, scale: int) -> pa.Array:
@@ -195,7 +194,7 @@ def _cast(strings: pa.Array, precision: int, scale: int) -> pa.Array:
 
 def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
     """Plain decimals with more digits than the scale, rounded at once; None where some value needs the exact way."""
-    precision, scale = type_.modifiers
+    precision, scale = type_.precision, type_.scale
     wider = min(MAX_PRECISION - (precision - scale), MAX_PRECISION)
     if wider <= scale:
         return None
@@ -209,7 +208,7 @@ def round_column(strings: pa.Array, type_: SqlType) -> pa.Array | None:
 def numeric_column(strings: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
     """Texts as decimals, rounded to the type's scale. Raises ColumnError."""
     try:
-        return _cast(strings, *type_.modifiers)
+        return _cast(strings, type_.precision, type_.scale)
     except pa.ArrowInvalid:
         rounded = round_column(strings, type_)
         return rounded if rounded is not None else _column(strings, type_, timezone)

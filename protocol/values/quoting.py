@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from protocol.compute import constant, pc
 
-_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{},"\\ \t\n\v\f\r]'
+_NEEDS_QUOTES: Final = r'^$|^(?i:null)$|[{}%s"\\ \t\n\v\f\r]'
 
 
-def quoted(texts: pa.Array) -> pa.Array:
+def quoted(texts: pa.Array, delimiter: str = ",") -> pa.Array:
     """The texts of a column as an array's text has them."""
-    unusual = pc.match_substring_regex(texts, _NEEDS_QUOTES)
+    unusual = pc.match_substring_regex(texts, _NEEDS_QUOTES % delimiter)
     if pc.any(unusual).as_py():
         escaped = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
         texts = pc.if_else(

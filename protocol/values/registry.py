@@ -15,6 +15,8 @@ from catalog.shapes import is_shaped
 from catalog.types import ROUNDED, TYPES, SqlType
 from protocol.utf8 import decode_utf8
 from protocol.values import (
+    addresses,
+    bits,
     booleans,
     bytea,
     catalogs,
@@ -22,11 +24,16 @@ from protocol.values import (
     decimal_text,
     decimals,
     enums,
+    geometry,
     intervals,
     jsons,
+    lexemes,
+    money,
     numbers,
+    places,
     strings,
     uuids,
+    xmls,
     zoned_times,
 )
 from protocol.values.arrays import array_codec
@@ -50,6 +57,13 @@ _CODECS: Final[dict[str, Codec]] = {
     **zoned_times.CODECS,
     **intervals.CODECS,
     **catalogs.CODECS,
+    **addresses.CODECS,
+    **bits.CODECS,
+    **geometry.CODECS,
+    **lexemes.CODECS,
+    **money.CODECS,
+    **places.CODECS,
+    **xmls.CODECS,
 }
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update({name: fitted(_CODECS[name]) for name in ROUNDED})
@@ -62,6 +76,7 @@ _CODECS["record"] = row_codec(_CODECS)
 PRINTED: Final[dict[str, Callable[[Any, SqlType], str]]] = {
     **dict.fromkeys(("int2", "int4", "int8"), lambda value, type_: str(value)),
     "numeric": decimal_text.numeric_out,
+    "money": money.money_out,
 }
 _WRITTEN: Final = {**PRINTED, "bpchar": strings.bpchar_out}
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.nesting import delimiter_of
 from catalog.shapes import EMPTY, MOST, Shape, dimensions, lowers, shaped, split_shaped, too_many, written
 from catalog.types import SqlType
 from protocol.compute import pc
@@ -53,10 +54,11 @@ def _parts(array: pa.Array) -> tuple[pa.Array, list[int], list[Sequence[int] | N
 def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     items, bounds, shapes = _parts(array)
-    texts = quoted(codecs[element.name].text(items, element, timezone).cast(pa.string())).to_pylist()
+    mark = delimiter_of(element)
+    texts = quoted(codecs[element.name].text(items, element, timezone).cast(pa.string()), mark).to_pylist()
     return pa.array(
         [
-            None if shape is None else written(texts[bounds[row] : bounds[row + 1]], shape)
+            None if shape is None else written(texts[bounds[row] : bounds[row + 1]], shape, mark)
             for row, shape in enumerate(shapes)
         ],
         pa.string(),

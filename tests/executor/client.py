@@ -31,7 +31,7 @@ class Client:
     """One session."""
 
     def __init__(self, database: Database, schema: str = PUBLIC) -> None:
-        self.session: DatabaseSession = database.session("millstream", "millstream")
+        self.session: DatabaseSession = DatabaseSession(database, "millstream", "millstream")
         self.session.search_path = (schema,)
         self.notices: list[str] = []
 

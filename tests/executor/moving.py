@@ -13,6 +13,7 @@ import pytest
 from catalog.objects import View
 from executor.database import Database
 from executor.moving.elsewhere import answer
+from executor.session import DatabaseSession
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 
@@ -41,7 +42,7 @@ class Servers:
         """What connections between servers do."""
         if address not in self._open:
             raise ConnectionRefusedError("nobody is there")
-        return answer(self._open[address].session("", ""), question)
+        return answer(DatabaseSession(self._open[address], "", "").reader, question)
 
     def client(self, name: str) -> Client:
         return Client(self[name])
@@ -135,7 +136,7 @@ class Rows:
 
 def lost(by: Database, *names: str) -> None:
     """Servers that were stopped count as lost."""
-    registry = by.separation.registry
+    registry = by.registry
     with by.shared.exclusive():
         for name in names:
             registry._put(replace(registry.require(name), state="lost"))

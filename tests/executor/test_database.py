@@ -103,7 +103,7 @@ def test_a_view_is_read_while_it_comes_or_goes(
         slowly("drop", pool)
         client.run(change)
         (found,) = (reader.exception() or reader.result() for reader in readers)
-    assert found == [(0,)] or isinstance(found, SqlError) and found.sqlstate == "42P01"
+    assert found == [(0,)] or (isinstance(found, SqlError) and found.sqlstate == "42P01")
 
 
 def test_rows_of_a_transaction_are_published_at_commit(database: Database, client: Client) -> None:

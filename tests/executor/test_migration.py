@@ -241,7 +241,7 @@ def test_who_died_is_taken_over(a: Database, b: Database, monkeypatch: pytest.Mo
 
 def lose(lost: Database, other: Database) -> None:
     """The lease of a server has run out."""
-    registry = other.separation.registry
+    registry = other.registry
     (member,) = (member for member in registry.all() if member.name == lost.options.server_name)
     registry.silent()
     registry._watched[member.name].silent = LEASE
@@ -276,7 +276,7 @@ def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.
     ("target", "sqlstate"), [("a", "55000"), ("nobody", "42704"), ("../a", "42704"), ("c", "55000")]
 )
 def test_where_no_query_can_go(target: str, sqlstate: str, a: Database, join: Open) -> None:
-    join("c").separation.registry.close()
+    join("c").registry.close()
     with pytest.raises(SqlError) as raised:
         a.separation.ask("migrate", 1, lambda: False, target)
     assert raised.value.sqlstate == sqlstate

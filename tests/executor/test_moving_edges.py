@@ -241,7 +241,7 @@ def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatc
         suspend(servers, "b")
         with pytest.raises(SqlError, match="55000"):
             servers.migrate("b", "c")
-        servers["b"].separation.registry.mark("b", "draining")
+        servers["b"].registry.mark("b", "draining")
         for _ in range(3):
             servers["b"].view_moving._look()
         assert entry_of(servers["a"]).is_suspended

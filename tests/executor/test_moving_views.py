@@ -16,6 +16,7 @@ from executor.commit.records import Followed
 from executor.moving import views
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
+from executor.session import DatabaseSession
 from planner.statements import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
@@ -150,7 +151,7 @@ def test_an_owner_that_cannot_be_reached(servers: Servers, a: Client) -> None:
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"view": "v", "relation": {}, "time_zone": "UTC"}'])
 def test_a_question_that_is_none(data: bytes, a: Client) -> None:
     with pytest.raises(SqlError, match="08P01"):
-        decode_answer(answer(a.session, data))
+        decode_answer(answer(a.session.reader, data))
     with pytest.raises(SqlError, match="08P01"):
         decode_answer(data)
 
@@ -165,7 +166,7 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
         assert isinstance(query, Query)
         data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
         with pytest.raises(SqlError, match="08P01"):
-            decode_answer(answer(servers["b"].session("", ""), data))
+            decode_answer(answer(DatabaseSession(servers["b"], "", "").reader, data))
 
 
 def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:

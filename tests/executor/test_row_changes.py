@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import SqlError
-from executor import database as opened
+from executor import core as opened
 from executor.database import Database
 from executor.points import point_reader
 from planner.statements import Delete, Insert, Query, Update

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.points import point_reader
+from executor.point_sources import point_reader
 from executor.tables import keyed_rows
 from executor.trace import index
 from planner.statements import Query

@@ -161,7 +161,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     rows.insert(a, 5)
     servers.stop("b")
     times = itertools.chain((1.0, LEASE, LEASE + 1, LEASE + 2), itertools.repeat(LEASE + 3))
-    heirs = Heirs(servers["a"].separation.registry, lambda: next(times))
+    heirs = Heirs(servers["a"].registry, lambda: next(times))
     (entry,) = servers["a"].view_moving.ownership.all()
     assert [heirs.entry(entry) for _ in range(3)] == [None] * 3
     after = heirs.entry(entry)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
-from executor import database as opened
+from executor import core as opened
 from executor.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk

@@ -42,6 +42,7 @@ AGGREGATES = (
     *(f"{name}({column})" for name in ("bit_and", "bit_or", "bit_xor") for column in ("s", "i", "l")),
     "bit_xor(distinct i)",
     *(f"percentile_cont(0.3) within group (order by {column})" for column in ("s", "n", "f")),
+    "percentile_cont(1.0 / 4) within group (order by s)",
     *(f"percentile_disc(0.6) within group (order by {column} desc)" for column in ("i", "t", "d", "n", "ts")),
     *(f"mode() within group (order by {column}) filter (where b)" for column in ("s", "t", "n", "f")),
     "rank(3) within group (order by s)",

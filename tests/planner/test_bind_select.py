@@ -195,10 +195,10 @@ def test_long_chains_of_set_operations_bind(database: Database) -> None:
 
 
 def test_values_are_a_relation(database: Database) -> None:
-    relation = database.query("values (1, 'a'), (2.5, null)").relation
+    relation = database.query("values (1.0, 'a'), (2.5, null)").relation
     assert isinstance(relation, Values)
     assert [(column.name, column.type) for column in relation.columns] == [
-        ("column1", numeric(11, 1)),
+        ("column1", numeric(2, 1)),
         ("column2", TEXT),
     ]
 

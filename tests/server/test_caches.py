@@ -33,7 +33,7 @@ def run(session: DatabaseSession, plans: PlanCache, text: str) -> None:
 
 
 def test_an_answer_holds_until_what_it_reads_changes(database: Database) -> None:
-    session, plans, results = database.session("millstream", "millstream"), PlanCache(), ResultCache(1 << 20)
+    session, plans, results = DatabaseSession(database, "millstream", "millstream"), PlanCache(), ResultCache(1 << 20)
     run(session, plans, "CREATE TABLE kept (a integer)")
     run(session, plans, "CREATE TABLE other (a integer)")
 
@@ -69,7 +69,7 @@ def test_the_oldest_answers_go_first(database: Database) -> None:
 
 
 def test_plans_are_made_once_for_a_catalog(database: Database) -> None:
-    session, plans = database.session("millstream", "millstream"), PlanCache()
+    session, plans = DatabaseSession(database, "millstream", "millstream"), PlanCache()
     run(session, plans, "CREATE TABLE ddl_between (a integer)")
     (raw,) = parse("SELECT a FROM ddl_between")
     first = plans.plan(raw, (), around(session))
@@ -81,7 +81,7 @@ def test_plans_are_made_once_for_a_catalog(database: Database) -> None:
 
 
 def test_texts_that_differ_in_values_share_a_plan(database: Database) -> None:
-    session, plans = database.session("millstream", "millstream"), PlanCache()
+    session, plans = DatabaseSession(database, "millstream", "millstream"), PlanCache()
     run(session, plans, "CREATE FOREIGN TABLE shared_plan (a integer, b text) SERVER stream")
     here = around(session)
     assert plans.shared("INSERT INTO shared_plan VALUES (1, 'x')", here, make=False) is None
@@ -107,7 +107,7 @@ def test_texts_that_differ_in_values_share_a_plan(database: Database) -> None:
     ],
 )
 def test_what_may_be_kept(database: Database, text: str, repeatable: bool, calls_session: bool) -> None:
-    session = database.session("millstream", "millstream")
+    session = DatabaseSession(database, "millstream", "millstream")
     (raw,) = parse(text)
     plan = PlanCache().plan(raw, (), around(session))
     assert (plan.repeatable, plan.calls_session) == (repeatable, calls_session)
@@ -115,7 +115,7 @@ def test_what_may_be_kept(database: Database, text: str, repeatable: bool, calls
 
 
 def test_an_error_is_not_a_plan(database: Database, tmp_path: Path) -> None:
-    session, plans = database.session("millstream", "millstream"), PlanCache()
+    session, plans = DatabaseSession(database, "millstream", "millstream"), PlanCache()
     (raw,) = parse("SELECT a FROM appears_later")
     with pytest.raises(SqlError):
         plans.plan(raw, (), around(session))

@@ -77,6 +77,21 @@ def test_an_extreme_value_of_unknown_scale_has_no_other_values_decimals(server: 
         assert connection.execute("SELECT max(x) OVER () FROM e LIMIT 1").fetchall() == [values]
 
 
+def test_spreads_of_zero_in_a_continuous_view(server: Millstream) -> None:
+    with server.connect() as connection:
+        connection.adapters.register_loader("numeric", TextLoader)
+        connection.execute("CREATE FOREIGN TABLE readings (k int, n numeric(8, 2)) SERVER stream")
+        values = "variance(n) AS v, stddev_pop(k) AS d, avg(n) AS a"
+        connection.execute(f"CREATE VIEW spreads AS SELECT k, {values} FROM readings GROUP BY k".encode())
+        connection.execute("INSERT INTO readings VALUES (1, 0), (1, 0), (2, 1.25), (2, 1.75)")
+        rows = connection.execute("SELECT * FROM spreads ORDER BY k").fetchall()
+        assert rows == [
+            (1, "0", "0", "0.00000000000000000000"),
+            (2, "0.12500000000000000000", "0", "1.5000000000000000"),
+        ]
+        assert connection.execute("SELECT v::text, d || '' FROM spreads WHERE k = 1").fetchall() == [("0", "0")]
+
+
 def _number(source: Random) -> str | None:
     """A number of up to five digits before and four after the point; zeros at the end are likely."""
     if source.random() < 0.1:

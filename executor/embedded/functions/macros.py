@@ -221,6 +221,12 @@ CREATE MACRO ms_varchar(s, n, name) AS CASE WHEN s IS NULL OR length(s) <= n THE
     WHEN rtrim(substring(s, n + 1), ' ') = '' THEN left(s, n)
     ELSE error('!22001!value too long for type ' || name || '(' || n || ')') END;
 CREATE MACRO ms_trim_zeros(s) AS CASE WHEN contains(s, '.') THEN rtrim(rtrim(s, '0'), '.') ELSE s END;
+CREATE MACRO ms_quotient_groups(w, f) AS CASE WHEN w = '0' THEN -1
+    ELSE (length(w) - 1) // 4 - CASE WHEN f = '' AND regexp_full_match(w, '1(0000)*') THEN 1 ELSE 0 END END;
+CREATE MACRO ms_quotient_padded(s, w, f) AS CASE WHEN ms_quotient_groups(ltrim(w, '-'), f) > 3 THEN s
+    ELSE w || '.' || rpad(f, CAST(16 - 4 * ms_quotient_groups(ltrim(w, '-'), f) AS INTEGER), '0') END;
+CREATE MACRO ms_quotient_text(s) AS ms_quotient_padded(
+    ms_trim_zeros(s), split_part(s, '.', 1), rtrim(split_part(s, '.', 2), '0'));
 CREATE MACRO ms_integral(x) AS CAST(TRY_CAST(abs(x) AS HUGEINT) AS VARCHAR);
 CREATE MACRO ms_float_text(x, digits) AS CASE WHEN isnan(x) THEN 'NaN'
     WHEN isinf(x) THEN CASE WHEN x > 0 THEN 'Infinity' ELSE '-Infinity' END
@@ -267,6 +273,8 @@ CREATE MACRO ms_row_item(s) AS CASE WHEN s IS NULL THEN ''
     WHEN s = '' OR regexp_matches(s, '[(),"\\\\ \t\n\v\f\r]')
         THEN concat('"', replace(replace(s, '\\', '\\\\'), '"', '""'), '"')
     ELSE s END;
+CREATE MACRO ms_json_lines(items) AS array_to_string(list_transform(items,
+    lambda d, i: CASE WHEN i = 1 OR d = 'null' THEN d ELSE e'\\n ' || d END), ', ');
 CREATE MACRO ms_array_item(s) AS CASE WHEN s IS NULL THEN 'NULL'
     WHEN s = '' OR lower(s) = 'null' OR regexp_matches(s, '[{}",\\\\\\s]')
     THEN '"' || replace(replace(s, '\\', '\\\\'), '"', '\\"') || '"' ELSE s END;

@@ -181,6 +181,11 @@ CREATE MACRO ms_percentile_cont(s, q) AS {
         "ms_percentile_between(v.s[floor(v.r)::BIGINT + 1], v.s[ceil(v.r)::BIGINT + 1], v.r - floor(v.r))",
     )
 };
+CREATE MACRO ms_fraction(q) AS CASE WHEN q < 0 OR q > 1
+    THEN CAST(error('!22003!percentile value ' || ms_float_text(q, 6) || ' is not between 0 and 1') AS DOUBLE)
+    ELSE q END;
+CREATE MACRO ms_percentile_cont_at(s, q) AS ms_percentile_cont(s, ms_fraction(q));
+CREATE MACRO ms_percentile_disc_at(s, q) AS ms_percentile_disc(s, ms_fraction(q));
 CREATE MACRO ms_mode(s) AS {
     let(
         "s: s, n: map_entries(list_histogram(s))",
@@ -204,6 +209,9 @@ CREATE MACRO ms_char_float(x, digits) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x
 CREATE MACRO ms_char_digits(s) AS CASE WHEN split_part(ltrim(s, '-'), '.', 1) = '0' THEN ''
     ELSE split_part(ltrim(s, '-'), '.', 1) END;
 CREATE MACRO ms_char_fits(s, digits) AS length(split_part(ltrim(s, '-'), '.', 1)) <= digits;
+CREATE MACRO ms_char_ordinal(s, digits, suffix) AS CASE WHEN starts_with(s, '-') OR NOT ms_char_fits(s, digits) THEN ''
+    ELSE substring(ms_ordinal(split_part(s, '.', 1), suffix), length(split_part(s, '.', 1)) + 1) END;
+CREATE MACRO ms_char_shifted(s) AS regexp_replace(replace(s, '.', ''), '^(-?)0+([0-9])', '\\1\\2');
 CREATE MACRO ms_char_whole(s, digits, forced, decimals) AS CASE
     WHEN NOT ms_char_fits(s, digits) THEN repeat('#', digits)
     WHEN ms_char_digits(s) = '' AND forced = 0 AND decimals = 0 THEN '0'

@@ -11,7 +11,7 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from executor.embedded.functions.batches import Functions
 from planner.documents import canonical, parse
-from planner.jsonpath.evaluation import found
+from planner.jsonpath.evaluation import finds, found
 from planner.jsonpath.items import PathError
 from planner.jsonpath.syntax import parse_path
 from planner.jsonpath.text import canonical_path
@@ -32,10 +32,8 @@ def _items(document: str, path: str, variables: str, silent: bool) -> Iterator[A
 
 def _exists(document: str, path: str, variables: str, silent: bool) -> bool | None:
     """Lax paths look no further than the first item; NULL where an error is passed over."""
-    meant = parse_path(path)
     try:
-        items = found(meant, parse(document), parse(variables))
-        return bool(list(items)) if meant.strict else any(True for _ in items)
+        return finds(parse_path(path), parse(document), parse(variables))
     except PathError as error:
         if not silent:
             raise _raised(error) from None

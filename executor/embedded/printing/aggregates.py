@@ -14,9 +14,11 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded.printing import arithmetic
+from executor.embedded.printing.jsons import ordered
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
-from planner.expression import AggregateCall, Call, Literal, Parameter
+from planner.expression import AggregateCall, Literal, Parameter
+from planner.gathering import comes_on_lines, is_row
 
 
 class Surroundings:
@@ -71,7 +73,8 @@ def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Exp
     if node.function == "string_agg" and not isinstance(node.arguments[1], Literal | Parameter):
         return _delimited(node, around, arguments)
     if around.distinct and not around.order:
-        around.order = [exp.Ordered(this=arguments[0].copy(), desc=False, nulls_first=False)]
+        key = ordered(arguments[0].copy(), node.arguments[0].type)
+        around.order = [exp.Ordered(this=key, desc=False, nulls_first=False)]
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
 
 
@@ -87,14 +90,18 @@ def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr])
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
-    """json_agg and json_object_agg over values that are documents already; rows come one to a line."""
-    rows = isinstance(node.arguments[-1], Call) and node.arguments[-1].function == "json_row"
+    """json_agg and json_object_agg over values that are documents already; rows and arrays come one to a line."""
+    item = node.arguments[-1]
+    if len(arguments) == 1 and node.type.name == "json" and comes_on_lines(item) and not is_row(item):
+        return operand(
+            chain(exp.DPipe, [text("["), macro("ms_json_lines", around.call("list", *arguments)), text("]")])
+        )
     if len(arguments) == 1:
         (opening, closing), items = "[]", arguments[0]
     else:
         opening, closing = "{ ", " }"
         items = operand(chain(exp.DPipe, [function("doc_key", arguments[0]), text(" : "), operand(arguments[1])]))
-    separator = text(", \n " if rows and len(arguments) == 1 else ", ")
+    separator = text(", \n " if is_row(item) and len(arguments) == 1 else ", ")
     whole = chain(exp.DPipe, [text(opening), _joined(around, items, separator), text(closing)])
     return function("doc_jsonb", whole) if node.type.name == "jsonb" else operand(whole)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import NUMERIC, QUOTIENT, TEXT, UNCONSTRAINED, SqlType
+from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType
 from executor.embedded.functions import zoned_times
 from executor.embedded.printing import floats
 from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
@@ -45,7 +45,7 @@ def narrowed(value: Expr, sql_type: SqlType, scale: int) -> Expr:
 
 def _shown_scale(sql_type: SqlType) -> int:
     """PostgreSQL's display scale where the type tells it."""
-    return 0 if sql_type.name != "numeric" or sql_type.modifiers in (UNCONSTRAINED, QUOTIENT) else sql_type.scale
+    return 0 if sql_type.name != "numeric" or sql_type.is_loose else sql_type.scale
 
 
 def quotient(
@@ -79,13 +79,6 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     scale = _common_scale(a, b)
     scales = exp.Literal.number(scale), function("coalesce", least, number(0))
     return macro("ms_quotient_scale", units(left, a, scale), units(right, b, scale), *scales)
-
-
-def scaled_text(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """A number with its own decimals."""
-    value, shown = arguments
-    own = node.arguments[0].type.scale
-    return macro("ms_scaled_text", cast_to(printer, value, TEXT), shown, exp.Literal.number(own))
 
 
 def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:

@@ -120,6 +120,7 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "array_to_string": _to_string,
     "string_to_array": _from_string,
     "trim_array": _named("ms_trim_array"),
+    **{f"percentile_{kind}_at": _named(f"ms_percentile_{kind}_at") for kind in ("cont", "disc")},
     "array_contains": _named("ms_array_contains"),
     "array_contained": _flipped("ms_array_contains"),
     "array_overlaps": _named("list_has_any"),

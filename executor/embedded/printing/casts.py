@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
+from catalog.nesting import delimiter_of
+from catalog.opaque import FORMED
 from catalog.precision import expressed
 from catalog.types import (
+    BITS,
     DISPLAY,
+    INTERNAL,
     NUMERIC,
     OIDS,
     OPAQUE,
-    QUOTIENT,
     ROUNDED,
+    SPREAD,
     TEXT,
     UNCONSTRAINED,
     VECTORS,
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter
 
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
-INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid")) | OIDS
+INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
 _NAME_LENGTH: Final = 63
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
@@ -55,12 +59,16 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return _elements(printer, argument, node)
     if target.row is not None and source.row is not None:
         return cast_row(printer, argument, source, target)
+    if target.name in BITS:
+        return _bits(argument, node)
+    if (target.name in FORMED or target.name in INTERNAL) and source.name not in OPAQUE:
+        return function(f"form_{target.name}", to_text(printer, argument, source))
     if target.name in TEXTS:
         return _length(to_text(printer, argument, source), source, target, node.explicit)
     if source.name in TEXTS:
         return _from_text(printer, argument, target)
     if source.name == "numeric" == target.name:
-        if target.modifiers == UNCONSTRAINED and source.scale > target.scale and source.modifiers != QUOTIENT:
+        if target.modifiers == UNCONSTRAINED and source.scale > target.scale and not source.is_loose:
             return macro("ms_narrow18", argument)  # nobody asked for rounding
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
@@ -74,6 +82,18 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if target.name in OIDS and source.name in INTEGERS - OIDS:
         return macro("ms_oid_wide" if source.name == "int8" else "ms_oid", argument)
     return _times(printer, argument, source, target)
+
+
+def _bits(argument: Expr, node: Cast) -> Expr:
+    """A bit string, read from a text, in its length: cut or filled up by an explicit cast."""
+    source, target = node.argument.type, node.type
+    digits = argument if source.name in BITS else function(f"form_{target.name}", argument)
+    if not target.modifiers or source == target:
+        return digits
+    size = exp.Literal.number(target.modifiers[0])
+    if not node.explicit:
+        return function("bits_fit", digits, text(target.name), size)
+    return function("rpad", digits, size, text("0")) if target.name == "bit" else function("left", digits, size)
 
 
 def _to(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
@@ -154,8 +174,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
     match source.name:
         case "bpchar":
             return function("rtrim", argument, text(" "))
-        case "numeric" if source.modifiers in (UNCONSTRAINED, QUOTIENT):
-            return macro("ms_trim_zeros", _plain(printer, argument, "text"))
+        case "numeric" if source.is_loose:
+            return _loose_text(_plain(printer, argument, "text"), source)
         case "float8" | "float4":
             return macro("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
         case "bytea":
@@ -164,6 +184,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
             return macro("ms_interval_text", argument)
         case "timetz":
             return macro("ms_timetz_text", argument)
+        case "money":
+            return function("money_text", argument)
         case "timestamptz":
             return _zoned_text(printer, argument)
         case "uuid" | "json" | "jsonb" | "jsonpath":
@@ -207,11 +229,15 @@ def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
     """A value by its output function, which for boolean and character(n) is not its cast."""
     if kind.name == "bpchar" and kind.modifiers:
         return function("rpad", value, number(kind.modifiers[0]), text(" "))
+    if kind.name == "xml":
+        return function("xml_shown", value)
     written = to_text(printer, value, kind)
     return function("left", written, exp.Literal.number(1)) if kind.name == "bool" else written
 
 
 def _array_text(printer: DuckPrinter, argument: Expr, element: SqlType) -> Expr:
+    if delimiter_of(element) != ",":
+        raise unsupported(f"the text of an array of {element}", "Show its elements.")
     joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
 
@@ -222,6 +248,17 @@ def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
     item = macro("ms_array_item", shown(printer, name, element))
     each = exp.Lambda(this=item, expressions=[exp.Identifier(this="e", quoted=True)])
     return function("list_transform", items, each)
+
+
+def _loose_text(digits: Expr, source: SqlType) -> Expr:
+    """A numeric of undeclared digits as clients see it (``protocol.values.decimal_text``)."""
+    if source.modifiers == UNCONSTRAINED:
+        return macro("ms_trim_zeros", digits)
+    padded = macro("ms_quotient_text", digits)
+    if source.modifiers != SPREAD:
+        return padded
+    is_zero = exp.EQ(this=macro("ms_trim_zeros", digits.copy()), expression=text("0"))
+    return exp.Case(ifs=[exp.If(this=is_zero, true=text("0"))], default=padded)
 
 
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
@@ -268,6 +305,10 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
     match target.name:
         case "bool":
             return macro("ms_bool", argument)
+        case "money":
+            return function("money_read", argument)
+        case "xid" | "cid" | "xid8":
+            return function(f"form_{target.name}", argument)
         case name if name in INTEGERS:
             return exp.Cast(this=macro("ms_integer", argument, text(str(target))), to=printer.type(target))
         case name if name in FLOATS:

@@ -24,6 +24,7 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
+from catalog.opaque import KEYED
 from catalog.types import INT4, OIDS, OPAQUE, TEXT, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
@@ -68,7 +69,7 @@ _TYPES: Final[dict[str, Any]] = {
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
-    **dict.fromkeys(OIDS | {"xid", "cid"}, exp.DataType.Type.BIGINT),
+    **dict.fromkeys(OIDS | {"xid", "cid", "xid8", "money"}, exp.DataType.Type.BIGINT),
     **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(
         ("char", "text", "varchar", "bpchar", "name", "unknown", "void", "json", "jsonb", "jsonpath", "uuid"),
@@ -96,7 +97,7 @@ def duck_type(sql_type: SqlType) -> Expr:
     if sql_type.row is not None:
         return rows.struct_type([duck_type(kind) for _, kind in sql_type.row.fields])
     if sql_type.name == "numeric":
-        sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sql_type.modifiers]
+        sizes = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in (sql_type.precision, sql_type.scale)]
         return exp.DataType(this=exp.DataType.Type.DECIMAL, expressions=sizes)
     return exp.DataType(this=_TYPES[sql_type.name])
 
@@ -192,8 +193,10 @@ class DuckPrinter(Printer):
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
-        """jsonb is ordered by its key."""
-        value = jsons.ordered(next(rest), key.expression.type)
+        """jsonb is ordered by its key, and so are addresses and places."""
+        kind = key.expression.type
+        value = jsons.ordered(next(rest), kind)
+        value = function(f"{KEYED[kind.name]}_order", value) if kind.name in KEYED else value
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:

@@ -189,7 +189,11 @@ def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
 
 
 def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
-    digits = _rounded(printer, value, kind, pattern.decimals)
+    digits = _rounded(printer, value, kind, pattern.decimals or pattern.shift)
+    if pattern.shift and kind.name in FLOATS:
+        raise unsupported(f"to_char({kind}) with V", "Cast the number to numeric.")
+    if pattern.shift:
+        digits = macro("ms_char_shifted", digits)
     sizes = (pattern.digits, pattern.forced, pattern.decimals)
     whole: Expr = macro("ms_char_whole", digits, *map(number, sizes))
     decimals: Expr = macro("ms_char_decimals", digits.copy(), number(pattern.digits), number(pattern.decimals))
@@ -203,6 +207,8 @@ def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) ->
     if "MI" in pattern.sign and pattern.fill:
         sign = function("rpad", sign, number(1), text(" "))
     closing: Expr = text(pattern.suffix)
+    if pattern.ordinal:
+        closing = macro("ms_char_ordinal", digits.copy(), number(pattern.digits), text(pattern.ordinal))
     if pattern.sign == "PR":
         is_negative = exp.EQ(this=sign.copy(), expression=text("-"))
         closing = case([(is_negative, text(">" + pattern.suffix))], text(" " * pattern.fill + pattern.suffix))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded.functions import late, octets, regexes
+from executor.embedded.functions import bit_strings, late, networks, octets, regexes
 from executor.embedded.functions.shapes import SHAPED
 from executor.embedded.functions.zoned_times import at_zone
 from executor.embedded.printing import floats
@@ -26,7 +26,6 @@ from executor.embedded.printing.arithmetic import (
     remainder,
     rounded,
     scale,
-    scaled_text,
     shifted,
     square_root,
     to_hex,
@@ -41,6 +40,7 @@ from executor.embedded.printing.formatting import read_moment, to_char
 from executor.embedded.printing.jsons import JSONS, ordered
 from executor.embedded.printing.nodes import called, cast_to, macro, repeats
 from executor.embedded.printing.rows import ROWS
+from executor.embedded.printing.scaled import scaled_text
 from executor.embedded.printing.sets import SETS
 from executor.embedded.printing.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
 from executor.embedded.printing.textual import (
@@ -270,7 +270,11 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
-    **{name: _named(name) for name in octets.FUNCTIONS},
+    **{name: _named(name) for family in (octets, bit_strings, networks) for name in family.FUNCTIONS},
+    **{f"{name}_{part}": _named(f"{name}_{part}") for name in ("net", "lsn", "tid") for part in ("order", "ordered")},
+    **{f"money_{name}": _named(f"ms_money_{name}") for name in ("whole", "rounded", "numeric", "cents", "of_cents")},
+    **{f"money_{name}": _named(f"ms_money_{name}") for name in ("add", "sub", "parts", "divided", "ratio")},
+    **{f"money_{name}": _named(f"ms_money_{name}") for name in ("times", "scaled")},
     "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
     "encode_base64": _named("ms_base64"),
     "decode_hex": _named("ms_unhex"),

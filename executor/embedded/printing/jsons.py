@@ -48,7 +48,9 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
 
 def _list(printer: Any, value: Expr, element: SqlType, separator: str) -> Expr:
     items = each(value, lambda item: or_null(written(printer, item, element)))
-    return operand(chain(exp.DPipe, [text("["), function("array_to_string", items, text(separator)), text("]")]))
+    on_lines = separator != "," and (element.element is not None or element.row is not None)
+    joined = macro("ms_json_lines", items) if on_lines else function("array_to_string", items, text(separator))
+    return operand(chain(exp.DPipe, [text("["), joined, text("]")]))
 
 
 def _items(printer: Any, arguments: list[Expr], node: Call) -> Expr:

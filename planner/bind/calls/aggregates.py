@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
+from catalog.opaque import KEYED, check_equality
 from catalog.types import (
     BOOL,
     FLOAT8,
@@ -19,6 +20,7 @@ from catalog.types import (
     JSON,
     JSONB,
     QUOTIENT,
+    SPREAD,
     TEXT,
     SqlType,
     array,
@@ -28,6 +30,7 @@ from catalog.types import (
     shaped,
 )
 from planner.algebra import SortKey
+from planner.bind.calls.carried import of_carriers, over_carriers
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.outer_levels import owner
 from planner.bind.calls.overloads import Overload, Table, table
@@ -61,6 +64,9 @@ _ORDERED: Final = (
     "interval",
     "oid",
     "anyenum",
+    "money",
+    "xid8",
+    *KEYED,
 )
 
 
@@ -70,7 +76,7 @@ def _table() -> dict[str, Table]:
 
     return {
         "count": table([Overload("count", ("any",), "int8")]),
-        "sum": unary("sum", (*_NUMBERS, "interval")),
+        "sum": unary("sum", (*_NUMBERS, "interval", "money")),
         "avg": unary("avg", (*_NUMBERS, "interval")),
         "min": unary("min", _ORDERED),
         "max": unary("max", _ORDERED),
@@ -100,10 +106,16 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
         check_place(env, node)
     call = aggregate_call(env.inside_aggregate(), node, bind)
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    for argument, place in zip(call.arguments, node.args or (), strict=False):
+        if node.agg_distinct:
+            check_equality(argument.type, env.binding.start(place))
+    kind, call = call.type, over_carriers(call)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     env = owner(env, [call], node)
     check_place(env, node)
     found = register(env, names_of(node.funcname)[-1], call, node)
+    if call.type != kind:
+        return of_carriers(found, kind)
     if call.function == "array_agg" and names_of(node.funcname)[-1] in DOCUMENTS:
         document = Call("json_items", (found,), JSON)
         return Cast(document, JSONB, True) if names_of(node.funcname)[-1] == "jsonb_agg" else document
@@ -187,6 +199,9 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args, strict=True)
     )
+    for item, place in zip(coerced, node.args, strict=True):
+        if node.agg_distinct and item.type.name == "json":
+            raise env.error_at("42883", "could not identify an equality operator for type json", place)
     if name == "string_agg" and isinstance(coerced[1], Literal) and coerced[1].value is None:
         coerced = (coerced[0], Literal(b"" if chosen.result == "bytea" else "", by_name(chosen.result)))
     if name in REGRESSIONS and node.agg_distinct:
@@ -213,15 +228,19 @@ def _of_distinct(env: Environment, name: str, node: Any, bind: Bind) -> Aggregat
     """json_agg(DISTINCT value): it is the values that are distinct and in order, so these are gathered first."""
     if name in ("json_agg", "jsonb_agg") and len(node.args or ()) == 1:
         call = _over_arguments(env, "array_agg", node, bind)
-        if _is_written_alike(call.arguments[0].type):
+        kind = call.arguments[0].type
+        if kind.name == "jsonb" or _is_written_alike(kind):
             return call
     raise unsupported(f"{name}(DISTINCT ...)", "Use a SELECT DISTINCT in FROM.", env.binding.position(node))
 
 
 def _is_written_alike(kind: SqlType) -> bool:
-    """Whether equal values of a type are the same document, which is known of plain types."""
-    loose = kind.name in ("interval", "json", "jsonb") or (kind.name == "numeric" and kind.typmod == -1)
-    return kind.element is None and kind.row is None and not loose
+    """Whether equal values of a type are the same document, or of intervals that of any of them."""
+    if kind.element is not None:
+        return _is_written_alike(kind.element)
+    if kind.row is not None:
+        return all(_is_written_alike(each) for _, each in kind.row.fields)
+    return kind.name not in ("json", "jsonb") and not kind.is_loose
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
@@ -258,7 +277,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "string_agg":
             return by_name(chosen.result)
         case _:
-            return _average(kind)
+            return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", SPREAD)
 
 
 def _sum(kind: SqlType) -> SqlType:

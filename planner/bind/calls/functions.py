@@ -185,7 +185,7 @@ def _numeric_kind(env: Environment, name: str, arguments: list[Scalar], node: An
         return numeric(38, 0)
     if name == "to_number":
         return NUMERIC
-    precision, scale = arguments[0].type.modifiers
+    precision, scale = arguments[0].type.precision, arguments[0].type.scale
     match name:
         case "round" | "trunc" if len(arguments) == 2:
             digits = arguments[1]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.opaque import is_formed
 from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.choice import NO_MATCH
@@ -181,8 +180,6 @@ def _value(document: Scalar, name: str, kind: SqlType) -> Scalar:
         return Case(((present, value),), Literal(None, kind), kind)
     if kind == TEXT:
         return written
-    if is_formed(kind):
-        raise unsupported(f"a field of type {kind} of a document", "Read it as text.")
     read = Cast(written, kind)
     form = Call("json_typeof", (part,), TEXT)
     if kind.element is not None and kind.name in ("array", "shaped"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import unsupported
-from catalog.opaque import refuse_order
+from catalog.opaque import KEYED, check_equality, refuse_order
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
@@ -30,8 +30,10 @@ from planner.bind.types import (
     written_digits,
 )
 from planner.expression import Call, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.lowering.orders import order_key
 from planner.walk import walk
 
+_ORDERS = ("lt", "le", "gt", "ge")
 NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
 
@@ -44,8 +46,10 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     overload = _choose(env, symbol, left, right, node)
     if overload.arguments == ROWS:
         return _of_rows(env, overload, left, right, nodes)
-    if overload.name in ("lt", "le", "gt", "ge"):
+    if overload.name in _ORDERS:
         refuse_order(left.type, "a comparison", env.binding.start(node))
+    if overload.name in ("eq", "ne") and overload.arguments == ("anyarray", "anyarray"):
+        check_equality(left.type, env.binding.start(node))
     if is_shaped(left) or is_shaped(right):
         found = _of_shaped(env, overload, left, right, nodes)
         if found is not None:
@@ -136,6 +140,8 @@ def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, rig
         return Call("power", (left, right), SqlType("numeric", QUOTIENT))
     if overload.name.startswith("shift_"):
         return Call(overload.name, (left, right), left.type)
+    if overload.name in _ORDERS and left.type.name in KEYED:
+        return Call(overload.name, (order_key(left), order_key(right)), BOOL)
     if symbol in COMPARISONS:
         return Call(overload.name, _same_width(left, right), BOOL)
     if overload.result == "numeric":
@@ -143,7 +149,7 @@ def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, rig
     if symbol in MATCHES:
         left = blank_padded(left)
     kind = by_name(overload.result)
-    if kind.category == "N" and left.type.category == right.type.category == "N":
+    if kind.category == "N" and kind.name != "money" and left.type.category == right.type.category == "N":
         left, right = _widened(left, kind), _widened(right, kind)
     if left.type.name == "date" and kind.name == "timestamp":
         left = _widened(left, kind)

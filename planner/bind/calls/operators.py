@@ -11,6 +11,7 @@ from functools import cache
 from itertools import product
 from typing import Final
 
+from planner.bind.calls import formed
 from planner.bind.calls.overloads import Overload, Table, table
 
 _INTEGERS: Final = ("int2", "int4", "int8")
@@ -89,6 +90,7 @@ _TIMES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
 _ALIKE: Final = (
     *("numeric", "text", "bpchar", "name", "bool", "time", "timetz", "interval", "uuid", "bytea", "oid", "char"),
     "jsonb",
+    *formed.COMPARED,
 )
 
 
@@ -103,9 +105,7 @@ def _comparison(name: str) -> Iterator[Overload]:
             ("xid", "xid"),
             ("xid", "int4"),
             ("cid", "cid"),
-            ("tid", "tid"),
-            ("inet", "inet"),
-            ("pg_lsn", "pg_lsn"),
+            ("tsvector", "tsvector"),
         ):
             yield Overload(name, pair, "bool")
     yield Overload(name, ("oidvector", "oidvector"), "bool")
@@ -154,6 +154,8 @@ def _binary(symbol: str) -> Iterator[Overload]:
     elif symbol in SETS:
         yield Overload(SETS[symbol], ("anyarray", "anyarray"), "bool")
     yield from _of_documents(symbol)
+    for name, left, right, result in formed.OPERATORS.get(symbol, ()):
+        yield Overload(name, (left, right), result)
 
 
 def _of_documents(symbol: str) -> Iterator[Overload]:
@@ -176,7 +178,9 @@ def prefix_operators(symbol: str) -> Table:
     """The prefix operators of a symbol."""
     if symbol in _PREFIXES:
         kinds = {"@": (*_INTEGERS, *_FLOATS, "numeric"), "~": _INTEGERS}.get(symbol, ("float8",))
-        return table(Overload(_PREFIXES[symbol], (kind,), kind) for kind in kinds)
+        own = formed.PREFIXES.get(symbol, ())
+        found = [Overload(_PREFIXES[symbol], (kind,), kind) for kind in kinds]
+        return table(found + [Overload(name, (kind,), kind) for name, kind in own])
     if symbol not in ("-", "+"):
         return {}
     signed = (*_INTEGERS, *_FLOATS, "numeric", *(("interval",) if symbol == "-" else ()))

@@ -84,6 +84,8 @@ def _set(
     order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)
 
     def one(*arguments: Scalar) -> Scalar:
+        if not all(isinstance(item, Literal) for item in arguments):
+            return _computed(env, name, key, arguments, order, condition, node)
         return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
 
     if chosen.arguments[0] != "_float8":
@@ -96,11 +98,29 @@ def _set(
     return Case(((some, array_of([one(item) for item in fractions], kind)),), Literal(None, array(kind)), array(kind))
 
 
+def _computed(
+    env: Environment,
+    name: str,
+    key: Scalar,
+    fractions: tuple[Scalar, ...],
+    order: tuple[SortKey, ...],
+    condition: Scalar | None,
+    node: Any,
+) -> Scalar:
+    """A percentile of a share that is known when the query runs: taken of the values, gathered in their order."""
+    present: Scalar = Call("is_not_null", (key,), BOOL)
+    only = present if condition is None else Call("and", (condition, present), BOOL)
+    gathered = AggregateCall("array_agg", (key,), array(key.type), filter=only, order_by=order)
+    return Call(f"{name}_at", (register(env, name, gathered, node), *fractions), key.type)
+
+
 def _fractions(env: Environment, scalar: Scalar, node: Any) -> list[Scalar] | None:
     """The fractions of an array, of which there are as many percentiles; None where it is NULL."""
     found = coerce(env.binding, scalar, array(FLOAT8), "implicit", node)
+    if isinstance(found, Call) and found.function == "array":
+        return [_fraction(env, item, node) for item in found.arguments]
     if not isinstance(found, Literal):
-        raise unsupported("computed percentiles", "Give them as constants.", env.binding.position(node))
+        raise unsupported("percentiles of a computed array", "Write ARRAY[...].", env.binding.position(node))
     if found.value is None:
         return None
     assert isinstance(found.value, tuple)
@@ -109,9 +129,8 @@ def _fractions(env: Environment, scalar: Scalar, node: Any) -> list[Scalar] | No
 
 def _fraction(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     found = coerce(env.binding, scalar, FLOAT8, "implicit", node)
-    if not isinstance(found, Literal):
-        raise unsupported("a computed percentile", "Give it as a constant.", env.binding.position(node))
-    if found.value is not None and not 0 <= float(str(found.value)) <= 1:
+    assert found is not None, "the overload was chosen so that its arguments coerce"
+    if isinstance(found, Literal) and found.value is not None and not 0 <= float(str(found.value)) <= 1:
         raise SqlError("22003", f"percentile value {found.value:g} is not between 0 and 1")
     return found
 

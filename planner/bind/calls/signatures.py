@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
+from planner.bind.calls.formed import SIGNATURES as FORMED
 from planner.bind.calls.overloads import signatures
 from planner.functions import ADVISORY
 
@@ -167,4 +168,10 @@ _SIGNATURES: Final[dict[str, str]] = {
 }
 
 
-OVERLOADS: Final = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
+def _merged() -> dict[str, str]:
+    """The signatures, with those of ``formed`` behind."""
+    names = dict.fromkeys((*_SIGNATURES, *FORMED))
+    return {name: " | ".join(text[name] for text in (_SIGNATURES, FORMED) if name in text) for name in names}
+
+
+OVERLOADS: Final = {name: signatures(name, text) for name, text in _merged().items()}

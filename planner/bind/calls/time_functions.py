@@ -6,11 +6,13 @@ Owns: extract() with the digits of its result, zones that are named in a call, a
 from __future__ import annotations
 
 import zoneinfo
+from datetime import timedelta
 from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
+from catalog.zones import ABBREVIATIONS, fixed_offset
 from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
@@ -85,17 +87,21 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
 
 #: Zones that are no region's, which PostgreSQL's abbreviations and the time zone database hold alike.
 _FIXED_ZONES: Final = {name.lower(): name for name in ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")}
-_REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if "/" in name}
+_REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if name.lower() not in ABBREVIATIONS}
 
 
 def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    """A zone's name as both engines know it. Raises 22023, and 0A000 for abbreviations and POSIX rules."""
+    """A zone's name as both engines know it, or its offset as an interval. Raises 22023, and 0A000 for POSIX rules of
+    daylight saving time."""
     assert isinstance(scalar, Literal)
     if scalar.value is None:
         return scalar
     name = str(scalar.value)
     found = _FIXED_ZONES.get(name.lower()) or _REGIONS.get(name.lower())
-    if found is None and "/" in name:
+    offset = None if found else fixed_offset(name)
+    if offset is not None:
+        return Literal((0, 0, offset // timedelta(microseconds=1)), INTERVAL)
+    if found is None and ("/" in name or not any(char.isdigit() for char in name)):
         raise env.error("22023", f'time zone "{name}" not recognized', None)
     if found is None:
         instead = "Name a zone as Europe/Berlin, or give an interval."
@@ -105,14 +111,20 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
 
 def _timezone(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     zone, moment = arguments
+    if zone.type == INTERVAL:
+        assert isinstance(zone, Literal)
+        if moment.type != TIMETZ and isinstance(zone.value, tuple) and any(zone.value[:2]):
+            raise env.error("22023", "interval time zone must not include months or days", None)
+    return _moved(zone if zone.type == INTERVAL else _zone(env, zone, node), moment)
+
+
+def _moved(zone: Scalar, moment: Scalar) -> Scalar:
+    """The wall clock of a zone at a moment, or the moment of its wall clock; ``zone`` is a name or an offset."""
     if moment.type == TIMETZ:
-        return Call("timezone", (zone if zone.type == INTERVAL else _zone(env, zone, node), moment), TIMETZ)
+        return Call("timezone", (zone, moment), TIMETZ)
     kind = SqlType("timestamptz") if moment.type.name == "timestamp" else TIMESTAMP
     if zone.type != INTERVAL:
-        return Call("timezone", (_zone(env, zone, node), moment), kind)
-    assert isinstance(zone, Literal)
-    if isinstance(zone.value, tuple) and any(zone.value[:2]):
-        raise env.error("22023", "interval time zone must not include months or days", None)
+        return Call("timezone", (zone, moment), kind)
     utc = Literal("UTC", TEXT)
     if kind == TIMESTAMP:
         return Call("add", (Call("timezone", (utc, moment), kind), zone), kind)
@@ -143,7 +155,11 @@ def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any)
     if isinstance(arguments[0], Literal) and arguments[0].value is not None:
         arguments[0] = Literal(_field(str(arguments[0].value)), TEXT)
     if len(arguments) == 3:
-        arguments[2] = _zone(env, arguments[2], node)
+        zone = _zone(env, arguments[2], node)
+        if zone.type == INTERVAL:
+            local = called(env, "date_trunc", [arguments[0], _moved(zone, arguments[1])], TIMESTAMP, name, node)
+            return _moved(zone, local)
+        arguments[2] = zone
     return called(env, "date_trunc", arguments, arguments[1].type, name, node)
 
 
@@ -158,7 +174,7 @@ def _age(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sca
 def _make_timestamptz(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     kind = SqlType("timestamptz")
     local = Call("make_timestamp", tuple(arguments[:6]), TIMESTAMP)
-    return Cast(local, kind) if len(arguments) == 6 else Call("timezone", (_zone(env, arguments[6], node), local), kind)
+    return Cast(local, kind) if len(arguments) == 6 else _moved(_zone(env, arguments[6], node), local)
 
 
 def _overlaps(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:

@@ -16,6 +16,7 @@ from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
 from planner.bind.calls.calling import bare_call, is_fixed, required
+from planner.bind.calls.carried import of_carriers, over_carriers
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Overload, Table, table
 from planner.bind.context import Binding
@@ -85,9 +86,11 @@ def bind_window(env: Environment, node: Any, bind: Bind) -> Scalar:
         partition=_partition(inner, over, bind),
         order_by=_order(inner, over, bind),
     )
-    call = _framed(inner, call, over, bind)
+    kind, call = call.type, over_carriers(_framed(inner, call, over, bind))
     found = ColumnRef(env.windows.add(env.binding, name, call))
     env.binding.remember(found, node, name)
+    if call.type != kind:
+        return of_carriers(found, kind)
     if not may_overflow(call):
         return found
     greatest = replace(call, function="max", arguments=(size_of(call),), type=FLOAT8)

@@ -12,6 +12,7 @@ from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
+from catalog.opaque import check_indexed
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
@@ -72,8 +73,7 @@ def _key(binding: Binding, parts: Parts, node: Any, columns: tuple[str, ...], at
             raise unsupported("a key of an array type", "Use a key of scalar columns.", position)
         if column.type.row is not None:
             raise unsupported("a key of a composite type", "Use a key of scalar columns.", position)
-        if column.type.name == "json":
-            raise SqlError("42704", 'data type json has no default operator class for access method "btree"')
+        check_indexed(column.type, "btree")
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         word = "primary key" if primary else "unique"

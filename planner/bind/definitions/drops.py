@@ -287,6 +287,12 @@ def bind_truncate(binding: Binding, node: Any) -> Truncate:
     targets: list[Table] = []
     for item in node.relations:
         found = require_object(binding, item)
+        if isinstance(found, Stream):
+            instead = "A stream keeps no rows that could go; DROP and CREATE its views to have them begin anew."
+            raise SqlError("0A000", f'cannot truncate stream "{found.name}"', hint=instead)
+        if isinstance(found, FileTable):
+            instead = "Its rows are those of its files: remove them there."
+            raise SqlError("0A000", f'cannot truncate foreign table "{found.name}"', hint=instead)
         if not isinstance(found, Table):
             raise SqlError("42809", f'"{found.name}" is not a table')
         if found not in targets:

@@ -17,6 +17,7 @@ from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
 from catalog.objects import Index, Table, UniqueKey, View
+from catalog.opaque import check_indexed
 from catalog.types import BOOL
 from planner.bind.context import Binding
 from planner.bind.definitions.index_parts import index_parts, labels_of
@@ -101,6 +102,9 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             if item.name not in names:
                 raise SqlError("42703", f'column "{item.name}" does not exist')
             used[item.name] = None
+            if item in node.indexParams and not item.opclass:
+                kind = next(column.type for column in table.columns if column.name == item.name)
+                check_indexed(kind, node.accessMethod)
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
         else:
             texts.append(_expression(binding, unqualified(item.expr, table.name), scan.columns, used))

@@ -80,3 +80,7 @@ SELECT jsonb_path_query('["\ud83d\ude00", "\uffff"]', '$[*] ? (@ > "\uff00")');
 SELECT jsonb_path_query('1', '$ + 1e999999999');
 SELECT jsonb_path_query('[7, 2]', '$[0] / $[1]'), jsonb_path_query('[7, 4]', '$[0] % $[1]');
 SELECT '$ ? (@ == "\u{110000}")'::jsonpath;
+SELECT jsonb '[1,"a"]' @? '-$[*]', jsonb '["a"]' @? '-$[*]', jsonb '["a"]' @? '+$[*]', jsonb '["a", 2]' @? '-$[*]', jsonb '["a"]' @? 'strict -$[*]';
+SELECT jsonb_path_exists('["a"]', '-$[*]'), jsonb_path_exists('[["a", 1]]', '-$[*]'), jsonb_path_query_array('[1, "a"]', '-$[*]', '{}', true), jsonb '[{"a": "x"}]' @? '$[*] ? (exists(-@.a))';
+SELECT jsonb_path_exists('["a"]', 'strict -$[*]');
+SELECT jsonb_path_query('["a"]', '-$[*]');

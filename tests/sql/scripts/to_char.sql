@@ -19,4 +19,10 @@ SET TimeZone = 'America/New_York';
 SELECT to_char(tz, 'YYYY-MM-DD HH24:MI:SS OF TZH:TZM'), to_char(d, 'YYYY-MM-DD HH24') FROM f WHERE id < 5 ORDER BY id;
 RESET TimeZone;
 
+-- L (no currency in C), V (decimals without a point), TH.
+SELECT to_char(485, 'L999'), to_char(12, '99V999'), to_char(485,'999th'), to_char(482, '999TH'), to_char(12.4, '99V999'), to_char(12.45, '99V9'), to_char(1, 'L9.99'), to_char(-1, 'L9.99'), to_char(-485, 'L999'), to_char(-485,'999th'), to_char(0,'9th'), to_char(11,'99th'), to_char(111,'999TH'), to_char(1000,'999th');
+SELECT to_char(x, '99V99'), to_char(x, 'S99V9'), to_char(x, 'FM99V9'), to_char(x,'99V9MI'), to_char(x,'09V9'), to_char(x, '99V9PR'), to_char(x,'SG99V9') FROM (values (1.25),(-1.25),(0.04),(0.05),(-0.05),(99.99),(100),(-12)) v(x);
+SELECT to_char(x, '99V99'), to_char(x,'99th'), to_char(x,'FM99TH'), to_char(x,'999L'), to_char(x,'L99'), to_char(x,'99.9th'), to_char(x,'L99.9'), to_char(x,'99"th"') FROM (values (1),(2),(3),(4),(11),(-1),(-21),(0),(23),(100)) v(x);
+SELECT to_char(x,'9,999TH'), to_char(x,'S999th'), to_char(x,'L9,999'), to_char(x, 'SG999TH'), to_char(x,'MI999th') FROM (values (1),(22),(-33),(1003),(0)) v(x);
+SELECT to_char(x,'999th') FROM (values (1.2),(2.5),(22.7),(-0.4)) v(x);
 DROP TABLE f;

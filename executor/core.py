@@ -1,0 +1,171 @@
+"""What exists in one server's database: its catalog, tables, streams and continuous views, its log and its storage.
+
+Owns: the folders and files that these live in, the registry of streams and views, and what reads what. The services
+that work on it (``executor/database``) know it; it knows none of them.
+
+Locks, always taken in this order: the table writer's, a view's, the sequencer's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+
+from catalog.catalog import Catalog
+from catalog.errors import undefined_table
+from catalog.objects import View
+from executor.cluster.registry import Registry
+from executor.cluster.storage import Storage
+from executor.commit.background import background_files
+from executor.commit.log import Log
+from executor.commit.sequencer import Sequencer
+from executor.definitions import stored_catalog
+from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.tables.store import TableStore
+from executor.options import Options
+from executor.plans import PlanCache
+from executor.streams.runtime import StreamRuntime
+from executor.tables.sequences import SequenceStore
+from executor.tables.temporary import TemporaryOids
+from executor.versions import Versions
+from executor.views.runtime import ViewRuntime
+from executor.views.storage import ViewStore
+
+
+class Core:
+    """What exists. Methods may be called from any thread."""
+
+    #: These are there when what the log holds is recovered.
+    sequencer: Sequencer
+    registry: Registry
+    temporary: TemporaryOids
+    #: How far the log was at the opening: of changes before it nothing is known.
+    opened_lsn: int
+
+    def __init__(self, options: Options, system: Callable[[], Catalog]) -> None:
+        """Opens all files, as they are; ``system`` makes the catalog of the system relations."""
+        self.options = options
+        self.plans = PlanCache()
+        directory, spill = options.server_directory, options.spill_directory
+        directory.mkdir(parents=True, exist_ok=True)
+        # First of all, since no other process can have this file open: the folder is ours alone from here on.
+        with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
+            relations = beside.submit(system)
+            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
+            stored = relations.result()
+        shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
+        self.engine = EmbeddedEngine(options.embedded_threads, spill)
+        self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
+        self.sequences = SequenceStore(directory / "sequences")
+        #: The folder that servers share.
+        self.shared = Storage(options.storage_directory)
+        self.storage = ViewStore(options.shared_directory, options.server_id)
+        #: The committed catalog.
+        self.catalog = stored_catalog.load_documents(self.tables.catalog.whole, self.tables.catalog.changes, stored)
+        self.streams: dict[int, StreamRuntime] = {}
+        self._views: dict[int, ViewRuntime] = {}
+        self.versions = Versions()
+        #: The LSN of the last change of any table.
+        self.tables_lsn = 0
+        self._copies = 0
+        self._copies_lock = threading.Lock()
+
+    def close_files(self) -> None:
+        """Closes all files; nothing may use them."""
+        self.sequencer.close()
+        self.log.close()
+        self.sequences.close()
+        self.tables.close()
+        self.engine.close()
+
+    # Views -----------------------------------------------------------------------------------------------------------
+
+    def view(self, oid: int) -> ViewRuntime:
+        """A continuous view's runtime. Raises 42P01 when it was dropped."""
+        runtime = self._views.get(oid)
+        if runtime is None:
+            raise undefined_table(str(oid))
+        return runtime
+
+    def runtimes(self) -> tuple[ViewRuntime, ...]:
+        """All continuous views."""
+        return tuple(self._views.values())
+
+    def views_on(self, stream: int) -> list[ViewRuntime]:
+        """The continuous views that read a stream."""
+        return [item for item in self.runtimes() if any(path.stream == stream for path in item.program.paths)]
+
+    def engine_setting(self, view: View) -> str:
+        """maintenance_engine of a view, else the server's."""
+        return dict(view.options).get("maintenance_engine", self.options.maintenance_engine)
+
+    def stored_runs(self, runtime: ViewRuntime, state: str) -> int:
+        """How many runs of a state are on storage."""
+        return self.storage.run_count(runtime.view.oid, state)
+
+    def add_view(self, runtime: ViewRuntime) -> None:
+        """There is such a continuous view."""
+        self._views[runtime.view.oid] = runtime
+
+    def remove_view(self, oid: int) -> bool:
+        """There is no such continuous view any more. Whether there was one."""
+        return self._views.pop(oid, None) is not None
+
+    def is_live(self, runtime: ViewRuntime) -> bool:
+        """Whether a view was not dropped."""
+        return self._views.get(runtime.view.oid) is runtime
+
+    # What reads what -------------------------------------------------------------------------------------------------
+
+    def version_of(self, oids: tuple[int, ...]) -> int:
+        """The LSN of the last change of what these relations, and those below them, show."""
+        return self.versions.newest(oids)
+
+    def reads_of(self, oid: int) -> tuple[int, ...]:
+        """Everything whose change may change what a relation shows, itself included."""
+        found = self.versions.reads.get(oid)
+        return tuple(self._closure(oid)) if found is None else found  # of a view that is just being created, or no view
+
+    def refresh_reads(self) -> None:
+        """For each view, everything whose change may change its result."""
+        self.versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
+
+    def _closure(self, oid: int) -> Iterator[int]:
+        runtime = self._views.get(oid)
+        yield oid
+        if runtime is None:
+            return
+        final = self.plans.get(runtime.program.final)
+        yield from (path.stream for path in runtime.program.paths)
+        yield from final.tables
+        for below in final.views:
+            yield from self._closure(below)
+
+    def views_below(self, oids: tuple[int, ...]) -> tuple[int, ...]:
+        """These continuous views and those that their final relations read, in a fixed order."""
+        return tuple(sorted({below for oid in oids for below in self._closure(oid) if below in self._views}))
+
+    def tables_of_view(self, oid: int) -> tuple[int, ...]:
+        """Tables that the final relations of a view, and of those below it, read."""
+        found = (self.plans.get(self.view(below).program.final).tables for below in self.views_below((oid,)))
+        return tuple(sorted({table for tables in found for table in tables}))
+
+    def version_beside(self, oid: int) -> int:
+        """The LSN of the last change of what a view's final relation reads beside the view's own states."""
+        final = self.plans.get(self.view(oid).program.final)
+        return self.version_of((*final.tables, *final.views))
+
+    # Load ------------------------------------------------------------------------------------------------------------
+
+    def copies_running(self, change: int) -> None:
+        """A COPY into a stream starts (+1) or ends (-1): background work waits meanwhile."""
+        with self._copies_lock:  # of its own: the event loop's thread must not wait for a publication
+            self._copies += change
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether rows are being parsed right now."""
+        return self._copies > 0

@@ -1,0 +1,52 @@
+"""Numerics as texts with decimals of their own (``planner.scales``), also those in arrays and rows.
+
+Owns: ``scaled_text``; scales come in the form that the value has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from catalog.types import TEXT, SqlType
+from executor.embedded.printing import rows
+from executor.embedded.printing.arrays import each
+from executor.embedded.printing.nodes import bound, cast_to, macro
+from executor.printing.nodes import Expr, function, number, operand
+from planner.expression import Call
+from planner.scales.nested import has_scales
+
+
+def scaled_text(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A number with its own decimals, and likewise each that is in an array or a row."""
+    value, scale = arguments
+    return _shown(printer, value, scale, node.arguments[0].type)
+
+
+def _shown(printer: Any, value: Expr, scale: Expr, kind: SqlType) -> Expr:
+    if kind.row is not None or kind.element is not None:
+        body = _row if kind.row is not None else _array
+        both = rows.struct([value, scale])  # bound together: one binding hides another
+        return bound(both, lambda pair: body(printer, rows.field(pair, 1), rows.field(pair.copy(), 2), kind))
+    return macro("ms_scaled_text", cast_to(printer, value, TEXT), scale, exp.Literal.number(kind.scale))
+
+
+def _array(printer: Any, items: Expr, scales: Expr, kind: SqlType) -> Expr:
+    element = kind.element
+    assert element is not None
+    pairs = function("list_zip", items.copy(), scales)
+    shown = each(pairs, lambda pair: _shown(printer, _part(pair, 1), _part(pair, 2), element))
+    return rows.unless_null(items, shown)
+
+
+def _part(pair: Expr, place: int) -> Expr:
+    return function("struct_extract", operand(pair.copy()), number(place))
+
+
+def _row(printer: Any, row: Expr, scales: Expr, kind: SqlType) -> Expr:
+    fields = [
+        _shown(printer, value, rows.field(scales.copy(), place), each_kind) if has_scales(each_kind) else value
+        for place, (_, each_kind, value) in enumerate(rows.fields(row, kind), 1)
+    ]
+    return rows.unless_null(row, rows.struct(fields))

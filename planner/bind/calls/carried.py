@@ -1,0 +1,36 @@
+"""Aggregates of values that others carry, over what carries them.
+
+    sum(money)        money_of_cents(sum(money_cents(x)))
+    max(inet)         net_ordered(max(net_order(x)))         likewise min, and of the other types of ``KEYED``
+
+Owns: both ends. An aggregate in between is an engine's own, over streams too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from catalog.opaque import KEYED
+from catalog.types import INT8, TEXT, SqlType, numeric
+from planner.expression import AggregateCall, Call, Scalar, WindowCall
+from planner.lowering.orders import order_key
+
+_Aggregate = TypeVar("_Aggregate", AggregateCall, WindowCall)
+
+
+def over_carriers(call: _Aggregate) -> _Aggregate:
+    """The call over what carries its values."""
+    if call.function == "sum" and call.type.name == "money":
+        return replace(call, arguments=(Call("money_cents", call.arguments, INT8),), type=numeric(38, 0))
+    if call.function in ("min", "max") and call.type.name in KEYED:
+        return replace(call, arguments=(order_key(call.arguments[0]),), type=TEXT)
+    return call
+
+
+def of_carriers(found: Scalar, kind: SqlType) -> Scalar:
+    """Its result as a value of the type that the call is of."""
+    if found.type == kind:
+        return found
+    name = "money_of_cents" if kind.name == "money" else f"{KEYED[kind.name]}_ordered"
+    return Call(name, (found,), kind)

@@ -1,0 +1,76 @@
+"""Places and snapshots in binary: pg_lsn, tid, pg_snapshot and txid_snapshot; xid8, a number of 64 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from struct import pack, unpack
+from typing import Final
+
+from catalog.errors import SqlError
+from catalog.forms.numbers import read_unsigned
+from catalog.types import SqlType
+from protocol.values import numbers
+from protocol.values.codec import Codec, Value
+from protocol.values.formed import Binary, exactly, formed_codec, short
+
+_OF_BIGINTS: Final = numbers.CODECS["int8"]
+
+
+def _write_lsn(text: str) -> bytes:
+    high, low = text.split("/")
+    return (int(high, 16) << 32 | int(low, 16)).to_bytes(8, "big")
+
+
+def _read_lsn(data: bytes) -> str:
+    exactly(data, 8)
+    return f"{data[:4].hex()}/{data[4:].hex()}"
+
+
+def _write_tid(text: str) -> bytes:
+    block, place = text[1:-1].split(",")
+    return pack(">IH", int(block), int(place))
+
+
+def _read_tid(data: bytes) -> str:
+    block, place = unpack(">IH", exactly(data, 6))
+    return f"({block},{place})"
+
+
+def _write_snapshot(text: str) -> bytes:
+    least, most, running = text.split(":")
+    inside = [int(number) for number in running.split(",")] if running else []
+    return pack(f">i{2 + len(inside)}Q", len(inside), int(least), int(most), *inside)
+
+
+def _read_snapshot(data: bytes) -> str:
+    """Raises 22P03 and 08P01."""
+    if len(data) < 20:
+        raise short()
+    count = int.from_bytes(data[:4], "big", signed=True)
+    bad = SqlError("22P03", "invalid external pg_snapshot data")
+    if count < 0:
+        raise bad
+    least, most, *running = unpack(f">{2 + count}Q", exactly(data[4:], 8 * (2 + count)))
+    if not 0 < least <= most or not _is_inside(running, least, most):
+        raise bad
+    return f"{least}:{most}:{','.join(map(str, running))}"
+
+
+def _is_inside(running: Sequence[int], least: int, most: int) -> bool:
+    return list(running) == sorted(running) and all(least <= number < most for number in running)
+
+
+def _read_xid8(text: str, type_: SqlType, timezone: str = "") -> Value:
+    return read_unsigned(text, "xid8")
+
+
+_BINARY: Final[Binary] = {
+    "pg_lsn": (_write_lsn, _read_lsn),
+    "tid": (_write_tid, _read_tid),
+    **dict.fromkeys(("pg_snapshot", "txid_snapshot"), (_write_snapshot, _read_snapshot)),
+}
+CODECS: Final[dict[str, Codec]] = {
+    **{name: formed_codec(name, _BINARY) for name in _BINARY},
+    "xid8": replace(_OF_BIGINTS, from_text=_read_xid8),
+}

@@ -1,0 +1,17 @@
+-- Percentiles of shares that are computed when the query runs.
+CREATE TABLE p (g int, x int, f float8, t text);
+INSERT INTO p VALUES (1, 1, 1.5, 'a'), (1, 5, 2.5, 'b'), (1, 9, -1, 'c'), (2, 4, 0, 'd'), (2, NULL, NULL, NULL), (3, NULL, NULL, NULL);
+SELECT g, percentile_cont(1.0 / 4) WITHIN GROUP (ORDER BY x), percentile_disc(sqrt(0.25)) WITHIN GROUP (ORDER BY x DESC) FROM p GROUP BY g ORDER BY g;
+SELECT percentile_cont((SELECT 0.5)) WITHIN GROUP (ORDER BY f), percentile_disc((SELECT 0.9)) WITHIN GROUP (ORDER BY t) FROM p;
+SELECT percentile_cont(ARRAY[0.25, (SELECT 0.5), 1.0 / 3]) WITHIN GROUP (ORDER BY x), percentile_disc(ARRAY[0.25, 0.5 + 0.1]) WITHIN GROUP (ORDER BY t) FROM p;
+SELECT percentile_cont((SELECT 0.5)) WITHIN GROUP (ORDER BY x) FILTER (WHERE g < 2), percentile_disc((SELECT 0.5)) WITHIN GROUP (ORDER BY x) FILTER (WHERE g > 3) FROM p;
+SELECT percentile_cont((SELECT NULL::float8)) WITHIN GROUP (ORDER BY x), percentile_disc((SELECT 0.0)) WITHIN GROUP (ORDER BY x) FROM p;
+SELECT percentile_cont((SELECT 1.5)) WITHIN GROUP (ORDER BY x) FROM p;
+SELECT percentile_disc((SELECT -0.25)) WITHIN GROUP (ORDER BY x) FROM p;
+PREPARE q(float8) AS SELECT g, percentile_cont($1) WITHIN GROUP (ORDER BY x), percentile_disc($1) WITHIN GROUP (ORDER BY t) FROM p GROUP BY g ORDER BY g;
+EXECUTE q(0.5);
+EXECUTE q(1);
+EXECUTE q(2);
+EXECUTE q(NULL);
+DEALLOCATE q;
+DROP TABLE p;

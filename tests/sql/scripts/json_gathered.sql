@@ -1,0 +1,25 @@
+-- json_agg() of rows and arrays, which come on lines but for null, and of distinct arrays, rows, intervals and jsonb.
+create table v(k int, d interval, j jsonb, a int[]);
+insert into v values (1,'1 day','{"a":1}','{1,2}'),(1,'24:00','{"a": 1}','{1,2}'),(2,'2 days','[1]','{3}'),(2,null,null,null);
+select json_agg(distinct a) from v; 
+select jsonb_agg(distinct a) from v;
+select json_agg(distinct k), json_agg(distinct k order by k desc) from v;
+select json_agg(distinct d) from v;
+select jsonb_agg(distinct d) from v where d <> '1 day';
+select json_agg(distinct j), jsonb_agg(distinct j) from v;
+select json_agg(distinct row(k,1)), jsonb_agg(distinct row(k,a)) from v;
+select json_agg(distinct v) from (select k, a from v) v;
+select json_agg(distinct j::json) from v;
+select array_agg(distinct row(k,a)) from v;
+select count(distinct a), count(distinct j), count(distinct d), count(distinct row(k,a)) from v;
+select array_agg(distinct j), array_agg(distinct d) from v;
+select json_agg(distinct j) from (values ('1'::jsonb),('"a"'),('null'),('true'),('[1]'),('{"b":1}'),('{}'),('[]'),('[1,2]'),('2'),('"B"')) v(j);
+select json_agg(distinct a) filter (where k = 1), json_agg(distinct a order by a desc) from v;
+select k, json_agg(distinct row(a, d)) from v group by k order by k;
+select array_agg(distinct j::json) from v;
+select json_agg(u order by i), json_agg(u.a order by i) from (values (0),(1),(2),(3)) x(i) left join (select k, max(a::text)::int[] a from v group by k) u on u.k=x.i;
+select json_agg(a order by k), jsonb_agg(a order by k), json_agg(array[k] order by k) filter (where k > 1) from v;
+select json_agg(a) over (order by k, a) from v order by k, a;
+select count(distinct j::json) from v;
+select json_agg(v order by k, a) from (select k, a from v) v;
+drop table v;
