@@ -211,7 +211,8 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 class Enumeration:
     """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is what a value is kept as.
 
-    ``oid`` is odd, and the one before it is its array type's.
+    ``oid`` is odd, and the one before it is its array type's. ``home`` says whose it is where it has come with another
+    server's continuous view: that server, and the type's oid there.
     """
 
     oid: int
@@ -220,6 +221,7 @@ class Enumeration:
     places: tuple[int, ...]
     schema: str = "public"
     comment: str | None = None
+    home: tuple[str, int] = ("", 0)
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

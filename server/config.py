@@ -102,6 +102,10 @@ class Config:
     storage_bandwidth: int = _setting(
         200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
     )
+    storage_latency: float = _setting(
+        0.05,
+        "seconds that it takes a query to leave and to go on, whatever it carries: shorter ones end where they are",
+    )
     shared_files: str = _setting(
         "",
         "folder of Parquet files that every server of the storage reads and nobody changes: queries leave without them",

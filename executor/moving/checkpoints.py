@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream, View
+from catalog.objects import View
 from executor.cluster.failpoints import failpoint
 from executor.core import Core
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, Replicas, as_at_home
+from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
 from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
@@ -113,7 +113,7 @@ class Checkpoints:
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
         for runtime in self._core.runtimes():
-            replica = self._replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._replicas, runtime)
             is_kept = runtime.held is not None and runtime.away is None
             if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
@@ -122,7 +122,7 @@ class Checkpoints:
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
         if replica is None:
-            gathered = self._frontiers.backlog(runtime.paths[0].path.stream)
+            gathered = sum(self._frontiers.backlog(progress.path.stream) for progress in runtime.paths)
         else:
             gathered = replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
@@ -155,20 +155,17 @@ class Checkpoints:
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
-                stream = self._core.streams.get(before.stream)
                 # Also where nothing has come: the log keeps all that others write behind the copy.
-                if stream is not None and self._core.sequencer.visible > before.at:
-                    self._replace(runtime, stream.stream, before, last)
+                if self._core.sequencer.visible > before.at:
+                    self._replace(runtime, before, last)
             elif replica.position != before.at or replica.is_behind() or before.handover in self.damaged:
-                self._replace(runtime, replica.stream, before, last)
+                self._replace(runtime, before, last)
         last.ended = time.monotonic()
         last.seconds = last.ended - started
 
-    def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
-        if before.unasked and before.copied:
-            leaving, version = stored_out(self._core, runtime, stream)
-        else:
-            leaving, version = taken_out(self._core, self._replicas, runtime, stream)
+    def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
+        out = stored_out if before.unasked and before.copied else taken_out
+        leaving, version = out(self._core, self._replicas, runtime)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -212,11 +209,11 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
-    replica = replicas.get(stream.oid)
+    streams, replica = streams_of(core, program), replica_of(replicas, runtime)
     with contextlib.ExitStack() as stack:
         if replica is not None:
             stack.enter_context(replica.lock)
@@ -232,17 +229,21 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime, stream: Stre
                 at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = as_at_home(stream)
-        view = entering.over(view, stream.oid, there.oid)
-        program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
-        stream = there
-    return LeavingView(view, stream, _role(core, view), at, program, states, runtime.statics), version
+        there = {stream.oid: as_at_home(stream) for stream in streams}
+        oids = {oid: stream.oid for oid, stream in there.items()}
+        view = entering.over(view, oids, enums.at_home)
+        program = retargeted(program, oids, f"v{view.oid}")
+        streams = tuple(there.values())
+    return LeavingView(view, streams, _role(core, view), at, program, states, runtime.statics), version
 
 
-def stored_out(core: Core, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
     """The states of a view that is at its home, as its last commit left them, and that commit's LSN. Unlike the others
-    these are not made for the copy, and who reads the view waits for nothing."""
-    view, (progress,) = runtime.view, runtime.paths
+    these are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at
+    one LSN: they are made."""
+    if len(runtime.paths) > 1:
+        return taken_out(core, replicas, runtime)
+    view, (progress,), (stream,) = runtime.view, runtime.paths, streams_of(core, runtime.program)
     with core.sequencer.lock:
         visible, is_idle = core.sequencer.visible, core.streams[stream.oid].last_lsn <= progress.durable
     stored, states = core.storage.taken(view.oid, core.engine)
@@ -250,7 +251,7 @@ def stored_out(core: Core, runtime: ViewRuntime, stream: Stream) -> tuple[Leavin
     core.sequencer.flush().wait()
     # Where no rows have come the log need not be kept for them.
     at = max(durable, visible) if is_idle else durable
-    return LeavingView(view, stream, _role(core, view), at, stored.program, states, stored.statics), durable
+    return LeavingView(view, (stream,), _role(core, view), at, stored.program, states, stored.statics), durable
 
 
 def _role(core: Core, view: View) -> str:

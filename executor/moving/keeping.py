@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from executor.moving.ownership import Owned
+from executor.moving.replica import replica_of
 from executor.periodic import Periodic
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime
@@ -108,7 +109,7 @@ class Keeping:
     def _give_back(self) -> None:
         """What this server went on with since nobody else could."""
         for runtime in self._database.runtimes():
-            if runtime.shared and self._database.replicas.get(runtime.paths[0].path.stream) is not None:
+            if runtime.shared and replica_of(self._database.replicas, runtime) is not None:
                 owned = self._moving.ownership.get(runtime.shared)
                 if owned is not None and self._is_wanted(owned) and not self._is_early(runtime):
                     self._tried[runtime.view.oid] = time.monotonic()

@@ -1,7 +1,7 @@
 """What may not change of views that other servers have a part in.
 
-Owns: which objects these are. A view that is elsewhere, and its stream, are what the other server knows them as; a
-guest, and the replica below it, are their home's to change. A home may drop them, and so it does for all servers.
+Owns: which objects these are. A view that is elsewhere, and its streams, are what the other server knows them as; a
+guest, and the replicas below it, are their home's to change. A home may drop them, and so it does for all servers.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
 def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
     """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in core.runtimes():
-        stream = runtime.paths[0].path.stream
-        known = core.streams.get(stream)
+        known = core.streams.get(runtime.paths[0].path.stream)
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
-            yield runtime, runtime.view.oid, server, bool(home)
-            yield runtime, stream, server, bool(home)
+            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths)):
+                yield runtime, oid, server, bool(home)
 
 
 def require_own(stream: CatalogObject) -> None:

@@ -24,7 +24,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream, View, qualified
+from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
@@ -33,9 +33,9 @@ from executor.moving.heirs import Heirs
 from executor.moving.keeping import Keeping
 from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
+from executor.moving.replica import replica_of
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
-from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._database.replicas, runtime)
             before = self._entry_at_rest(runtime)
             if replica is None and (before is None or not before.copied):
                 self._begin_copies(runtime, before)
@@ -184,7 +184,7 @@ class ViewMoving:
     def copy_unasked(self, runtime: ViewRuntime) -> None:
         """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
         prevents it: 55P03 where a transaction defines something now."""
-        require_movable(self._database.catalog, runtime)
+        require_movable(self._database, runtime)
         with self._lock:
             before = self._entry_at_rest(runtime)
             if before is None or before.is_at_home:
@@ -269,11 +269,9 @@ class ViewMoving:
 
     def _written(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> Owned:
         """Writes a view's states; its entry, which names them."""
-        if unasked:
-            leaving, _ = stored_out(self._database, runtime, self._pin(runtime, _AT_ONCE))
-        else:
-            stream = self._pin(runtime, entering.PATIENCE)
-            leaving, _ = taken_out(self._database, self._database.replicas, runtime, stream)
+        self._pin(runtime, _AT_ONCE if unasked else entering.PATIENCE)
+        out = stored_out if unasked else taken_out
+        leaving, _ = out(self._database, self._database.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -288,18 +286,17 @@ class ViewMoving:
             self._database.storage.share(runtime.view.oid, name)
             runtime.shared = name
         home = self._registry.name
-        return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
+        return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
-    def _pin(self, runtime: ViewRuntime, patience: float) -> Stream:
-        """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
-        and 55P03 where a transaction defines something for so many seconds."""
+    def _pin(self, runtime: ViewRuntime, patience: float) -> None:
+        """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
+        55P03 where a transaction defines something for so many seconds."""
         writer = self._database.tables.begin_write(patience)
         try:
-            stream = require_movable(self._database.catalog, runtime)
+            require_movable(self._database, runtime)
             with self._database.sequencer.lock:
-                if not home_of(stream) and runtime.held is None:
+                if not self._is_guest(runtime) and runtime.held is None:
                     runtime.held = min(progress.durable for progress in runtime.paths)
-            return stream
         finally:
             writer.rollback()
 
@@ -348,18 +345,22 @@ class ViewMoving:
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
         for replica in self._database.replicas.all():
-            runtime = self._database.streams.get(replica.stream.oid)
+            found = [self._database.streams.get(oid) for oid in replica.streams]
+            runtimes = [runtime for runtime in found if runtime is not None]
+            told = None
             try:
-                if self._database.admission.is_open(replica.stream.oid):
+                if all(map(self._database.admission.is_open, replica.streams)):
                     replica.catch_up()
                     if noting:
                         replica.note()
-                if runtime is not None:
-                    runtime.error = None
             except SqlError as error:
-                if runtime is not None and runtime.error is None and not self._thread.is_ending:
-                    _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
-                    runtime.error = error.message
+                if self._thread.is_ending:
+                    continue
+                told = error.message
+                if any(runtime.error is None for runtime in runtimes):
+                    _LOGGER.warning('rows of server "%s" do not come: %s', replica.home, error)
+            for runtime in runtimes:
+                runtime.error = told
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
@@ -496,8 +497,7 @@ class ViewMoving:
                 self._settle(owned)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
-        streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)
-        return any(item is not None and home_of(item.stream) for item in streams)
+        return replica_of(self._database.replicas, runtime) is not None
 
 
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:

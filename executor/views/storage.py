@@ -195,7 +195,7 @@ class ViewStore:
             entry[0].share(name)
 
     def come_back(self, oid: int, handover: Handover, frontier: int) -> None:
-        """The view's only path goes on from a frontier with these states, and what it had is gone."""
+        """The view's paths go on from a frontier with these states, and what they had is gone."""
         with self._held(oid) as entry:
             if entry is None:
                 raise undefined_table(str(oid))
