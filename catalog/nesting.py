@@ -33,6 +33,13 @@ def holds(kind: SqlType, found: Callable[[SqlType], bool]) -> bool:
     return found(kind) or (kind.row is not None and any(holds(field, found) for _, field in kind.row.fields))
 
 
+def over_enums(kind: SqlType, change: Callable[[Enumeration], Enumeration]) -> SqlType:
+    """The type with another enum, where it, or an array's element type, is one."""
+    if kind.element is not None:
+        return replace(kind, element=over_enums(kind.element, change))
+    return kind if kind.enum is None else enum(change(kind.enum))
+
+
 def redeclared(kind: SqlType, declared: Enumeration | Composite) -> SqlType:
     """The type with a user's type's new definition, where it is, or holds, one of it."""
     match kind, declared:

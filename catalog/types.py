@@ -72,6 +72,12 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "uuid": TypeInfo(2950, 2951, 16, "U"),
     "jsonb": TypeInfo(3802, 3807, -1, "U"),
     "jsonpath": TypeInfo(4072, 4073, -1, "U"),
+    "int4range": TypeInfo(3904, 3905, -1, "R"),
+    "int8range": TypeInfo(3926, 3927, -1, "R"),
+    "numrange": TypeInfo(3906, 3907, -1, "R"),
+    "daterange": TypeInfo(3912, 3913, -1, "R"),
+    "tsrange": TypeInfo(3908, 3909, -1, "R"),
+    "tstzrange": TypeInfo(3910, 3911, -1, "R"),
     # What only system catalogs are made of.
     "char": TypeInfo(18, 1002, 1, "Z"),
     "regproc": TypeInfo(24, 1008, 4, "N"),
@@ -146,6 +152,15 @@ OPAQUE: Final = (
 BITS: Final = frozenset(("bit", "varbit"))
 #: Arrays from 0 on with a text form of their own, and their elements.
 VECTORS: Final = {"int2vector": "int2", "oidvector": "oid"}
+#: Ranges, and the types of their bounds (``catalog.ranges``).
+RANGES: Final = {
+    "int4range": "int4",
+    "int8range": "int8",
+    "numrange": "numeric",
+    "daterange": "date",
+    "tsrange": "timestamp",
+    "tstzrange": "timestamptz",
+}
 
 #: Types whose modifier rounds or cuts values when they are stored, or cast to it.
 ROUNDED: Final = frozenset(("time", "timetz", "timestamp", "timestamptz", "interval"))
@@ -187,6 +202,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "money": pa.int64(),  # cents
     "xid8": pa.int64(),
     **dict.fromkeys(OPAQUE, pa.string()),
+    **dict.fromkeys(RANGES, pa.binary()),  # bytes that order as the ranges do: catalog.ranges
     "enum": pa.int64(),
 }
 
@@ -195,7 +211,8 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 class Enumeration:
     """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is what a value is kept as.
 
-    ``oid`` is odd, and the one before it is its array type's.
+    ``oid`` is odd, and the one before it is its array type's. ``home`` says whose it is where it has come with another
+    server's continuous view: that server, and the type's oid there.
     """
 
     oid: int
@@ -204,6 +221,7 @@ class Enumeration:
     places: tuple[int, ...]
     schema: str = "public"
     comment: str | None = None
+    home: tuple[str, int] = ("", 0)
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

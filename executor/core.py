@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 
 from catalog.catalog import Catalog
-from catalog.errors import undefined_table
+from catalog.errors import SqlError, undefined_table
 from catalog.objects import View
+from executor.cluster.logs import place_log
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 from executor.commit.background import background_files
@@ -56,6 +57,11 @@ class Core:
             relations = beside.submit(system)
             self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
             stored = relations.result()
+        try:
+            place_log(options)
+        except SqlError:
+            self.tables.close()
+            raise
         shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
         self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())

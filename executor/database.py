@@ -21,6 +21,7 @@ from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
 from executor.advisory import Locks
 from executor.analytics import Analytics
+from executor.cluster.logs import published
 from executor.cluster.registry import Registry
 from executor.commit.files import require_space
 from executor.commit.records import (
@@ -101,7 +102,7 @@ class Database(Core):
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        log = str(options.log_directory.resolve())
+        log = published(options)
         self.registry = Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
         self.separation = Separation(self)
         self.advisory = Locks()

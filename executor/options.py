@@ -37,8 +37,11 @@ class Options:
     spark_job_timeout: float = 600.0
     embedded_threads: int = 0  # 0: one per core
     storage_bandwidth: int = 200 << 20  # bytes a second, of a query's state to the storage and back
+    storage_latency: float = 0.05  # seconds that it takes a query to leave and to go on, whatever it carries
     shared_files: str = ""  # the folder of files that all servers of the storage read as they are; empty: none
     storage: str = ""  # the folder that servers share; empty: shared_directory
+    log_on_storage: bool = True  # of a new server whose storage is set
+    view_copy_interval: float = 0.0  # between copies that are made unasked; 0: none are
     server_name: str = "main"  # among those of the storage
     server_lease: float = 10.0
     address: str = ""
@@ -50,7 +53,7 @@ class Options:
 
     @property
     def log_directory(self) -> Path:
-        """Segments of the log, which other servers read where views have migrated to them."""
+        """Segments of the log, or a link to them on the storage (``cluster.logs``); other servers read them."""
         return self.server_directory / "log"
 
     @property

@@ -337,7 +337,7 @@ class DatabaseSession:
             statement = replace(statement, view=self._with_engine(statement.view))
         before = self.catalog
         result = ddl.define(self, transaction, statement)
-        require_changeable(self.database, before, self.catalog)
+        require_changeable(self.database, self.database.view_moving.keeping.end, before, self.catalog)
         return result
 
     def _with_engine(self, view: View) -> View:

@@ -230,6 +230,13 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
+    # Of ranges (planner/bind/calls/ranges.py).
+    Function("range_make", 3, 3),  # bounds, NULL where there is none, and which of them are included: "[)"
+    *(Function(f"range_{name}", 1, 1) for name in ("lower", "upper", "is_empty")),
+    *(Function(f"range_{name}", 1, 1) for name in ("lower_inc", "upper_inc", "lower_inf", "upper_inf")),
+    *(Function(f"range_{name}", 2, 2) for name in ("contains", "contained", "contains_value", "contained_value")),
+    *(Function(f"range_{name}", 2, 2) for name in ("overlaps", "before", "after", "overleft", "overright", "adjacent")),
+    *(Function(f"range_{name}", 2, 2) for name in ("union", "merge", "intersect", "minus")),
     Function("array_positions", 2, 2),
     Function("array_to_string", 2, 3),
     Function("string_to_array", 2, 3),
@@ -372,6 +379,7 @@ AGGREGATES: Final = frozenset(
         "bit_and",
         "bit_or",
         "bit_xor",
+        "range_intersect_agg",
         "corr",
         "covar_pop",
         "covar_samp",

@@ -6,6 +6,8 @@ Owns: the price of each way out between two pipelines, in seconds, and the choic
     redo    a smaller state, older in whole or in part, or none, and the time of what has to be computed again
     wait    the time of the pipeline that comes next, and what there is to carry after it
 
+Whatever is carried, to leave and to go on costs a ``latency`` (manifest, syncs, planning): a query that has less to do
+than that ends where it is.
 A result that is dear to carry and cheap to compute (a join's build side over one table) is computed again, the one that
 took long is carried. A pipeline that runs is always waited for: an engine that is interrupted loses its snapshot.
 Knows no engine; what results are like and how long they take, measured or estimated, is passed in as a ``Forecast``.
@@ -29,13 +31,15 @@ LEAST: Final = 0.002
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Of each pipeline, by name, the rows and bytes of its result and the seconds that it takes; the bytes that a plan
-    reads of tables and views; and how many bytes a second go to the storage and back."""
+    reads of tables and views; how many bytes a second go to the storage and back, and the seconds that leaving takes
+    besides."""
 
     rows: Mapping[str, float]
     sizes: Mapping[str, float]
     seconds: Mapping[str, float]
     read: Callable[[Relation], float]
     bandwidth: float
+    latency: float = 0.0
 
     def time(self, name: str) -> float:
         """A pipeline's seconds."""
@@ -63,14 +67,16 @@ def decide(
     restarted = _carried("redo", plan, frozenset(), forecast, sum(map(forecast.time, done)))
     ways = [moved, _redone(plan, done, available, forecast, moved), restarted]
     ways += [_waited(plan, done, forecast)] if may_wait else []
-    return min(ways, key=lambda item: item.price)
+    left = sum(forecast.time(name) for name in plan.names if name not in done)
+    ended = Decision("wait", frozenset(plan.names), 0.0, left)
+    return ended if may_wait and ended.price <= forecast.latency else min(ways, key=lambda item: item.price)
 
 
 def _carried(way: Way, plan: Pipelined, finished: frozenset[str], forecast: Forecast, seconds: float = 0.0) -> Decision:
     """A way out with a state, after so many seconds of work for it."""
     left, names = remaining(plan, finished)
     size = sum(forecast.sizes.get(name, 0.0) for name in names) + forecast.read(left)
-    return Decision(way, finished, size, seconds + size / forecast.bandwidth)
+    return Decision(way, finished, size, forecast.latency + seconds + size / forecast.bandwidth)
 
 
 def _waited(plan: Pipelined, finished: frozenset[str], forecast: Forecast) -> Decision:

@@ -56,6 +56,11 @@ class Config:
 
     data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
     storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
+    log_on_storage: bool = _setting(True, "a new server's log is in the folder storage, where one is set; else in data")
+    view_copy_interval: float = _setting(
+        10.0,
+        "seconds at least between two copies of a view in the folder storage, where one is set; 0 makes none unasked",
+    )
     server_name: str = _setting("main", "the server's name among those that share the storage")
     server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
     listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
@@ -96,6 +101,10 @@ class Config:
     embedded_threads: int = _setting(0, "threads of the embedded engine; 0 is one per core")
     storage_bandwidth: int = _setting(
         200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
+    )
+    storage_latency: float = _setting(
+        0.05,
+        "seconds that it takes a query to leave and to go on, whatever it carries: shorter ones end where they are",
     )
     shared_files: str = _setting(
         "",

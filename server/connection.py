@@ -108,6 +108,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
+        floor = self.server.floor
+        if floor.speaker is not self:
+            floor.give(self)
         if self._express is None:
             self._request = None
         else:

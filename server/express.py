@@ -152,7 +152,7 @@ class RowChange:
         session = self.session
         try:
             values = _values(self.decoders, fields)
-            if len(session.server.connections) == 1 and self._writes(values):
+            if session.server.floor.is_held() and self._writes(values):
                 return self.data
             session.connection.hold()
             if self._takes(values):

@@ -25,6 +25,7 @@ from server.caches import ResultCache
 from server.cancel import CancelRegistry
 from server.config import Chosen, Config
 from server.connection import Connection
+from server.floor import Floor
 from server.memory import leave_out_pandas
 from server.notifying import Channels
 from server.workers import Workers
@@ -111,6 +112,7 @@ class Server:
         self.access = Access(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
+        self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache_bytes)
         self.completions = Completions(self.loop)
@@ -266,6 +268,8 @@ class Server:
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
         self.connections.discard(connection)
+        if self.floor.speaker is connection:
+            self.floor.speaker = None
         self._left.set()
 
     async def _close_database(self) -> None:

@@ -43,6 +43,15 @@ class PgCast:
 
 
 @dataclass(frozen=True, slots=True)
+class PgRange:
+    """A row of pg_range: a range type, the type of its bounds, and that of sets of such ranges."""
+
+    oid: int
+    subtype: int
+    multirange: int
+
+
+@dataclass(frozen=True, slots=True)
 class PgOperator:
     """A row of pg_operator; ``left`` is 0 for a prefix operator. ``function`` computes it."""
 
@@ -147,6 +156,15 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 def _int(row: Mapping[str, str | None], name: str) -> int:
     return int(row[name] or 0)
+
+
+@cache
+def ranges() -> Mapping[int, PgRange]:
+    """pg_range by the range type's oid."""
+    found = (
+        PgRange(_int(row, "rngtypid"), _int(row, "rngsubtype"), _int(row, "rngmultitypid")) for row in rows("pg_range")
+    )
+    return {item.oid: item for item in found}
 
 
 @cache

@@ -41,7 +41,8 @@ _LOGGER = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Member:
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
-    ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log."""
+    ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log, on the
+    storage or elsewhere."""
 
     name: str
     address: str

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -115,10 +115,10 @@ def encode_data(batch: pa.RecordBatch) -> Encoded:
     return _encoded(Kind.DATA, encode_batches((batch,)), ())
 
 
-def decode_record(payload: pa.Buffer, stream: int | None = None) -> TransactionRecord:
-    """The parts of a payload, sharing its memory. With ``stream``, the other streams' and tables' rows are left out,
+def decode_record(payload: pa.Buffer, streams: Container[int] | None = None) -> TransactionRecord:
+    """The parts of a payload, sharing its memory. With ``streams``, other streams' and all tables' rows are left out,
     each by an empty part, so that a part keeps its index."""
-    return tuple(_decode_part(kind, oid, body, stream) for kind, oid, body in _parts(payload))
+    return tuple(_decode_part(kind, oid, body, streams) for kind, oid, body in _parts(payload))
 
 
 def decode_references(payload: pa.Buffer) -> tuple[SpoolReference, ...]:
@@ -214,15 +214,15 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
             return _PartKind.CATALOG, 0, [document.encode()]
 
 
-def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, stream: int | None) -> Part:
-    wanted = stream is None or oid == stream
+def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, streams: Container[int] | None) -> Part:
+    wanted = streams is None or oid in streams
     match kind:
         case _PartKind.ROWS:
             return StreamRows(oid, tuple(decode_batches(body)) if wanted else ())
         case _PartKind.SPOOLED:
             return Spooled(oid, _references(body) if wanted else ())
         case _PartKind.TABLE:
-            return _decode_change(oid, body) if stream is None else TableChange(oid)
+            return _decode_change(oid, body) if streams is None else TableChange(oid)
         case _PartKind.FILES:
             found = json.loads(body.to_pybytes())
             return FilesArrived(

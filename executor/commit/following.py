@@ -1,4 +1,4 @@
-"""Reading another server's log while it is written: one stream's rows, from a position on, again and again.
+"""Reading another server's log while it is written: some streams' rows, from a position on, again and again.
 
 Owns: the way over segments that somebody else appends to, rolls and recycles. What was acknowledged is in the files, so
 nobody has to be asked, and it makes no difference whether the other server lives. What is read is brought to the disk
@@ -35,16 +35,17 @@ class Arrived:
     """A stream's batches of one commit, in arrival order."""
 
     lsn: int
+    stream: int  # oid there
     batches: tuple[pa.RecordBatch, ...]
 
 
 class LogFollower:
-    """One stream's rows in a log that another server writes. For one thread, but for ``is_behind``."""
+    """Some streams' rows in a log that another server writes. For one thread, but for ``is_behind``."""
 
-    def __init__(self, folder: Path, stream: int, after: int) -> None:
-        """``folder`` has the segments; ``stream`` is the oid there. Opens nothing yet."""
+    def __init__(self, folder: Path, streams: frozenset[int], after: int) -> None:
+        """``folder`` has the segments; ``streams`` are the oids there. Opens nothing yet."""
         self._folder = folder
-        self._stream = stream
+        self.streams = streams
         #: The LSN of the last commit that was read, of whichever stream.
         self.position = after
         self._segment: Segment | None = None
@@ -108,8 +109,7 @@ class LogFollower:
                 self._offset = header.end
                 if payload:
                     position = header.lsn
-                    batches = tuple(self._batches(payload))
-                    found += [Arrived(header.lsn, batches)] if batches else []
+                    found += self._arrived(header.lsn, payload)
         self.position = position
         return found
 
@@ -125,14 +125,16 @@ class LogFollower:
             yield header, payload if is_new else b""
             offset, budget = header.end, budget - (header.end - offset)
 
-    def _batches(self, payload: bytes) -> Iterator[pa.RecordBatch]:
-        for part in decode_record(pa.py_buffer(payload), self._stream):
-            if isinstance(part, StreamRows | Spooled) and part.stream == self._stream:
+    def _arrived(self, lsn: int, payload: bytes) -> list[Arrived]:
+        found: dict[int, list[pa.RecordBatch]] = {}
+        for part in decode_record(pa.py_buffer(payload), self.streams):
+            if isinstance(part, StreamRows | Spooled) and part.stream in self.streams:
+                batches = found.setdefault(part.stream, [])
                 if isinstance(part, StreamRows):
-                    yield from part.batches
+                    batches += part.batches
                 else:
-                    for reference in part.references:
-                        yield from self._spooled(reference)
+                    batches += (batch for reference in part.references for batch in self._spooled(reference))
+        return [Arrived(lsn, stream, tuple(batches)) for stream, batches in found.items() if batches]
 
     def _spooled(self, reference: SpoolReference) -> list[pa.RecordBatch]:
         """A batch that was written ahead, maybe in an earlier segment, which is on the disk since its commit is."""

@@ -38,7 +38,7 @@ class StreamReader:
         """(LSN, number, batches) of the StreamRows parts in (after, upto]; ``number`` counts a record's parts of the
         stream from 0. Raises 72000 for what was recycled."""
         for lsn, payload in self._log.records(after, upto):
-            own = (part for part in decode_record(payload, self.stream) if isinstance(part, StreamRows))
+            own = (part for part in decode_record(payload, (self.stream,)) if isinstance(part, StreamRows))
             for number, part in enumerate(part for part in own if part.stream == self.stream):
                 yield lsn, number, part.batches
 

@@ -210,14 +210,12 @@ class Sequencer:
             outcome = None if ticket is None else self.log.append_durably(encoded, ticket.lsn)
             if ticket is None or outcome is None:
                 return False
-            entry = Entry(encoded, record, True, ticket)
             if isinstance(outcome, SqlError):
-                self._settle((entry,), (None,), outcome)
+                self._give_up(outcome)
                 return False
             self._last_written = ticket.lsn
             self._note_synced()
-            _, failure = self._settle((entry,), (None,), None)
-            return failure is None
+            return self._publish(((ticket.lsn, record),)) is None
         finally:
             self._turn.release()
 
@@ -385,30 +383,32 @@ class Sequencer:
         if failure is not None:
             self._give_up(failure)
         else:
-            failure = self._publish([entry for entry, error in zip(entries, refused, strict=True) if error is None])
+            going = [entry for entry, error in zip(entries, refused, strict=True) if error is None]
+            failure = self._publish([(entry.ticket.lsn, entry.record) for entry in going])
         if failure is not None:
             errors = [error or failure for error in refused]
         self._release_spool(entries)
         return errors, failure
 
-    def _publish(self, written: Sequence[Entry]) -> Exception | None:
-        """Calls the publishers. One that fails leaves memory behind the log: nothing may follow until a restart."""
+    def _publish(self, written: Sequence[tuple[int, TransactionRecord]]) -> Exception | None:
+        """Calls the publishers with LSNs and records. One that fails leaves memory behind the log: nothing may follow
+        until a restart."""
         if not written:
             return None
         with self.lock:
             if self._closed is not None and self._closed.sqlstate != "57P01":
                 return self._closed
-            for entry in written:
+            for lsn, record in written:
                 try:
                     for publisher in self._publishers:
-                        publisher(entry.ticket.lsn, entry.record)
+                        publisher(lsn, record)
                 except Exception as error:
-                    _LOGGER.exception("publishing LSN %d failed", entry.ticket.lsn)
+                    _LOGGER.exception("publishing LSN %d failed", lsn)
                     state = error.sqlstate if isinstance(error, SqlError) else "XX000"
                     failure = SqlError(state, f"publishing a transaction failed: {error}", hint="Restart the server.")
                     self._give_up(failure)
                     return failure
-                self.visible = entry.ticket.lsn
+                self.visible = lsn
         return None
 
     def _give_up(self, failure: Exception) -> None:

@@ -31,6 +31,7 @@ from executor.embedded.functions import (
     number_reading,
     octets,
     paths,
+    ranges,
     regexes,
     shapes,
     transcendental,
@@ -77,6 +78,7 @@ class Instance:
             number_reading,
             octets,
             paths,
+            ranges,
             regexes,
             shapes,
             transcendental,
@@ -162,6 +164,7 @@ def _create_macros(connection: Any) -> None:
             + zoned_times.STATEMENTS
             + moments.STATEMENTS
             + shapes.STATEMENTS
+            + ranges.STATEMENTS
             + amounts.STATEMENTS
         )
     connection.begin()

@@ -1,13 +1,16 @@
-"""A view's states after more rows of its stream, away from any database."""
+"""A view's states after more rows of its streams, by the log of their home."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from executor.core import Core
 from executor.embedded.engine import EmbeddedEngine
 from executor.moving.artifact import LeavingView
+from executor.moving.replica import logged_rows
 from executor.views.runtime import ViewRuntime
 from planner.program import State
 
@@ -35,10 +38,22 @@ class _Rows:
         pass
 
 
-def states_after(engine: EmbeddedEngine, leaving: LeavingView, rows: pa.Table) -> dict[str, pa.Table]:
-    """A view's states after more rows. Raises the error that these make the view's value."""
-    program, oid = leaving.program, leaving.stream.oid
-    feeds, frontiers = {oid: _Rows(rows)}, {oid: 0}
+def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, int], upto: int) -> LeavingView:
+    """A view at a later LSN of its home, by whose log; ``starts`` says up to where its states have the rows of each
+    stream. Raises the error that rows make the view's value, and what ``logged_rows`` does."""
+    found = leaving
+    for stream in leaving.streams:  # whose paths are independent of each other
+        for rows in logged_rows(core, home, stream, starts[stream.oid], upto):
+            if rows.num_rows:
+                found = replace(found, states=_after(core.engine, found, stream.oid, rows))
+    return replace(found, at=upto)
+
+
+def _after(engine: EmbeddedEngine, leaving: LeavingView, stream: int, rows: pa.Table) -> dict[str, pa.Table]:
+    """A view's states after more rows of a stream."""
+    program = leaving.program
+    frontiers = {path.stream: 0 for path in program.paths}
+    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in frontiers}
 
     def load(state: State) -> list[pa.Table]:
         return [leaving.states[state.name]]

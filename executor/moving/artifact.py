@@ -1,7 +1,7 @@
 """A continuous view's state as it leaves a server: a manifest, and a Parquet file for each state.
 
 Owns: the layout below the storage's ``views``, and that nothing of a manifest counts before all of it has been checked:
-its checksum, the files', and that the program reads the view's stream and its own states and nothing else.
+its checksum, the files', and that the program reads the view's streams and its own states and nothing else.
 
     <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
@@ -46,11 +46,11 @@ _Decoded = TypeVar("_Decoded")
 @dataclass(frozen=True, slots=True)
 class LeavingView:
     """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
-    created. ``stream`` is as its home defines it, and ``program`` is over that; ``role`` is the name of the view's
-    owner."""
+    created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
+    name of the view's owner."""
 
     view: View
-    stream: Stream
+    streams: tuple[Stream, ...]
     role: str
     at: int
     program: Program
@@ -74,7 +74,7 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
         content = {
             "handover": handover,
             "view": encode(leaving.view),
-            "stream": encode(leaving.stream),
+            "streams": encode(leaving.streams),
             "role": leaving.role,
             "at": leaving.at,
             "program": encode_program(leaving.program),
@@ -90,7 +90,7 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
 
 
 def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
-    """An artifact, all of it checked; none of its stream's rows came between it and the LSN of the entry, of which it
+    """An artifact, all of it checked; none of its streams' rows came between it and the LSN of the entry, of which it
     is now, unless it is an older one. Raises XX001, and 0A000 for a format of a later version."""
     found = _read(storage, owned, partial(_decoded, owned=owned))
     return found if is_older else replace(found, at=owned.at)
@@ -135,13 +135,15 @@ def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded])
 
 
 def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
-    view, stream = decode(content["view"], CATALOG_CLASSES), decode(content["stream"], CATALOG_CLASSES)
-    if not isinstance(view, View) or not isinstance(stream, Stream):
+    view, streams = (decode(content[name], CATALOG_CLASSES) for name in ("view", "streams"))
+    if not isinstance(view, View) or not streams or not all(isinstance(stream, Stream) for stream in streams):
         raise ValueError("it is of no view")
-    if (stream.oid, content["handover"]) != (owned.stream, owned.handover) or content["at"] > owned.at:
+    if (streams[0].oid, content["handover"]) != (owned.stream, owned.handover) or content["at"] > owned.at:
         raise ValueError("it is another one")
     program = decode_program(content["program"])
-    retargeted(program, {stream.oid: stream.oid}, f"v{view.oid}")
+    if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
+        raise ValueError("its program is over other streams")
+    retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     for relation in relations_of(program):
         validate(relation)
         for node in walk(relation):
@@ -154,13 +156,12 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, stream, str(content["role"]), content["at"], program, states, statics)
+    return LeavingView(view, streams, str(content["role"]), content["at"], program, states, statics)
 
 
 def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:
     """The states as those of its home's view, by that one's program. Raises XX001."""
-    (path,) = program.paths
-    own = retargeted(leaving.program, {owned.stream: path.stream}, f"v{view}")
+    own = retargeted(leaving.program, {stream.oid: stream.oid for stream in leaving.streams}, f"v{view}")
     if own.states != program.states or own.paths != program.paths:
         raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
     names = zip(leaving.program.states, own.states, strict=True)

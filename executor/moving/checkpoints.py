@@ -1,5 +1,5 @@
 """Copies of guests' states on the storage, from which whoever comes after this server goes on; and of views that are at
-their home, once somebody has asked for one.
+their home, once somebody has asked for one or they are made unasked (``keeping``).
 
 Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
 the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
@@ -13,17 +13,18 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream
+from catalog.objects import View
 from executor.cluster.failpoints import failpoint
 from executor.core import Core
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, Replicas, as_at_home
+from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
 from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
@@ -33,6 +34,8 @@ from planner.retargeting import retargeted
 _LOOK: Final = 0.2
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
+#: The part of all copies together that nobody has asked for.
+_UNASKED_SHARE: Final = 50
 #: Of the bytes of rows that a home lets gather before its writers wait, the part at which a copy is due at once.
 _GATHERED: Final = 4
 
@@ -41,13 +44,15 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Last:
-    """A view's last copy: of which version of its content, after how many bytes of rows, when, and how long it took."""
+    """A view's last copy: of which version of its content, after how many bytes of rows, when, how long it took, and
+    whether nobody had asked for it."""
 
     runtime: ViewRuntime
     version: int = -1
     arrived: int = 0
     ended: float = 0.0
     seconds: float = 0.0
+    unasked: bool = False
 
 
 class Checkpoints:
@@ -61,6 +66,10 @@ class Checkpoints:
         #: Handovers that were found to be damaged: others are to take their places.
         self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
+        #: Until when no copy is made that nobody has asked for, but where rows have gathered.
+        self._rests = 0.0
+        #: Told of a view of which no copy could be made, though nobody had asked for it.
+        self.on_unmade: Callable[[ViewRuntime], object] = lambda runtime: None
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
 
@@ -75,20 +84,36 @@ class Checkpoints:
     def _round(self) -> None:
         copied = self._copied()
         self._last = {oid: last for oid, last in self._last.items() if oid in copied}
-        for runtime, replica in copied.values():
+        for runtime, replica in sorted(copied.values(), key=lambda item: self._known(item[0]).ended):
             try:
                 if self._is_due(runtime, replica):
                     self.make(runtime, replica)
+                    last = self._known(runtime)
+                    if last.unasked:
+                        self.spent(runtime, last.seconds)
                     self._told = ""
             except (OSError, SqlError) as error:
                 if str(error) != self._told:
                     _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
                 self._told = str(error)
+                if self._known(runtime).unasked:
+                    self.on_unmade(runtime)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether copies that nobody has asked for have had their part of the time."""
+        return time.monotonic() < self._rests
+
+    def spent(self, runtime: ViewRuntime, seconds: float) -> None:
+        """A copy that nobody has asked for took so long, and ended now."""
+        last = self._known(runtime)
+        last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
+        self._rests = last.ended + _UNASKED_SHARE * seconds
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
         for runtime in self._core.runtimes():
-            replica = self._replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._replicas, runtime)
             is_kept = runtime.held is not None and runtime.away is None
             if runtime.shared and not runtime.is_lost and (replica is not None or is_kept):
                 found[runtime.view.oid] = (runtime, replica)
@@ -97,12 +122,15 @@ class Checkpoints:
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
         if replica is None:
-            gathered = self._frontiers.backlog(runtime.paths[0].path.stream)
+            gathered = sum(self._frontiers.backlog(progress.path.stream) for progress in runtime.paths)
         else:
             gathered = replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
             return True
-        return time.monotonic() - last.ended > max(_PAUSE, _SHARE * last.seconds)
+        passed = time.monotonic() - last.ended
+        if last.unasked:
+            return passed > self._core.options.view_copy_interval and not self.is_resting
+        return passed > max(_PAUSE, _SHARE * last.seconds)
 
     def _known(self, runtime: ViewRuntime) -> _Last:
         last = self._last.get(runtime.view.oid)
@@ -123,20 +151,21 @@ class Checkpoints:
                 last.arrived = replica.arrived
             elif not before.copied:
                 return
+            last.unasked = before.unasked
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
-                stream = self._core.streams.get(before.stream)
                 # Also where nothing has come: the log keeps all that others write behind the copy.
-                if stream is not None and self._core.sequencer.visible > before.at:
-                    self._replace(runtime, stream.stream, before, last)
+                if self._core.sequencer.visible > before.at:
+                    self._replace(runtime, before, last)
             elif replica.position != before.at or replica.is_behind() or before.handover in self.damaged:
-                self._replace(runtime, replica.stream, before, last)
+                self._replace(runtime, before, last)
         last.ended = time.monotonic()
         last.seconds = last.ended - started
 
-    def _replace(self, runtime: ViewRuntime, stream: Stream, before: Owned, last: _Last) -> None:
-        leaving, version = taken_out(self._core, self._replicas, runtime, stream)
+    def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
+        out = stored_out if before.unasked and before.copied else taken_out
+        leaving, version = out(self._core, self._replicas, runtime)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -180,11 +209,11 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime, stream: Stream) -> tuple[LeavingView, int]:
+def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
-    replica = replicas.get(stream.oid)
+    streams, replica = streams_of(core, program), replica_of(replicas, runtime)
     with contextlib.ExitStack() as stack:
         if replica is not None:
             stack.enter_context(replica.lock)
@@ -200,10 +229,31 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime, stream: Stre
                 at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
-        there = as_at_home(stream)
-        view = entering.over(view, stream.oid, there.oid)
-        program = retargeted(program, {stream.oid: there.oid}, f"v{view.oid}")
-        stream = there
+        there = {stream.oid: as_at_home(stream) for stream in streams}
+        oids = {oid: stream.oid for oid, stream in there.items()}
+        view = entering.over(view, oids, enums.at_home)
+        program = retargeted(program, oids, f"v{view.oid}")
+        streams = tuple(there.values())
+    return LeavingView(view, streams, _role(core, view), at, program, states, runtime.statics), version
+
+
+def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
+    """The states of a view that is at its home, as its last commit left them, and that commit's LSN. Unlike the others
+    these are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at
+    one LSN: they are made."""
+    if len(runtime.paths) > 1:
+        return taken_out(core, replicas, runtime)
+    view, (progress,), (stream,) = runtime.view, runtime.paths, streams_of(core, runtime.program)
+    with core.sequencer.lock:
+        visible, is_idle = core.sequencer.visible, core.streams[stream.oid].last_lsn <= progress.durable
+    stored, states = core.storage.taken(view.oid, core.engine)
+    durable = stored.frontiers[stream.oid]
+    core.sequencer.flush().wait()
+    # Where no rows have come the log need not be kept for them.
+    at = max(durable, visible) if is_idle else durable
+    return LeavingView(view, (stream,), _role(core, view), at, stored.program, states, stored.statics), durable
+
+
+def _role(core: Core, view: View) -> str:
     owner = core.catalog.rights_of(view.oid).owner
-    role = next((item.name for item in core.catalog.roles.items if item.oid == owner), "")
-    return LeavingView(view, stream, role, at, program, states, runtime.statics), version
+    return next((item.name for item in core.catalog.roles.items if item.oid == owner), "")

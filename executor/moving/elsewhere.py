@@ -24,6 +24,7 @@ from executor.moving.questions import (
     encode_error,
     encode_question,
 )
+from executor.moving.replica import replica_of
 from executor.plans import Plan
 from executor.separation.artifact import check_call
 from executor.views.runtime import Away, ViewRuntime
@@ -96,8 +97,8 @@ class Elsewhere:
 
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
         """The answer to a question; None where the view is here by now."""
-        stream = self._database.streams[runtime.paths[0].path.stream]
-        least, data, deadline = stream.last_lsn, encode_question(question), time.monotonic() + _PATIENCE
+        least = max(self._database.streams[progress.path.stream].last_lsn for progress in runtime.paths)
+        data, deadline = encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:
             is_late = time.monotonic() > deadline
             if not away.server:
@@ -203,7 +204,7 @@ def answer(reader: Reader, data: bytes) -> bytes:
 def _rows(reader: Reader, question: Question) -> Answer:
     database = reader.database
     runtime = next((item for item in database.runtimes() if item.shared == question.view), None)
-    replica = None if runtime is None else database.replicas.get(runtime.paths[0].path.stream)
+    replica = None if runtime is None else replica_of(database.replicas, runtime)
     if runtime is None or replica is None:
         raise SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
     reader.time_zone = question.time_zone

@@ -29,7 +29,8 @@ class Owned:
     are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view
     before, and ``error`` why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's
     value, if rows have made one that. ``copied``: the view is at its home, and the states on the storage are a copy
-    from which another server can go on."""
+    from which another server can go on. ``unasked``: nobody has asked for that, so it ends with the next change of the
+    view's or its stream's definition, and who goes on with the view gives it back."""
 
     name: str
     view: str
@@ -44,6 +45,7 @@ class Owned:
     failure: tuple[str, str] | None = None
     older: str = ""
     copied: bool = False
+    unasked: bool = False
 
     @property
     def is_suspended(self) -> bool:
@@ -145,6 +147,7 @@ def read_owned(storage: Storage, name: str) -> Owned | None:
         found = Owned(**document, error=error, failure=failure)
     except (TypeError, ValueError) as error:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
-    if found.name != name or (type(found.at), type(found.stream), type(found.copied)) != (int, int, bool):
+    kinds = tuple(map(type, (found.at, found.stream, found.copied, found.unasked)))
+    if found.name != name or kinds != (int, int, bool, bool):
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written')
     return found

@@ -1,12 +1,12 @@
 """What may not change of views that other servers have a part in.
 
-Owns: which objects these are. A view that is elsewhere, and its stream, are what the other server knows them as; a
-guest, and the replica below it, are their home's to change. A home may drop them, and so it does for all servers.
+Owns: which objects these are. A view that is elsewhere, and its streams, are what the other server knows them as; a
+guest, and the replicas below it, are their home's to change. A home may drop them, and so it does for all servers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -14,11 +14,13 @@ from catalog.objects import CatalogObject, Stream
 from executor.core import Core
 from executor.moving.ownership import NOBODY
 from executor.trace.layout import home_of
+from executor.views.runtime import ViewRuntime
 
 
-def require_changeable(core: Core, before: Catalog, after: Catalog) -> None:
-    """Raises 55000 for a change of the catalog that another server would have to know of."""
-    for oid, server, is_guest in _pinned(core):
+def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], before: Catalog, after: Catalog) -> None:
+    """Raises 55000 for a change of the catalog that another server would have to know of. ``end_copies`` ends those of
+    a view that nobody has asked for, if they are."""
+    for runtime, oid, server, is_guest in _pinned(core):
         old, new = before.objects.get(oid), after.objects.get(oid)
         if old is None or new is old or (new is None and not is_guest):
             continue
@@ -29,22 +31,23 @@ def require_changeable(core: Core, before: Catalog, after: Catalog) -> None:
             hint = "Let the view go on first, with millstream.resume()."
             raise SqlError("55000", f'relation "{old.name}" is in use by a suspended view', hint=hint)
         if server == core.options.server_name:
+            if end_copies(runtime):
+                continue
             hint = "millstream.forget() with the view's name deletes the copy."
             raise SqlError("55000", f'relation "{old.name}" is in use by a copy on the storage', hint=hint)
         hint = "Let the view migrate back first."
         raise SqlError("55000", f'relation "{old.name}" is in use by server "{server}"', hint=hint)
 
 
-def _pinned(core: Core) -> Iterator[tuple[int, str, bool]]:
-    """Objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
+def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
+    """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in core.runtimes():
-        stream = runtime.paths[0].path.stream
-        known = core.streams.get(stream)
+        known = core.streams.get(runtime.paths[0].path.stream)
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
-            yield runtime.view.oid, server, bool(home)
-            yield stream, server, bool(home)
+            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths)):
+                yield runtime, oid, server, bool(home)
 
 
 def require_own(stream: CatalogObject) -> None:

@@ -1,6 +1,6 @@
 """The states with which a view goes on, also where those that were left for it are not what was written.
 
-Owns: what is tried instead, the least work first. A state is the view's query over its stream's rows since its
+Owns: what is tried instead, the least work first. A state is the view's query over its streams' rows since its
 creation, so each older one that is intact will do, together with the rows behind it, as long as the home's log has them
 all: the copy before, what the home itself has kept since the view left it, and last the empty states of its beginning.
 """
@@ -8,24 +8,28 @@ all: the copy before, what the home itself has kept since the view left it, and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from catalog.errors import SqlError
-from catalog.objects import Stream, View
+from catalog.objects import View
 from executor.core import Core
 from executor.moving import artifact
-from executor.moving.advancing import states_after
+from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
-from executor.moving.replica import logged_rows
+from executor.moving.replica import streams_of
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
+from planner.labels import with_labels
 
 #: What says only that one of the ways does not lead there.
 _NO_WAY: Final = ("XX001", "72000", "58P01")
+#: A view, and up to where in its home's log its states have the rows of each of its streams.
+_Older = tuple[LeavingView, Mapping[int, int]]
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -42,7 +46,8 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
         damaged.add(owned.handover)
     for what, find in _ways(core, owned, runtime):
         try:
-            found = _brought(core, owned, find())
+            older, starts = find()
+            found = brought(core, owned.home, older, starts, owned.at)
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:
                 raise
@@ -53,30 +58,24 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
     raise failure
 
 
-def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], LeavingView]]]:
+def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tuple[str, Callable[[], _Older]]]:
     if owned.older:
         before = replace(owned, handover=owned.older)
-        yield "the copy before", partial(artifact.read, core.shared.folder, before, is_older=True)
+        yield "the copy before", partial(_copied, core, before)
     if runtime is not None:
         view, storage = runtime.view, core.storage
         yield "what it had when it left", lambda: _own(core, view, storage.load(view.oid))
         yield "its creation", lambda: _own(core, view, storage.begun(view.oid, view.created_lsn))
 
 
-def _own(core: Core, view: View, stored: StoredView) -> LeavingView:
+def _copied(core: Core, owned: Owned) -> _Older:
+    found = artifact.read(core.shared.folder, owned, is_older=True)
+    return found, {stream.oid: found.at for stream in found.streams}
+
+
+def _own(core: Core, view: View, stored: StoredView) -> _Older:
     """A view with what its home has of it."""
-    (path,) = stored.program.paths
-    stream = core.catalog.objects[path.stream]
-    assert isinstance(stream, Stream)
-    states = {state.name: core.engine.merge(state, stored.read(state)) for state in stored.program.states}
-    at = stored.frontiers[path.stream]
-    return LeavingView(view, stream, "", at, stored.program, states, stored.statics)
-
-
-def _brought(core: Core, owned: Owned, older: LeavingView) -> LeavingView:
-    """An older state at the LSN of the entry."""
-    found = older
-    for rows in logged_rows(core, owned.home, older.stream, older.at, owned.at):
-        if rows.num_rows:
-            found = replace(found, states=states_after(core.engine, found, rows))
-    return replace(found, at=owned.at)
+    program = with_labels(stored.program, view.labels) if view.labels else stored.program
+    states = {state.name: core.engine.merge(state, stored.read(state)) for state in program.states}
+    at = min(stored.frontiers.values())
+    return LeavingView(view, streams_of(core, program), "", at, program, states, stored.statics), stored.frontiers

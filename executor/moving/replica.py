@@ -2,8 +2,9 @@
 
 Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
 that each counts once whoever dies, and everything behind the log (ring, views, their maintenance) takes such a stream
-for one of its own. A thread applies what comes; who reads a view first asks whether that is all. What lies on storage
-says so, too, before this server's log forgets it.
+for one of its own. All streams of one server are in that record, since what a transaction there wrote to several of
+them is seen here at once, too, and a view over several is at one position of its home. A thread applies what comes; who
+reads a view first asks whether that is all. What lies on storage says so, too, before this server's log forgets it.
 
     <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
 """
@@ -11,22 +12,25 @@ says so, too, before this server's log forgets it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
 from executor.commit.following import Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.core import Core
+from executor.moving import enums
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
+from executor.views.runtime import ViewRuntime
+from planner.program import Program
 
 _FOLDER: Final = "followed"
 #: Seconds for which a replica may be there without anybody knowing how far it is.
@@ -38,13 +42,32 @@ def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
     return storage / _FOLDER / f"{home}.{stream}.{follower}.json"
 
 
-class Replica:
-    """One such stream. Safe for many threads."""
+@dataclass(slots=True)
+class _Known:
+    """A stream here, its layout, up to where in the other server's log it is (-1 where that is not known, or not yet),
+    the LSN of its record that storage tells of, and those behind it: LSN here, and up to which there."""
 
-    def __init__(self, core: Core, stream: Stream) -> None:
+    stream: Stream
+    layout: Layout
+    upto: int = -1
+    stored: int = 0
+    records: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def there(self) -> int:
+        """The stream's oid at home."""
+        return int(self.stream.option("oid"))
+
+
+class Replica:
+    """Such streams of one other server, which move on together: what it committed at once becomes visible at once. Safe
+    for many threads."""
+
+    def __init__(self, core: Core, home: str) -> None:
         self._core = core
-        self.stream = stream
-        self._layout = Layout.of(replace(stream, options=()))
+        self.home = home
+        #: By their oids here.
+        self.streams: dict[int, _Known] = {}
         self._follower: LogFollower | None = None
         self._is_applying = False
         #: Up to which LSN of the other server all rows are visible here; -1 where that is not known, or not yet.
@@ -57,26 +80,37 @@ class Replica:
         #: Bytes of rows that have come, as in memory.
         self.arrived = 0
 
-    @property
-    def home(self) -> tuple[str, int]:
-        """The server, and the stream's oid there."""
-        return home_of(self.stream), int(self.stream.option("oid"))
-
     def is_behind(self) -> bool:
         """Whether there may be rows that are not visible here. Takes microseconds."""
         follower = self._follower
         return follower is None or follower.is_behind() or self._is_applying  # in this order: what is read is applied
 
-    def begin(self, position: int) -> None:
-        """It is known how far it is."""
-        self.position = self.logged = position
-        self._is_begun.set()
+    def add(self, known: _Known) -> None:
+        """One stream more. Takes no lock: the caller has the sequencer's, and who creates the stream has this one's."""
+        self.streams = {**self.streams, known.stream.oid: known}
+        self._is_begun.clear()
+        self._begin()
+
+    def remove(self, oid: int) -> None:
+        """One stream less, likewise."""
+        self.streams = {other: known for other, known in self.streams.items() if other != oid}
+
+    def recorded(self, known: _Known, upto: int) -> None:
+        """A record says how far a stream is."""
+        known.upto = upto
+        self._begin()
+
+    def _begin(self) -> None:
+        """It may be known by now how far they all are; where only some of their records have come, up to the first."""
+        self.position = self.logged = min((known.upto for known in self.streams.values()), default=-1)
+        if self.position >= 0:
+            self._is_begun.set()
 
     def catch_up(self) -> None:
         """Applies what the other server has acknowledged by now. Raises 58030, 72000, XX001, and what a commit does."""
         if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
-            hint = "Let its views go on at their home: drop them here."
-            raise SqlError("XX001", f'nobody knows how far stream "{self.stream.name}" is here', hint=hint)
+            hint = "Let their views go on at their home: drop them here."
+            raise SqlError("XX001", f'nobody knows how far streams of server "{self.home}" are here', hint=hint)
         with self.lock:
             while self._apply():
                 pass
@@ -85,11 +119,7 @@ class Replica:
         """Logs the position where it moved on without rows."""
         with self.lock:
             if self.position != self.logged:
-                self._commit((), self.position)
-
-    def rows_between(self, after: int, upto: int) -> pa.Table:
-        """The rows of an interval of the other server's LSNs, from its log."""
-        return pa.concat_tables(logged_rows(self._core, self.home[0], as_at_home(self.stream), after, upto))
+                self._commit({}, self.position)
 
     def close(self) -> None:
         """Applies nothing any more."""
@@ -97,25 +127,28 @@ class Replica:
             if self._follower is not None:
                 self._follower.close()
 
-    def _open(self, after: int) -> LogFollower:
-        home, oid = self.home
-        return LogFollower(log_of(self._core, home), oid, after)
+    def _opened(self) -> LogFollower:
+        """The follower, of all streams that there are now."""
+        wanted = frozenset(known.there for known in self.streams.values())
+        if self._follower is None or self._follower.streams != wanted:
+            if self._follower is not None:
+                self._follower.close()
+            self._follower = LogFollower(log_of(self._core, self.home), wanted, self.position)
+        return self._follower
 
     def _apply(self) -> bool:
         """One record; whether there may be more."""
-        follower = self._follower
-        if follower is None:
-            follower = self._follower = self._open(self.position)
+        follower = self._opened()
         if not follower.is_behind():
             return False
         before = follower.place
         self._is_applying = True
         try:
             found = follower.read()
-            if found:
-                batches = placed(found, self._layout)
-                self._commit(batches, follower.position)
-                self.arrived += sum(batch.nbytes for batch in batches)
+            rows = {oid: _new(found, known) for oid, known in self.streams.items()}
+            if any(rows.values()):
+                self._commit(rows, follower.position)
+                self.arrived += sum(batch.nbytes for batches in rows.values() for batch in batches)
             self.position = follower.position
         except BaseException:
             follower.rewind(self.position)
@@ -124,10 +157,20 @@ class Replica:
             self._is_applying = False
         return follower.place != before
 
-    def _commit(self, batches: Sequence[pa.RecordBatch], upto: int) -> None:
-        oid = self.stream.oid
-        rows = (StreamRows(oid, tuple(batches)),) if batches else ()
-        self._core.sequencer.commit((*rows, Followed(oid, upto)), sync=False)
+    def _commit(self, rows: Mapping[int, Sequence[pa.RecordBatch]], upto: int) -> None:
+        """All streams' rows and positions in one record."""
+        arrived = (StreamRows(oid, tuple(batches)) for oid, batches in rows.items() if batches)
+        self._core.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
+
+    def positions(self, upto: int) -> tuple[Followed, ...]:
+        """What a record says of all streams that are here up to an LSN."""
+        return tuple(Followed(oid, upto) for oid in self.streams)
+
+
+def _new(found: Sequence[Arrived], known: _Known) -> list[pa.RecordBatch]:
+    """What comes behind where a stream is: it may be further than others."""
+    own = [item for item in found if item.stream == known.there and item.lsn > known.upto]
+    return placed(own, known.layout) if own else []
 
 
 def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
@@ -139,22 +182,37 @@ def as_at_home(replica: Stream) -> Stream:
     """A replica's stream as its own server has it."""
     home, oid = home_of(replica), int(replica.option("oid"))
     options = tuple(item for item in replica.options if item not in replicated(home, oid))
-    return replace(replica, oid=oid, options=options)
+    return replace(replica, oid=oid, columns=enums.at_home(replica.columns), options=options)
+
+
+def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
+    """That of a guest's streams; None for a view of this server's own."""
+    return replicas.get(runtime.paths[0].path.stream)
+
+
+def streams_of(core: Core, program: Program) -> tuple[Stream, ...]:
+    """The streams of a program's paths. Raises 42P01 where one was dropped meanwhile."""
+    found = [core.streams.get(path.stream) for path in program.paths]
+    streams = tuple(runtime.stream for runtime in found if runtime is not None)
+    if len(streams) < len(found):
+        raise undefined_table("stream")
+    return streams
 
 
 def log_of(core: Core, server: str) -> Path:
     """The folder of a server's log. Raises 42704, 58P01."""
     log = core.registry.require(server).log
-    if not log or not Path(log).is_dir():
+    folder = core.shared.folder / log  # which is absolute where it is not on the storage
+    if not log or not folder.is_dir():
         raise SqlError("58P01", f'the log of server "{server}" is not at "{log}"', hint="It must be at hand there.")
-    return Path(log)
+    return folder
 
 
 def logged_rows(core: Core, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
     """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time; ``stream``
     is as that server has it. Raises 72000 where they were recycled, 58P01, XX001 and 58030."""
     layout = Layout.of(stream)
-    follower = LogFollower(log_of(core, home), stream.oid, after)
+    follower = LogFollower(log_of(core, home), frozenset((stream.oid,)), after)
     try:
         yield layout.with_places.empty_table()
         while follower.position < upto:
@@ -181,39 +239,33 @@ def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:
     return whole
 
 
-@dataclass(slots=True)
-class _Known:
-    """A replica, the LSN of its record that storage tells of, and those behind it: LSN here, and up to which there."""
-
-    replica: Replica
-    stored: int
-    records: list[tuple[int, int]]
-
-
 class Replicas:
     """Those of a server."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._homes: dict[str, Replica] = {}
         self._known: dict[int, _Known] = {}
 
-    def _path(self, replica: Replica) -> Path:
+    def _path(self, known: _Known) -> Path:
         options = self._core.options
-        return position_path(options.storage_directory, *replica.home, options.server_name)
+        return position_path(options.storage_directory, home_of(known.stream), known.there, options.server_name)
 
     def open(self, stream: Stream) -> None:
         """There is such a stream. Its records tell how far it is, and of those that were forgotten the storage."""
-        replica = Replica(self._core, stream)
-        stored = self._stored(replica)
+        known = _Known(stream, Layout.of(replace(stream, options=())))
+        stored = self._stored(known)
         if stored is not None:
-            replica.begin(stored[1])
-        self._known[stream.oid] = _Known(replica, 0 if stored is None else stored[0], [])
+            known.stored, known.upto = stored
+        self._known[stream.oid] = known
+        home = home_of(stream)
+        self._homes.setdefault(home, Replica(self._core, home)).add(known)
 
-    def _stored(self, replica: Replica) -> tuple[int, int] | None:
+    def _stored(self, known: _Known) -> tuple[int, int] | None:
         """What storage tells: the LSN of the record here, and up to which there."""
         try:
-            found = self._core.shared.read(self._path(replica))
-            if found is None or found["stream"] != replica.stream.oid:
+            found = self._core.shared.read(self._path(known))
+            if found is None or found["stream"] != known.stream.oid:
                 return None
             return int(found["lsn"]), int(found["upto"])
         except (LookupError, TypeError, ValueError):
@@ -228,7 +280,7 @@ class Replicas:
         known = self._known.get(part.stream)
         if known is not None and lsn > known.stored:
             known.records.append((lsn, part.upto))
-            known.replica.begin(part.upto)
+            self._homes[home_of(known.stream)].recorded(known, part.upto)
 
     def needed(self, stream: int, otherwise: int) -> int:
         """Above which LSN records may tell a stream's position; ``otherwise`` for one of this server's own."""
@@ -239,24 +291,28 @@ class Replicas:
         """The stream was dropped."""
         known = self._known.pop(oid, None)
         if known is not None:
-            self._path(known.replica).unlink(missing_ok=True)
+            replica = self._homes[home_of(known.stream)]
+            replica.remove(oid)
+            if not replica.streams:
+                del self._homes[replica.home]
+            self._path(known).unlink(missing_ok=True)
 
     def get(self, oid: int) -> Replica | None:
         """A stream's; None for one of this server's own."""
         known = self._known.get(oid)
-        return None if known is None else known.replica
+        return None if known is None else self._homes[home_of(known.stream)]
 
-    def of(self, home: str, stream: int) -> Replica | None:
-        """That of another server's stream."""
-        return next((item for item in self.all() if item.home == (home, stream)), None)
+    def of(self, home: str) -> Replica | None:
+        """That of another server's streams."""
+        return self._homes.get(home)
 
     def all(self) -> list[Replica]:
         """All."""
-        return [known.replica for known in tuple(self._known.values())]
+        return list(self._homes.values())
 
     def _below(self, oids: Iterable[int]) -> list[Replica]:
         below = {each for oid in oids for each in self._core.reads_of(oid)}
-        return [known.replica for oid, known in tuple(self._known.items()) if oid in below]
+        return [replica for replica in self.all() if not below.isdisjoint(replica.streams)]
 
     def are_behind(self, oids: Iterable[int]) -> bool:
         """Whether other servers may have acknowledged rows that these relations do not show."""
@@ -276,7 +332,7 @@ class Replicas:
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:
-                    path = self._path(known.replica)
+                    path = self._path(known)
                     path.parent.mkdir(exist_ok=True)
                     replace_file(path, encoded(document))
                 except (OSError, SqlError):  # the next time, then

@@ -23,23 +23,20 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds, is_declared
-from catalog.objects import Domain, Stream, View, qualified
+from catalog.errors import SqlError
+from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
-from executor.moving.checkpoints import Checkpoints, taken_out
+from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
 from executor.moving.heirs import Heirs
+from executor.moving.keeping import Keeping
+from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
+from executor.moving.replica import replica_of
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
-from executor.streams.runtime import is_followed
-from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
-from planner.algebra import Scan
-from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -53,6 +50,8 @@ _NOTE: Final = 1.0
 _PASSING: Final = ("57", "55P03")
 #: Seconds until a view of a server that is gone is tried again after another error, but for a copy that is wrong.
 _AGAIN: Final = 5.0
+#: Seconds for which a copy that nobody has asked for waits to begin.
+_AT_ONCE: Final = 0.001
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,6 +71,8 @@ class ViewMoving:
         self.left = 0
         self._given: set[str] = set()
         self.checkpoints = Checkpoints(database, self.ownership, database.replicas, database.frontiers)
+        self.keeping = Keeping(database, self)
+        self.checkpoints.on_unmade = self.keeping.unmade
         self._heirs = Heirs(self._registry)
         #: Handovers that this server could not take, and until when it leaves them to others.
         self._refused: dict[str, float] = {}
@@ -89,6 +90,7 @@ class ViewMoving:
         self._sweep()
         self._thread.start()
         self.checkpoints.start()
+        self.keeping.start()
 
     def _sweep(self) -> None:
         """Deletes states of views that nobody goes on from, and whose end this server, which died, has not come to."""
@@ -106,6 +108,7 @@ class ViewMoving:
 
     def close(self) -> None:
         """Ends the threads."""
+        self.keeping.close()
         self.checkpoints.close()
         self._thread.close()
         self._database.replicas.close()
@@ -168,12 +171,24 @@ class ViewMoving:
         with self._lock:
             runtime = self._database.view(view.oid)
             runtime.check()
-            replica = self._database.replicas.get(runtime.paths[0].path.stream)
+            replica = replica_of(self._database.replicas, runtime)
             before = self._entry_at_rest(runtime)
             if replica is None and (before is None or not before.copied):
                 self._begin_copies(runtime, before)
+            elif before is not None and before.unasked and before.copied:
+                with self.checkpoints.lock:
+                    self.ownership.change(before, replace(before, unasked=False))
         self.checkpoints.make(runtime, replica)
         return qualified(view)
+
+    def copy_unasked(self, runtime: ViewRuntime) -> None:
+        """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
+        prevents it: 55P03 where a transaction defines something now."""
+        require_movable(self._database, runtime)
+        with self._lock:
+            before = self._entry_at_rest(runtime)
+            if before is None or before.is_at_home:
+                self._begin_copies(runtime, before, unasked=True)
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
@@ -184,12 +199,13 @@ class ViewMoving:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
-    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None) -> None:
+    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> None:
         """Of a view that is at its home. Nobody goes on from a copy before there is one."""
         with self.checkpoints.lock:
             held = runtime.held
             try:
-                after = replace(self._written(runtime, before), taken=True, error=None, older="", copied=True)
+                written = self._written(runtime, before, unasked)
+                after = replace(written, taken=True, error=None, older="", copied=True, unasked=unasked)
                 self.checkpoints.name(before, after)
             except BaseException:
                 runtime.held = held
@@ -206,24 +222,42 @@ class ViewMoving:
             if before is None or not before.copied:
                 runtime.check()
                 return False
-            after = replace(before, copied=False, error=None, older="")
-            self.ownership.change(before, after)
-            artifact.delete(self._storage, after.name)
-            self._settle(after)
+            self._forget(runtime, before)
             return True
 
-    def _give(self, runtime: ViewRuntime, target: str) -> Owned:
+    def forget_unasked(self, runtime: ViewRuntime) -> bool:
+        """The same of copies that nobody has asked for; False where there are others, or the view is on its way."""
+        with self.checkpoints.lock:
+            before = self.ownership.get(runtime.shared) if runtime.shared else None
+            is_at_rest = before is not None and before.taken and before.owner == before.home == self._registry.name
+            if before is None or not is_at_rest or (before.copied and not before.unasked):
+                return False
+            self._forget(runtime, before)
+            return True
+
+    def _forget(self, runtime: ViewRuntime, before: Owned) -> None:
+        after = replace(before, copied=False, unasked=False, error=None, older="")
+        self.ownership.change(before, after)
+        artifact.delete(self._storage, after.name)
+        place(self._database, runtime, after)
+
+    def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """A view that this server went on with is its home's again, once that has taken it. Raises as ``migrate``."""
+        with self._lock:
+            self._give(runtime, owned.home, owned.unasked)
+
+    def _give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
         """Writes the states and the entry; the latter."""
         with self.checkpoints.lock:
-            return self._given_to(runtime, target)
+            return self._given_to(runtime, target, unasked)
 
-    def _given_to(self, runtime: ViewRuntime, target: str) -> Owned:
+    def _given_to(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
         before = self._entry_at_rest(runtime)
         held = runtime.held
         try:
             given = replace(self._written(runtime, before), owner=target, giver=self._registry.name)
             older, oldest = ("", "") if before is None else self.checkpoints.by_age(before)
-            given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False)
+            given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False, unasked=unasked)
             self.checkpoints.name(before, given)
         except BaseException:
             runtime.held = held
@@ -233,9 +267,11 @@ class ViewMoving:
             artifact.delete_one(self._storage, before.name, oldest)
         return given
 
-    def _written(self, runtime: ViewRuntime, before: Owned | None) -> Owned:
+    def _written(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> Owned:
         """Writes a view's states; its entry, which names them."""
-        leaving, _ = taken_out(self._database, self._database.replicas, runtime, self._pin(runtime))
+        self._pin(runtime, _AT_ONCE if unasked else entering.PATIENCE)
+        out = stored_out if unasked else taken_out
+        leaving, _ = out(self._database, self._database.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
         handover = artifact.write(self._storage, entry.name, leaving)
         failpoint("view-written")
@@ -250,18 +286,17 @@ class ViewMoving:
             self._database.storage.share(runtime.view.oid, name)
             runtime.shared = name
         home = self._registry.name
-        return Owned(runtime.shared, qualified(runtime.view), home, leaving.stream.oid, home, home, "", leaving.at)
+        return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
-    def _pin(self, runtime: ViewRuntime) -> Stream:
-        """A view's stream, of which the log keeps from now on what comes; both stay defined as they are. Raises 0A000,
-        and 55P03 where a transaction defines something for seconds."""
-        writer = self._database.tables.begin_write(entering.PATIENCE)
+    def _pin(self, runtime: ViewRuntime, patience: float) -> None:
+        """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
+        55P03 where a transaction defines something for so many seconds."""
+        writer = self._database.tables.begin_write(patience)
         try:
-            stream = _require_movable(self._database.catalog, runtime)
+            require_movable(self._database, runtime)
             with self._database.sequencer.lock:
-                if not home_of(stream) and runtime.held is None:
+                if not self._is_guest(runtime) and runtime.held is None:
                     runtime.held = min(progress.durable for progress in runtime.paths)
-            return stream
         finally:
             writer.rollback()
 
@@ -310,18 +345,22 @@ class ViewMoving:
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
         for replica in self._database.replicas.all():
-            runtime = self._database.streams.get(replica.stream.oid)
+            found = [self._database.streams.get(oid) for oid in replica.streams]
+            runtimes = [runtime for runtime in found if runtime is not None]
+            told = None
             try:
-                if self._database.admission.is_open(replica.stream.oid):
+                if all(map(self._database.admission.is_open, replica.streams)):
                     replica.catch_up()
                     if noting:
                         replica.note()
-                if runtime is not None:
-                    runtime.error = None
             except SqlError as error:
-                if runtime is not None and runtime.error is None and not self._thread.is_ending:
-                    _LOGGER.warning('rows of stream "%s" do not come: %s', replica.stream.name, error)
-                    runtime.error = error.message
+                if self._thread.is_ending:
+                    continue
+                told = error.message
+                if any(runtime.error is None for runtime in runtimes):
+                    _LOGGER.warning('rows of server "%s" do not come: %s', replica.home, error)
+            for runtime in runtimes:
+                runtime.error = told
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
@@ -415,7 +454,8 @@ class ViewMoving:
             self.ownership.change(owned, replace(owned, owner=before, taken=True, error=told))
             return
         failpoint("view-begun")
-        taken = replace(owned, taken=True, copied=False)
+        is_lent = owned.unasked and owned.home != self._registry.name
+        taken = replace(owned, taken=True, copied=False, unasked=is_lent)
         self.ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
             artifact.delete(self._storage, owned.name)
@@ -457,8 +497,7 @@ class ViewMoving:
                 self._settle(owned)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
-        streams = (self._database.streams.get(progress.path.stream) for progress in runtime.paths)
-        return any(item is not None and home_of(item.stream) for item in streams)
+        return replica_of(self._database.replicas, runtime) is not None
 
 
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:
@@ -475,22 +514,3 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     runtime.leave(away, held)
     if before != away:
         database.versions.stir(runtime.view.oid)
-
-
-def _require_movable(catalog: Catalog, runtime: ViewRuntime) -> Stream:
-    """The stream of a view that needs nothing else. Raises 0A000."""
-    view, instead = runtime.view, "Let it stay, and migrate the queries that read it."
-    if len(runtime.paths) != 1:
-        raise unsupported(f'migrating view "{view.name}" over several streams', instead)
-    stream = catalog.objects[runtime.paths[0].path.stream]
-    assert isinstance(stream, Stream)
-    scan = next((node for node in walk(runtime.program.final) if isinstance(node, Scan)), None)
-    if scan is not None:
-        raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
-    if is_followed(stream):
-        raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
-    kinds = [column.type for column in (*stream.columns, *view.columns)]
-    domains = {item.oid for item in catalog.types.values() if isinstance(item, Domain)}
-    if any(oid not in domains for *_, oid in view.types) or any(holds(kind, is_declared) for kind in kinds):
-        raise unsupported(f'migrating view "{view.name}", which uses types of users', instead)
-    return stream

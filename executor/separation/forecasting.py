@@ -61,6 +61,7 @@ class Forecasting:
             {**self._seconds(took), **took},
             lambda left: self._read(left, statistics),
             self.bandwidth,
+            self.core.options.storage_latency,
         )
 
     def _estimated(self) -> tuple[Statistics, dict[str, float]]:

@@ -8,7 +8,7 @@ names its type.
     int2, int4, int8        SMALLINT, INT, BIGINT      timestamp       TIMESTAMP_NTZ
     numeric(p,s)            DECIMAL(p,s)               timestamptz     TIMESTAMP (session time zone UTC)
     text and its like       STRING, by code point      bytea           BINARY
-    timetz, enums           BIGINT, as they are carried
+    timetz, enums           BIGINT, as they are carried                ranges          BINARY, likewise
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.precision import expressed, is_fitted
-from catalog.types import SqlType
+from catalog.types import RANGES, SqlType
 from executor.printing.nodes import Build, Expr, digits, function
 from executor.printing.printer import Printer
 from executor.printing.selects import Block, Selects
@@ -59,13 +59,14 @@ _TYPES: Final[dict[str, str]] = {
     "jsonpath": "STRING",
     "uuid": "STRING",
     "bytea": "BINARY",
+    **dict.fromkeys(RANGES, "BINARY"),
     "date": "DATE",
     "timetz": "BIGINT",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
 }
 #: min and max of these order as PostgreSQL's do.
-_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"}
+_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"} - RANGES.keys()
 #: Conversions without loss and without an error: to -> from.
 _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
     "int4": ("int2", "bool"),
@@ -76,8 +77,8 @@ _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def _is_zoned_time(kind: SqlType) -> bool:
-    return holds(kind, lambda item: item.name == "timetz")
+def _is_coded(kind: SqlType) -> bool:
+    return holds(kind, lambda item: item.name == "timetz" or item.name in RANGES)
 
 
 class _Generator(Spark.Generator):  # type: ignore[misc]
@@ -128,14 +129,15 @@ class SparkPrinter(Printer):
         self.has_unscaled = has_unscaled
 
     def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
-        """A value of an enum is its label's place, a timetz a number: no function of Spark's knows their text."""
+        """A value of an enum is its label's place, a timetz a number, a range bytes: no function of Spark's knows
+        their text."""
         if self.shows(node):
-            raise unsupported("the text of an enum or of timetz")
+            raise unsupported("the text of an enum, of timetz or of a range")
         return Printer._visit(self, node, below)
 
     def shows(self, node: object) -> bool:
-        """Whether a node of Spark's makes text of an enum's values or of timetz."""
-        return shows(node) or writes(node, _is_zoned_time)
+        """Whether a node of Spark's makes text of an enum's values, of timetz or of ranges."""
+        return shows(node) or writes(node, _is_coded)
 
     def generator(self) -> Generator:
         """Spark's, with every name in backticks."""

@@ -132,7 +132,7 @@ class Appender:
             return False
         stream = insert.target
         assert isinstance(stream, Stream)
-        part = self._part(_Waiting(stream, [make(parameters) for make in makers]))
+        part = self._part(stream, [make(parameters) for make in makers])
         return isinstance(part, RowValues) and self._sequencer.commit_durably(part)
 
     def _flush_soon(self) -> None:
@@ -221,14 +221,13 @@ class Appender:
         parts: list[StreamRows | RowValues] = []
         for waiting in tuple(gathered):
             try:
-                parts.append(self._part(waiting))
+                parts.append(self._part(waiting.stream, waiting.rows))
             except Exception as error:
                 gathered.remove(waiting)
                 self._later(partial(_finish, [waiting], error))
         return parts
 
-    def _part(self, waiting: _Waiting) -> StreamRows | RowValues:
-        stream, rows = waiting.stream, waiting.rows
+    def _part(self, stream: Stream, rows: list[tuple[Value, ...]]) -> StreamRows | RowValues:
         known = self._encoders.get(stream.oid)
         if known is None or known[0] is not stream:
             schema = schema_of(stream)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.objects import Table
+from catalog.types import RANGES
 from executor.commit.frames import ValuesEncoder
 
 Key = tuple[object, ...]
@@ -18,7 +19,7 @@ Columns = tuple[str, ...]
 
 #: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.
 _KEYS: Final = frozenset(
-    ("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea")
+    (*("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea"), *RANGES)
 )
 #: Definitions that are known at a time.
 _MOST: Final = 1024

@@ -206,10 +206,10 @@ class Manifest:
             self._save(replace(self.content, shared=name, version=self.content.version + 1))
 
     def replace_all(self, arrived: Arrived, frontier: int) -> None:
-        """The view has come back: its only path goes on from a frontier, with these runs and no others."""
+        """The view has come back: all its paths go on from a frontier, with these runs and no others."""
         with self._exclusive():
             self._refresh()
-            self._save(self._with(arrived, (frontier,)))
+            self._save(self._with(arrived, tuple(frontier for _ in self.content.frontiers)))
 
     def _with(self, arrived: Arrived, frontiers: tuple[int, ...]) -> Content:
         content = self.content

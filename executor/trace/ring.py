@@ -4,8 +4,8 @@ Owns which rows are in memory. Rows are batches as they arrived, or values of si
 is made when somebody asks or enough have gathered; the two columns that tell their place, ``__lsn`` and
 ``__ordinal`` (position within the LSN, from 0), are made when somebody asks. A chunk is a run of rows: *warm* with its
 batches, or *cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small
-appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times and ten
-thousand one-row appends are some fifty chunks.
+appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times; single rows
+become a chunk 256 at a time, so that ten thousand are some forty.
 
 Does not know who reads; ``release`` says what no view will ask for again, and the log must keep what is not released.
 A scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no
@@ -36,6 +36,8 @@ BUDGET: Final = 1024 * 1024 * 1024
 #: Bytes of a batch that are not worth an exact account.
 _LITTLE: Final = 256 << 10
 _FAN_IN: Final = 64
+#: Parts of values, after which a batch is made of them: it costs as much as some hundred rows.
+_PARTS: Final = 256
 #: Appends of at most so many rows are merged, into chunks of at most so many: a writer waits while they are copied.
 _SMALL: Final = 256
 _MERGED: Final = 16384
@@ -254,11 +256,11 @@ class Ring:
         self._number += 1
         self._ordinal += count
         self._total += count
-        if len(tail.places) >= _FAN_IN or len(tail.rows) > _VALUES:
+        if len(tail.places) >= _PARTS or len(tail.rows) > _VALUES:
             self._settle()
 
     def _settle(self) -> None:
-        """Makes a chunk of the tail: of as many parts as a merge joins, it is what a merge gives."""
+        """Makes a chunk of the tail: of as many parts as a merge joins, or more, it is what a merge gives."""
         tail = self._tail
         if not tail.places:
             return

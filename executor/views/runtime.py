@@ -384,7 +384,8 @@ class ViewRuntime:
     def come_back(self, handover: str, frontier: int) -> None:
         """The view is here again, and its stored states are of an LSN. The log is kept until all know of it."""
         with self.lock:
-            self._reload(self.paths[0], frontier)
+            for progress in self.paths:
+                self._reload(progress, frontier)
             self.away = None
             self.handover = handover
 

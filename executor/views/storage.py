@@ -195,7 +195,7 @@ class ViewStore:
             entry[0].share(name)
 
     def come_back(self, oid: int, handover: Handover, frontier: int) -> None:
-        """The view's only path goes on from a frontier with these states, and what it had is gone."""
+        """The view's paths go on from a frontier with these states, and what they had is gone."""
         with self._held(oid) as entry:
             if entry is None:
                 raise undefined_table(str(oid))
@@ -258,6 +258,15 @@ class ViewStore:
             return StoredView(
                 program, frontiers, statics, error, content.shared, content.handover, partial(self.read, oid)
             )
+
+    def taken(self, oid: int, engine: EmbeddedEngine) -> tuple[StoredView, dict[str, pa.Table]]:
+        """What is stored of a view, and its states' rows, all of one commit. Raises XX001, 42P01."""
+        with self._held(oid) as entry:
+            if entry is None:
+                raise undefined_table(str(oid))
+            stored = self.load(oid)
+            runs = [(state, stored.read(state)) for state in stored.program.states]
+        return stored, {state.name: engine.merge(state, tables) for state, tables in runs}
 
     def _load_statics(self, oid: int, program: Program, files: Mapping[str, Any]) -> dict[str, pa.Table]:
         return {

@@ -34,6 +34,7 @@ from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantifi
 from planner.bind.calls.catalog_calls import bind_field
 from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
+from planner.bind.calls.polymorphic import POLYMORPHIC
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
@@ -166,7 +167,7 @@ def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scala
     call = Call("nullif", (left, right), left.type)
     if own == "text" and left.type.name == "varchar":
         return Cast(call, TEXT)
-    if own in (left.type.name, "anyelement", "anyarray", "anyenum"):
+    if own in (left.type.name, *POLYMORPHIC):
         return call
     if left.type.name == "timestamptz":  # the way back is not unique where clocks are set back
         raise unsupported("NULLIF of a time with and one without a zone", "Cast one.", env.binding.position(node))

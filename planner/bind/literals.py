@@ -23,6 +23,7 @@ from catalog.nested import split_array, split_row
 from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
+from catalog.ranges import read, subtype_of
 from catalog.shapes import split_shaped
 from catalog.types import (
     BITS,
@@ -30,6 +31,7 @@ from catalog.types import (
     MAX_PRECISION,
     OIDS,
     OPAQUE,
+    RANGES,
     ROUNDED,
     UNCONSTRAINED,
     VECTORS,
@@ -56,6 +58,9 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
         return _array(text, kind, time_zone)
     if kind.row is not None:
         return _row(text, kind.row, time_zone)
+    if kind.name in RANGES:
+        bound = subtype_of(kind)
+        return read(text, kind, lambda written: value_of(written, bound, time_zone))
     if kind.name in ROUNDED:
         return fit_moment(_moment(text, kind, time_zone), kind)
     reader = _READERS.get(kind.name)

@@ -21,8 +21,9 @@ from planner.statements import Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:
-    """A database without Spark, with short pauses."""
-    settings: dict[str, Any] = {"spark_enabled": False, "log_segment_bytes": 1 << 20, **options}
+    """A database without Spark, with short pauses, which short queries leave, too."""
+    settings: dict[str, Any] = {"spark_enabled": False, "log_segment_bytes": 1 << 20, "storage_latency": 0.0}
+    settings |= options
     return Database.open(Options(folder, **settings))
 
 

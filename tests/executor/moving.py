@@ -57,9 +57,10 @@ class Servers:
             self._open.pop(name).close()
 
     def empty(self, name: str) -> None:
-        """A server's own folder is gone, as with a new disk."""
+        """A server's own folder is gone, as with a new disk, and its log is given up."""
         self.stop(name)
         shutil.rmtree(self._folder / name)
+        shutil.rmtree(self._folder / "storage" / "servers" / name)
 
     def close(self) -> None:
         for name in tuple(self._open):

@@ -75,7 +75,7 @@ def numbers(found: list[Arrived]) -> list[int]:
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_once(seed: int, writer: Writer, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    follower = LogFollower(tmp_path, OWN, 0)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), 0)
     seen: list[int] = []
     for _ in range(120):
         match chance.randrange(8):
@@ -94,7 +94,7 @@ def test_each_row_once(seed: int, writer: Writer, tmp_path: Path) -> None:
             case _:
                 position = follower.position
                 follower.close()
-                follower = LogFollower(tmp_path, OWN, position)
+                follower = LogFollower(tmp_path, frozenset((OWN,)), position)
     while found := follower.read():
         seen += numbers(found)
     assert seen == list(range(writer.rows))
@@ -105,7 +105,7 @@ def test_each_row_once(seed: int, writer: Writer, tmp_path: Path) -> None:
 
 def test_behind_as_soon_as_there_is_more(writer: Writer, tmp_path: Path) -> None:
     writer.write(1)
-    follower = LogFollower(tmp_path, OWN, 0)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), 0)
     assert follower.is_behind()
     follower.read()
     assert not follower.is_behind()
@@ -119,12 +119,12 @@ def test_what_was_recycled_is_missed(writer: Writer, tmp_path: Path) -> None:
         writer.write(200)
     writer.log.recycle(writer.sequencer.visible)
     with pytest.raises(SqlError, match="72000"):
-        LogFollower(tmp_path, OWN, 0).read()
+        LogFollower(tmp_path, frozenset((OWN,)), 0).read()
 
 
 def test_what_was_recycled_under_ones_feet_is_missed(writer: Writer, tmp_path: Path) -> None:
     writer.write(1)
-    follower = LogFollower(tmp_path, OWN, 0)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), 0)
     follower.read()
     for _ in range(30):
         writer.write(200)
@@ -140,7 +140,7 @@ def test_what_was_recycled_under_ones_feet_is_missed(writer: Writer, tmp_path: P
 def test_half_a_record_is_none_yet(writer: Writer, tmp_path: Path) -> None:
     writer.write(3)
     writer.write(4)
-    follower = LogFollower(tmp_path, OWN, 0)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), 0)
     (path,) = tmp_path.glob("*.log")
     whole = path.read_bytes()
     end = whole.rstrip(b"\0")
@@ -155,7 +155,7 @@ def test_half_a_record_is_none_yet(writer: Writer, tmp_path: Path) -> None:
 def test_a_log_that_lost_what_was_read_is_no_longer_followed(writer: Writer, tmp_path: Path) -> None:
     writer.write(3)
     writer.write(4)
-    follower = LogFollower(tmp_path, OWN, 0)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), 0)
     follower.read()
     (path,) = tmp_path.glob("*.log")
     whole = path.read_bytes()
@@ -171,7 +171,7 @@ def test_what_is_no_news_is_passed_over_in_steps_too(writer: Writer, tmp_path: P
         writer.write(5)
     position = writer.sequencer.visible
     writer.write(5)
-    follower = LogFollower(tmp_path, OWN, position)
+    follower = LogFollower(tmp_path, frozenset((OWN,)), position)
     seen: list[int] = []
     before = None
     while follower.place != before:

@@ -269,7 +269,8 @@ def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_pa
     rows.insert(a, 5)
     _ = servers["b"]
     servers.stop("a")
-    shutil.copytree(tmp_path / "a", tmp_path / "before")
+    shutil.copytree(tmp_path / "a", tmp_path / "before")  # with a log of its own
+    shutil.copytree(tmp_path / "a", tmp_path / "linked", symlinks=True)
     rows.insert(servers.client("a"), 5)
     if how == "migrated":
         servers.migrate("a", "b")
@@ -280,9 +281,9 @@ def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_pa
     servers.stop("a")
     owner = entry_of(servers["b"]).owner
     (tmp_path / "a").rename(tmp_path / "after")
-    for other in ("before", "none"):
-        if other == "before":
-            shutil.copytree(tmp_path / other, tmp_path / "a")
+    for other in ("before", "linked", "none"):
+        if other != "none":
+            shutil.copytree(tmp_path / other, tmp_path / "a", symlinks=other == "linked")
         with pytest.raises(SqlError, match="is not that of server") as raised:
             _ = servers["a"]
         assert raised.value.sqlstate == "55000"

@@ -26,8 +26,9 @@ VALUES: Final[dict[str, st.SearchStrategy[object]]] = {
     "timestamp": st.integers(0, 10**9).map(
         lambda micros: datetime(1999, 12, 31) + timedelta(microseconds=micros * 977)
     ),
+    "int4range": st.sampled_from(("empty", "(,)", "[1,5)", "[1,4]", "(0,4]", "[3,)", "(,9]", "[5,7)")),
 }
-KEYS: Final = ("smallint", "integer", "text", "boolean", "date", "numeric(12,2)")
+KEYS: Final = ("smallint", "integer", "text", "boolean", "date", "numeric(12,2)", "int4range")
 
 _NUMBER: Final = ("sum({})", "avg({})", "stddev({})", "variance({})", "stddev_pop({})", "var_pop({})")
 _ORDERED: Final = ("min({})", "max({})")
@@ -57,6 +58,7 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "numeric(12,2)": (*_NUMBER, *_ORDERED, *_ANY, "sum({0} * (1 - {0}))"),
     "double precision": ("sum({})", "avg({})", *_ORDERED, "count({})"),
     "text": (*_ORDERED, *_ANY, "string_agg({}, ',')", "string_agg({0}, '-' order by {0} desc)"),
+    "int4range": (*_ANY, "range_intersect_agg({})", "sum(upper({})) filter (where {} && '[2,4)')", "bool_or({} @> 3)"),
     "boolean": ("bool_and({})", "bool_or({})", "every({})", "count({})", "count(distinct {})"),
     "date": (*_ORDERED, *_ANY),
     "timestamp": (*_ORDERED, "count({})", "count(distinct {})"),

@@ -16,10 +16,15 @@ MB = 1e6
 
 
 def decided(
-    finished: str, sizes: Mapping[str, float], seconds: Mapping[str, float], available: str = "", may_wait: bool = True
+    finished: str,
+    sizes: Mapping[str, float],
+    seconds: Mapping[str, float],
+    available: str = "",
+    may_wait: bool = True,
+    latency: float = 0.0,
 ) -> Decision:
     """At 100 MB a second, over tables of 1 MB."""
-    forecast = Forecast({}, sizes, seconds, lambda left: MB, 100 * MB)
+    forecast = Forecast({}, sizes, seconds, lambda left: MB, 100 * MB, latency)
     names = finished.split()
     kept = {*select_state(PLAN.pipelines, names), *available.split()}
     return decide(PLAN, names, kept, forecast, may_wait)
@@ -75,6 +80,17 @@ def test_the_end_is_waited_for() -> None:
     assert outcome(found) == ("wait", set(PLAN.names))
     assert (found.size, found.price) == (0.0, 0.1)
     assert decided(names, sizes, LONG).way == "move"
+
+
+def test_what_ends_sooner_than_it_could_leave_is_left_to_end() -> None:
+    """Though the pipeline that comes next would be dear to leave after."""
+    short = dict.fromkeys(PLAN.names, 0.02)
+    assert decided("p1", {}, short).way == "move"
+    found = decided("p1", {}, short, latency=0.1)
+    assert outcome(found) == ("wait", set(PLAN.names))
+    assert (found.size, round(found.price, 3)) == (0.0, 0.02 * (len(PLAN.names) - 1))
+    assert decided("p1", {}, short, latency=0.1, may_wait=False).way == "move"
+    assert decided("p1", {}, LONG, latency=0.1).way == "move"
 
 
 def test_small_states_leave_at_once() -> None:

@@ -17,8 +17,24 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
 from catalog.errors import SqlError
+from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.ranges import Bounds, canonical, unpacked
+from catalog.ranges import packed as range_bytes
 from catalog.shapes import shaped as shaped_as
-from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, Composite, SqlType, array, by_name, numeric, row, shaped
+from catalog.types import (
+    BOOL,
+    QUOTIENT,
+    RANGES,
+    TYPES,
+    UNCONSTRAINED,
+    Composite,
+    SqlType,
+    array,
+    by_name,
+    numeric,
+    row,
+    shaped,
+)
 from catalog.zoned_times import DAY, LIMIT, packed
 from protocol.values.codec import ColumnError
 from protocol.values.jsons import canonical_jsonb
@@ -49,6 +65,31 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     return st.integers(-limit, limit).map(lambda unscaled: Decimal(unscaled).scaleb(-scale, context=None))
 
 
+#: Numbers of the bounds of ranges whose canonical forms have values of their own again.
+NUMBERS = {
+    "int4range": st.integers(-(2**31), 2**31 - 2),
+    "int8range": st.integers(-(2**63), 2**63 - 2),
+    "numrange": st.integers(-(10**38) + 1, 10**38 - 1),
+    "daterange": st.integers(-719_162, 2_932_895) | st.sampled_from((INFINITE_DAYS, -INFINITE_DAYS)),
+    "tsrange": st.integers(-(10**16), 10**17) | st.sampled_from((INFINITE_MICROSECONDS, -INFINITE_MICROSECONDS)),
+    "tstzrange": st.integers(-(10**16), 10**17) | st.sampled_from((INFINITE_MICROSECONDS, -INFINITE_MICROSECONDS)),
+}
+
+
+def bounds_of(kind: SqlType) -> st.SearchStrategy[Bounds]:
+    """Bounds in order."""
+    number = st.none() | NUMBERS[kind.name]
+    pairs = st.tuples(number, number).map(
+        lambda pair: pair if pair[0] is None or pair[1] is None else (min(pair), max(pair))
+    )
+    return st.builds(lambda pair, lower, upper: Bounds(*pair, lower, upper), pairs, st.booleans(), st.booleans())
+
+
+def ranges_of(kind: SqlType) -> st.SearchStrategy[bytes]:
+    """Ranges as they are carried."""
+    return bounds_of(kind).map(lambda bounds: range_bytes(kind, canonical(kind, bounds)))
+
+
 SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "bool": (by_name("bool"), st.booleans()),
     "int2": (by_name("int2"), st.integers(-(2**15), 2**15 - 1)),
@@ -75,6 +116,7 @@ SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "timestamptz": (by_name("timestamptz"), MOMENTS.map(lambda moment: moment.replace(tzinfo=dt.UTC))),
     "timetz": (by_name("timetz"), st.builds(packed, st.integers(0, DAY), st.integers(1 - LIMIT, LIMIT - 1))),
     "interval": (by_name("interval"), INTERVALS),
+    **{name: (by_name(name), ranges_of(by_name(name))) for name in RANGES},
 }
 
 
@@ -231,8 +273,66 @@ def test_bad_binary_rows(data: bytes, sqlstate: str) -> None:
     assert caught.value.sqlstate == sqlstate
 
 
+@pytest.mark.parametrize("name", RANGES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_ranges_are_canonical_and_ordered_by_their_bytes(name: str, data: st.DataObject) -> None:
+    """range_cmp(): the empty range first, then by lower bounds, then by upper ones."""
+    kind = by_name(name)
+    found = [canonical(kind, bounds) for bounds in data.draw(st.lists(bounds_of(kind), min_size=2, max_size=6))]
+
+    def key(bounds: Bounds | None) -> tuple[Any, ...]:
+        if bounds is None:
+            return (0,)
+        lower = (0, 0, 0) if bounds.lower is None else (1, bounds.lower, not bounds.with_lower)
+        upper = (1, 0, 0) if bounds.upper is None else (0, bounds.upper, bounds.with_upper)
+        return (1, lower, upper)
+
+    carried = [range_bytes(kind, bounds) for bounds in found]
+    assert [unpacked(kind, item) for item in carried] == found
+    assert [canonical(kind, bounds) for bounds in found if bounds is not None] == [item for item in found if item]
+    assert sorted(carried) == [range_bytes(kind, bounds) for bounds in sorted(found, key=key)]
+    texts = encode_text(column(carried, kind), kind, "UTC")
+    assert same(decode_text_column(texts, kind), column(carried, kind))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sqlstate"),
+    [
+        ("int4range", "[2,1]", "22000"),
+        ("int4range", "[1,2147483647]", "22003"),
+        ("int8range", "(9223372036854775807,)", "22003"),
+        ("numrange", "[3,1)", "22000"),
+        ("daterange", "[infinity,2020-01-01]", "22000"),
+        ("daterange", "[2020-13-01,)", "22008"),
+        ("int4range", "[1,2", "22P02"),
+        ("int4range", '["",2)', "22P02"),
+        ("int4range", "[a,2)", "22P02"),
+    ],
+)
+def test_wrong_ranges(name: str, text: str, sqlstate: str) -> None:
+    kind = by_name(name)
+    with pytest.raises(SqlError) as alone:
+        decode_value(text.encode(), kind, 0)
+    with pytest.raises(ColumnError) as among:
+        decode_text_column(pa.array([None, "empty", text, "(,)"]), kind)
+    assert alone.value.sqlstate == among.value.error.sqlstate == sqlstate
+    assert among.value.index == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"\x02", b"\x02\0\0\0\4\0\0", b"\x18x", b"\1x", b"\x0a\xff\xff\xff\xff"])
+def test_bad_binary_ranges(data: bytes) -> None:
+    kind = by_name("int4range")
+    with pytest.raises(SqlError) as alone:
+        decode_value(data, kind, 1)
+    with pytest.raises(ColumnError) as among:
+        decode_binary_column(pa.array([None, b"\1", data]), kind)
+    assert alone.value.sqlstate == among.value.error.sqlstate == "22P03"
+    assert among.value.index == 2
+
+
 #: Types whose values psycopg loads as the Python values that we encode.
-JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)")]
+JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)", *RANGES)]
 
 
 @pytest.mark.parametrize("name", JUDGED)

@@ -72,7 +72,8 @@ class Millstream:
 
     def start(self, seconds: float = 60) -> None:
         """Starts, and returns when a client gets in."""
-        own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0}
+        # Also short queries leave, as those of tests are.
+        own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0, "storage_latency": 0}
         flags = {**own, **self.settings}
         self._process = spawn(
             [sys.executable, "-m", "server", *_arguments(flags)],

@@ -24,8 +24,10 @@ TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 
 
 
 def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
-    """A server of a storage folder, not started; the lease outlasts a test unless told otherwise."""
-    settings = {"storage": storage, "server_name": name, "server_lease": lease, "spark_enabled": False}
+    """A server of a storage folder, not started; the lease outlasts a test unless told otherwise. It copies no view
+    unasked, so that it comes to a failpoint when a test lets it."""
+    shared = {"storage": storage, "server_name": name, "server_lease": lease, "view_copy_interval": 0}
+    settings = {**shared, "spark_enabled": False}
     return Millstream(settings=settings, environment={VARIABLE: failpoint})
 
 

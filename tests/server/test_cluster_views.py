@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -366,3 +367,22 @@ def can_be_read(client: psycopg.Connection) -> bool:
         return client.execute("SELECT count(*) FROM v").fetchone() == (2,)
     except psycopg.OperationalError:
         return False
+
+
+def test_a_home_dies_with_its_disk(tmp_path: Path) -> None:
+    """Under COPY. Another server goes on with what was acknowledged, also after the last copy; and what was not yet is
+    there as a whole or not at all."""
+    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b:
+        a.settings |= {"view_copy_interval": 0.5, "log_segment_bytes": 1 << 18, "maintenance_rows": 1000}
+        a.restart()
+        with a.connect() as client:
+            client.execute(SETUP)
+            with Writer(client) as writer:
+                wait_until(lambda: bool(copies(tmp_path)), 60, "a copy")
+                first = copies(tmp_path)
+                wait_until(lambda: copies(tmp_path) != first, 60, "another one")
+                a.kill9()
+        shutil.rmtree(a.data)
+        with b.connect() as client:
+            wait_until(lambda: placed(client) == ("b",), 60, "the take-over")
+            require(client, writer.done, writer.done + 500)

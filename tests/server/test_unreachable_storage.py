@@ -39,7 +39,10 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def servers(storage: Path) -> Iterator[Servers]:
-    with server(storage, "one") as one, server(storage, "two") as two:
+    one, two = server(storage, "one"), server(storage, "two")
+    for each in (one, two):
+        each.settings["log_on_storage"] = False
+    with one, two:
         for each in (one, two):
             with each.connect() as client:
                 client.execute(TABLE)
@@ -124,7 +127,9 @@ def test_servers_outlive_their_storage(fault: str, servers: Servers, storage: Pa
 
 
 def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
-    with server(storage, "three", 2, "manifest:stop") as three, servers[1].connect() as other:
+    three = server(storage, "three", 2, "manifest:stop")
+    three.settings["log_on_storage"] = False
+    with three, servers[1].connect() as other:
         wanted = other.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
         with three.connect() as client, contextlib.closing(three.connect()) as asking:
             client.execute(TABLE)

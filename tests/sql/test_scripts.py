@@ -35,6 +35,8 @@ CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config
 EVERY = 12
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = ("numeric_nested", "numeric_scales", "numeric_spreads")
+#: Whose bounds may be infinite dates, which Python has not.
+RANGES = ("daterange", "tsrange", "tstzrange")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
@@ -86,6 +88,8 @@ def compared(
     for connection in (ours, theirs):
         connection.execute(f"CREATE SCHEMA script_{script.stem}".encode())
         connection.execute(f"SET search_path = script_{script.stem}".encode())
+        for kind in RANGES:
+            connection.adapters.register_loader(kind, TextLoader)
         if script.stem in AS_WRITTEN:
             connection.adapters.register_loader("numeric", TextLoader)
     different = []

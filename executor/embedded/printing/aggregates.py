@@ -60,6 +60,14 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
     return around.call(node.function, *arguments)
 
 
+def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
+    lower = around.call("max", macro("ms_range_lower_cut", arguments[0]))
+    upper = around.call("min", macro("ms_range_upper_cut", arguments[0].copy()))
+    none = macro("ms_range_none", around.call("min", arguments[0].copy()))
+    return macro("ms_range_between", lower, upper, none)
+
+
 def _beside(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """What stands beside an extreme value, also where that is NULL."""
     return around.call({"min_by": "arg_min_null", "max_by": "arg_max_null"}[node.function], *arguments)
@@ -213,6 +221,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
+    "range_intersect_agg": _intersection,
     **dict.fromkeys(("string_agg", "array_agg"), _list),
     **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),
     **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept"), _regression),

@@ -24,6 +24,7 @@ from catalog.types import (
     NUMERIC,
     OIDS,
     OPAQUE,
+    RANGES,
     ROUNDED,
     SPREAD,
     TEXT,
@@ -32,7 +33,7 @@ from catalog.types import (
     SqlType,
     array,
 )
-from executor.embedded.functions import moments, shapes, zoned_times
+from executor.embedded.functions import moments, ranges, shapes, zoned_times
 from executor.embedded.printing.nodes import bound, macro
 from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
@@ -171,6 +172,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         return row_text(argument, source, lambda value, kind: shown(printer, value, kind))
     if source.enum is not None:
         return _looked_up(argument, source.enum.places, source.enum.labels)
+    if source.name in RANGES:
+        return ranges.written(argument, source, lambda value, kind: to_text(printer, value, kind))
     match source.name:
         case "bpchar":
             return function("rtrim", argument, text(" "))
@@ -302,6 +305,8 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))
     if target.row is not None:
         return _row_from_text(printer, argument, target)
+    if target.name in RANGES:
+        return ranges.read(printer, argument, target)
     match target.name:
         case "bool":
             return macro("ms_bool", argument)

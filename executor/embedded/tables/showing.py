@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 
+from catalog import ranges
 from catalog.objects import ColumnDefinition, Table, scale_name
-from catalog.types import SqlType
+from catalog.types import RANGES, SqlType
 from catalog.zoned_times import written
 from executor.printing.literals import infinite
 
@@ -24,12 +26,16 @@ def shown(value: Any, kind: SqlType) -> str:
         return kind.enum.labels[kind.enum.places.index(value)]
     if kind.name == "timetz":
         return written(value)
+    if kind.name in RANGES:
+        return ranges.written(kind, value, lambda bound: shown(bound, ranges.subtype_of(kind)))
     if kind.row is not None:
         pairs = zip(value.values(), kind.row.fields, strict=True)
         return f"({','.join('' if item is None else shown(item, each) for item, (_, each) in pairs)})"
     match value:
         case float() if kind.category == "D":  # an infinite one
             return "infinity" if value > 0 else "-infinity"
+        case datetime() if value.tzinfo is not None:
+            return f"{value.astimezone(UTC).replace(tzinfo=None)}+00"
         case bool():
             return "t" if value else "f"
         case bytes():

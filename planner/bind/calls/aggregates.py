@@ -84,6 +84,7 @@ def _table() -> dict[str, Table]:
         **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
         **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
+        "range_intersect_agg": table([Overload("range_intersect_agg", ("anyrange",), "anyrange")]),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", (kind, kind), kind) for kind in ("text", "bytea")]),
         "array_agg": table(Overload("array_agg", (kind,), "array") for kind in ("anynonarray", "anyarray")),
@@ -244,7 +245,7 @@ def _is_written_alike(kind: SqlType) -> bool:
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
-    if target in ("any", "anynonarray", "anyarray"):
+    if target in ("any", "anynonarray", "anyarray", "anyrange"):
         kind = TEXT if scalar.type.name == "unknown" else scalar.type
     elif target == "text" and scalar.type.name == "varchar":
         kind = scalar.type
@@ -270,7 +271,7 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
             return INTERVAL if kind.name == "interval" else _average(kind)
         case "bool_and" | "bool_or":
             return BOOL
-        case "bit_and" | "bit_or" | "bit_xor":
+        case "bit_and" | "bit_or" | "bit_xor" | "range_intersect_agg":
             return kind
         case name if name in REGRESSIONS:
             return FLOAT8

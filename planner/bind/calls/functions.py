@@ -27,6 +27,7 @@ from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
 from planner.bind.calls.notifying import bind_notify_call, is_notify_call
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.calls.overloads import ANY
+from planner.bind.calls.ranges import of_ranges, range_of
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
 from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
@@ -154,6 +155,10 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"
         return found
+    if chosen.arguments and chosen.arguments[0] == "anyrange":
+        return of_ranges(env, name, chosen, arguments, node)
+    if chosen.name == "range_make":
+        return range_of(env, name, chosen, arguments, node)
     coerced = [
         _argument(env, item, target, place)
         for item, target, place in zip(arguments, chosen.arguments, node.args or (), strict=True)

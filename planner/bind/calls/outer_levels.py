@@ -18,8 +18,10 @@ from planner.walk import Node, walk
 
 def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:
     """Where an aggregate of some expressions is computed: its own place, or one around it. Raises 42803."""
-    used = {column for part in parts for column in _columns(part)}
+    references = [item for part in parts for item in walk(part) if isinstance(item, ColumnRef)]
+    used = {item.column.id for item in references}
     for scope in env.scope.levels():
+        _refuse_nested(env, env if scope is env.scope else scope.host, references)
         if used.isdisjoint(_offered(scope)):
             continue
         if scope is env.scope:
@@ -29,6 +31,16 @@ def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:
             raise SqlError("42803", message, position=env.binding.position(node))
         return scope.host
     return env
+
+
+def _refuse_nested(env: Environment, place: Environment | None, references: Iterable[ColumnRef]) -> None:
+    """The result of an aggregate of a query is in no other aggregate of that query."""
+    known = () if place is None or place.groups is None else place.groups.aggregates
+    results = {column.id for column, _ in known}
+    for item in references:
+        if item.column.id in results:
+            position = env.binding.origin(item)[0]
+            raise SqlError("42803", "aggregate function calls cannot be nested", position=position)
 
 
 def _columns(node: Node) -> Iterable[int]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from catalog.nesting import is_declared
 from catalog.postgres import type_oids
+from catalog.ranges import subtype_of
 from catalog.types import SqlType, array, by_name, by_oid
 from planner.bind.calls.overloads import Overload
 from planner.bind.calls.resolution import polymorphic_types
@@ -22,9 +23,9 @@ from planner.expression import Scalar
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
 #: Those whose operators' operands are brought to one type.
-GATHERED: Final = ARRAYS | {"anyenum"}
+GATHERED: Final = ARRAYS | {"anyenum", "anyrange"}
 POLYMORPHIC: Final = (
-    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray")) | ARRAYS
+    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray", "anyrange")) | ARRAYS
 )
 
 
@@ -49,6 +50,8 @@ def result(chosen: Overload, arguments: Sequence[Scalar]) -> SqlType:
 
 def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
     """The type of a polymorphic name or of an array's (_text); None for every other."""
+    if name == "anyrange":
+        return elements[name]
     if name in POLYMORPHIC:
         kind = elements["compatible" if "compatible" in name else "simple"]
         return array(kind) if name in ARRAYS else kind
@@ -56,7 +59,7 @@ def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
 
 
 def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str, SqlType]:
-    """The element type of both families, of those that occur."""
+    """The element type of both families, of those that occur, and the range type."""
     found: dict[str, SqlType] = {}
     for family in ("simple", "compatible"):
         pairs = [
@@ -64,7 +67,9 @@ def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str,
             for name, scalar in zip(declared, arguments, strict=True)
             if name in POLYMORPHIC and ("compatible" in name) == (family == "compatible")
         ]
-        if pairs:
+        if of_ranges := [kind for name, kind in pairs if name == "anyrange" and kind.name != "unknown"]:
+            found |= {"anyrange": of_ranges[0], family: subtype_of(of_ranges[0])}
+        elif pairs:
             found[family] = _element(pairs)
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
-from catalog.postgres import PgOperator, PgProc, casts, functions, operators, type_oids, type_row
+from catalog.postgres import PgOperator, PgProc, casts, functions, operators, ranges, type_oids, type_row
 
 Level = Literal["implicit", "assignment", "explicit"]
 Pathway = Literal["relabel", "function", "array", "text"]
@@ -29,12 +29,19 @@ ANYENUM: Final = 3500
 ANYCOMPATIBLE: Final = 5077
 ANYCOMPATIBLEARRAY: Final = 5078
 ANYCOMPATIBLENONARRAY: Final = 5079
+ANYRANGE: Final = 3831
+ANYMULTIRANGE: Final = 4537
+ANYCOMPATIBLERANGE: Final = 5080
+ANYCOMPATIBLEMULTIRANGE: Final = 4538
 
-_SIMPLE: Final = frozenset((ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM))
-_COMPATIBLE: Final = frozenset((ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY))
+#: What operators between ranges, and between a range and a value, take.
+OF_RANGES: Final = (ANYRANGE, ANYELEMENT)
+
+_SIMPLE: Final = frozenset((ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM, ANYRANGE, ANYMULTIRANGE))
+_COMPATIBLE: Final = frozenset(
+    (ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY, ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE)
+)
 _POLYMORPHIC: Final = _SIMPLE | _COMPATIBLE
-#: Polymorphic over ranges: Millstream has no range types, so nothing is ever of them.
-_RANGES: Final = frozenset((3831, 4537, 5080, 4538))
 #: oidvector and int2vector have elements, but no array becomes one.
 _VECTORS: Final = frozenset((22, 30))
 _CONTEXTS: Final[dict[str, str]] = {"implicit": "i", "assignment": "ia", "explicit": "iae"}
@@ -53,6 +60,17 @@ def is_preferred(oid: int) -> bool:
 def element_of(oid: int) -> int:
     """The element type of an array type; 0 for every other."""
     return type_row(oid).element if category(oid) == "A" or oid == _RECORDS else 0
+
+
+def subtype_of(oid: int) -> int:
+    """The type of a range type's bounds; 0 for every other."""
+    found = ranges().get(oid)
+    return 0 if found is None else found.subtype
+
+
+def range_of(oid: int) -> int:
+    """The range type of a multirange type; 0 for every other."""
+    return next((item.oid for item in ranges().values() if item.multirange == oid), 0)
 
 
 def _is_composite(oid: int) -> bool:
@@ -91,7 +109,7 @@ def can_coerce(sources: Sequence[int], targets: Sequence[int], level: Level = "i
     for source, target in zip(sources, targets, strict=True):
         if source in (target, UNKNOWN) or target == ANY or target in _POLYMORPHIC:
             continue
-        if target in _RANGES or pathway(source, target, level) is None:
+        if pathway(source, target, level) is None:
             return False
     return not _POLYMORPHIC.intersection(targets) or polymorphic_types(sources, targets) is not None
 
@@ -106,31 +124,56 @@ def polymorphic_types(sources: Sequence[int], declared: Sequence[int]) -> dict[i
     """
     found: dict[int, int] = {}
     pairs = list(zip(sources, declared, strict=True))
-    for family, arrays, plain, nonarray, agreed in (
-        (_SIMPLE, ANYARRAY, ANYELEMENT, ANYNONARRAY, _all_equal),
-        (_COMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLE, ANYCOMPATIBLENONARRAY, common),
+    for family, arrays, plain, nonarray, ranged, multiranged, agreed in (
+        (_SIMPLE, ANYARRAY, ANYELEMENT, ANYNONARRAY, ANYRANGE, ANYMULTIRANGE, _all_equal),
+        (
+            *(_COMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLE, ANYCOMPATIBLENONARRAY),
+            *(ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE, common),
+        ),
     ):
         if not family.intersection(declared):
             continue
-        elements = _elements(pairs, family, arrays)
-        if elements is None:
+        kinds = _range_of(pairs, ranged, multiranged)
+        elements = _elements(pairs, family, arrays, (ranged, multiranged))
+        if elements is None or kinds is None:
             return None
         known = [item for item in elements if item != UNKNOWN]
         chosen = agreed(known) if known else TEXT if family is _COMPATIBLE else UNKNOWN
         if chosen is None or not _suits(chosen, declared, arrays, nonarray):
             return None
+        if kinds != UNKNOWN and subtype_of(kinds) != chosen:
+            return None
+        multirange = UNKNOWN if kinds == UNKNOWN else ranges()[kinds].multirange
+        found |= {ranged: kinds, multiranged: multirange}
         found |= {plain: chosen, nonarray: chosen, arrays: array_of(chosen) if chosen != UNKNOWN else UNKNOWN}
         if family is _SIMPLE:
             found[ANYENUM] = chosen
     return found
 
 
-def _elements(pairs: Sequence[tuple[int, int]], family: frozenset[int], arrays: int) -> list[int] | None:
+def _range_of(pairs: Sequence[tuple[int, int]], ranged: int, multiranged: int) -> int | None:
+    """The range type that all ranges and multiranges among the arguments are of, unknown where there are none; None
+    when they do not agree, or are something else. A bound's type alone says nothing: several ranges may have it."""
+    known = [
+        source if target == ranged else range_of(source)
+        for source, target in pairs
+        if target in (ranged, multiranged) and source != UNKNOWN
+    ]
+    if not known:
+        return UNKNOWN
+    return known[0] if len(set(known)) == 1 and known[0] in ranges() else None
+
+
+def _elements(
+    pairs: Sequence[tuple[int, int]], family: frozenset[int], arrays: int, ranged: tuple[int, int]
+) -> list[int] | None:
     """What each argument says of the element type; None when one that must be an array is none."""
     found = []
     for source, target in pairs:
         if target not in family:
             continue
+        if target in ranged and source != UNKNOWN:
+            source = subtype_of(source) or subtype_of(range_of(source))
         if target == arrays and source != UNKNOWN:
             source = element_of(source)
             if not source:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
+from catalog.types import RANGES
 from planner.bind.calls.formed import SIGNATURES as FORMED
 from planner.bind.calls.overloads import signatures
 from planner.functions import ADVISORY
@@ -107,8 +108,12 @@ _SIGNATURES: Final[dict[str, str]] = {
     "regexp_substr": "=: text text > text; text text int4 > text; text text int4 int4 > text;"
     " text text int4 int4 text > text; text text int4 int4 text int4 > text",
     "regexp_match": "=: text text > _text; text text text > _text",
-    "lower": "=: text > text",
-    "upper": "=: text > text",
+    "lower": "=: text > text | range_lower: anyrange > anyelement",
+    "upper": "=: text > text | range_upper: anyrange > anyelement",
+    "isempty": "range_is_empty: anyrange > bool",
+    **{name: f"range_{name}: anyrange > bool" for name in ("lower_inc", "upper_inc", "lower_inf", "upper_inf")},
+    "range_merge": "=: anyrange anyrange > anyrange",
+    **{name: f"range_make: {of} {of} > {name}; {of} {of} text > {name}" for name, of in RANGES.items()},
     "initcap": "=: text > text",
     "reverse": "=: text > text",
     "md5": "=: text > text; bytea > text",

@@ -49,7 +49,8 @@ def add_constraint(
         case ConstrType.CONSTR_NOTNULL:
             _set_not_null(parts, columns)
         case ConstrType.CONSTR_EXCLUSION:
-            raise unsupported("EXCLUDE", position=position)
+            instead = "Insert with SELECT ... WHERE NOT EXISTS (SELECT ... the rows that it conflicts with)."
+            raise unsupported("EXCLUDE", instead, position)
         case _:
             raise unsupported("this constraint", position=position)
 

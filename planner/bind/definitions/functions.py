@@ -42,7 +42,16 @@ _LANGUAGES: Final = {
 _REFUSED: Final = {"set": "SET in a function", "window": "WINDOW", "support": "SUPPORT", "transform": "TRANSFORM"}
 _VOLATILITIES: Final = {"immutable": "i", "stable": "s", "volatile": "v"}
 _PARALLEL: Final = {"safe": "s", "restricted": "r", "unsafe": "u"}
-_POLYMORPHIC: Final = ("anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible", "anycompatiblearray")
+_POLYMORPHIC: Final = (
+    "anyelement",
+    "anyarray",
+    "anynonarray",
+    "anyenum",
+    "anycompatible",
+    "anycompatiblearray",
+    "anyrange",
+    "anycompatiblerange",
+)
 
 
 def bind_create_function(binding: Binding, node: Any) -> CreateFunction:

@@ -26,7 +26,7 @@ from planner.statements import Statement
 
 def refuse_range(binding: Binding, node: Any) -> Statement:
     """CREATE TYPE name AS RANGE."""
-    raise unsupported("a range type", "Use two columns, for its lower and its upper bound.")
+    raise unsupported("a range type", "Use numrange or another of PostgreSQL's own, or two columns for the bounds.")
 
 
 def bind_rename_type(binding: Binding, node: Any) -> AlterType:

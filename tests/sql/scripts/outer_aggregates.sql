@@ -31,3 +31,17 @@ SELECT a, (WITH q AS (SELECT count(t.id) AS c) SELECT c FROM q) FROM t GROUP BY 
 SELECT a, (SELECT sum(c) FROM (SELECT count(t.id) AS c FROM u) q) FROM t GROUP BY a ORDER BY 1;
 SELECT a, (SELECT avg(t.id::float8)), (SELECT stddev(t.id::float8)) FROM t GROUP BY a ORDER BY 1;
 SELECT a, (SELECT json_agg(t.b ORDER BY t.id)) FROM t WHERE id < 5 GROUP BY a ORDER BY 1;
+-- An aggregate of a query in another one of it, by way of a subquery.
+create table nested_t(k int, x numeric);
+insert into nested_t values (1,2),(1,3),(2,5);
+select max(min(k)) from nested_t;
+select (select max((select i.k from nested_t i where i.k = max(o.k)))) from nested_t o;
+select max((select count(*) from nested_t o where o.k = max(nested_t.k))) from nested_t;
+select max((select max(o.x) from nested_t o where o.k = nested_t.k)) from nested_t;
+select (select sum(i.k + max(o.k)) from nested_t i) from nested_t o;
+select (select max(o.k)) + max(k) from nested_t o;
+select k, (select sum(i.x) from nested_t i where i.k = max(o.k) having sum(i.x) > max(o.x) - 100) from nested_t o group by k order by k;
+select k, max((select sum(o.x + i.x) from nested_t i)) from nested_t o group by k order by k;
+select max((select count(o.x))) from nested_t o;
+select sum((select count(*) from nested_t i where i.k = o.k)) from nested_t o;
+drop table nested_t;

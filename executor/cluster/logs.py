@@ -1,0 +1,87 @@
+"""Where a server's log lies: on the storage that it shares with others, who go on from it when the server is gone.
+
+Owns: that choice. It is made when a server's own folder is new, and kept by what is there: the log itself, or a link to
+it. So a server finds its log by its own folder only, whatever it is called by now, and no other's. The two belong
+together, and either could be put back alone from an older copy, so both know the server's last start.
+
+    <data>/servers/<id>/log           a folder; or a link to
+    <storage>/servers/<name>/log/
+    <storage>/servers/<name>/log/started    a word of the last start
+    <data>/servers/<id>/log-started         that, and the one before, should a start die between the two files
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Final
+
+from catalog.errors import SqlError
+from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.options import Options
+
+_STARTED: Final = "started"
+
+
+def place_log(options: Options) -> None:
+    """The log's folder is at hand; its server's own folder is there, and nobody else's. Raises 58P01 where it is not
+    there, 55000 where it belongs to another such folder, 53100, 58030."""
+    own = options.log_directory
+    try:
+        if options.storage and options.log_on_storage and not own.is_symlink() and not own.exists():
+            _begin(own, options.storage_directory / "servers" / options.server_name / "log")
+        if own.is_symlink() or (own / _STARTED).exists():
+            _recognize(own, options)
+    except OSError as error:
+        raise disk_error(error, "use the log on the storage that servers share") from error
+
+
+def published(options: Options) -> str:
+    """Where other servers find the log: below their storage, or at that path on their machines."""
+    place, storage = options.log_directory.resolve(), options.storage_directory.resolve()
+    return str(place.relative_to(storage) if place.is_relative_to(storage) else place)
+
+
+def _begin(own: Path, target: Path) -> None:
+    """The folder first and the link last; between the two another link says whose the folder is, should this die."""
+    begun = own.with_name("log.new")
+    is_mine = begun.is_symlink() and begun.readlink() == target
+    begun.unlink(missing_ok=True)
+    begun.symlink_to(target)
+    for folder in (target.parent.parent, target.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        target.mkdir(mode=0o700)
+    except FileExistsError:
+        if not is_mine or any(target.iterdir()):
+            begun.unlink()
+            raise _another(target, target.parent.name) from None
+    for folder in (target.parent, target.parent.parent):
+        sync_folder(folder)
+    begun.rename(own)
+    sync_folder(own.parent)
+
+
+def _recognize(own: Path, options: Options) -> None:
+    """The log is that of the data folder, and neither is older than the other."""
+    if not own.is_dir():
+        hint = f'Is the storage there? Where the log has moved, make "{own}" a link to its new place.'
+        raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
+    here, there = own.with_name("log-started"), own / _STARTED
+    known, found = _words(here), _words(there)
+    if found[:1] != known[:1] and not (found and found[0] in known):
+        raise _another(own.readlink(), options.server_name)
+    word = secrets.token_hex(8)
+    replace_file(here, " ".join((word, *found)).encode())
+    replace_file(there, word.encode())
+
+
+def _words(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
+def _another(log: Path, server: str) -> SqlError:
+    hint = f'Put back what was there; or delete "{log}", and what is nowhere else is gone.'
+    return SqlError(
+        "55000", f'the data folder is not that of server "{server}", whose log is on the storage', hint=hint
+    )

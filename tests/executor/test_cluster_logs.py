@@ -1,0 +1,120 @@
+"""Where a server's log lies, and that a data folder finds its own log and no other's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.cluster.logs import place_log, published
+from executor.options import Options
+
+#: Starts a server of a data folder, with other settings than usual; where its log is.
+Start = Callable[..., Path]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    def start(data: str = "one", name: str = "one", **settings: Any) -> Path:
+        shared = {"storage": str(tmp_path / "storage"), "server_name": name, **settings}
+        options = Options(tmp_path / data, **shared)
+        if not options.server_directory.is_dir():
+            options.server_directory.mkdir(parents=True)
+        place_log(options)
+        options.log_directory.mkdir(exist_ok=True)  # as the log does
+        return options.log_directory.resolve()
+
+    return start
+
+
+def on_storage(tmp_path: Path, name: str = "one") -> Path:
+    return tmp_path / "storage" / "servers" / name / "log"
+
+
+def test_on_the_storage_where_there_is_one(start: Start, tmp_path: Path) -> None:
+    assert start() == start() == on_storage(tmp_path)
+    own = tmp_path / "two" / "servers" / "main" / "log"
+    assert start("two", "two", log_on_storage=False) == own
+    assert start("two", "two") == own, "where it has begun"
+    assert start("three", "three", storage="") == tmp_path / "three" / "servers" / "main" / "log"
+
+
+def test_others_find_it(start: Start, tmp_path: Path) -> None:
+    start()
+    storage = str(tmp_path / "storage")
+    assert published(Options(tmp_path / "one", storage=storage)) == "servers/one/log"
+    start("two", "two", log_on_storage=False)
+    assert published(Options(tmp_path / "two", storage=storage)) == str(tmp_path / "two/servers/main/log")
+
+
+def test_a_server_of_another_name_keeps_its_log(start: Start, tmp_path: Path) -> None:
+    start()
+    assert start(name="other") == on_storage(tmp_path)
+    assert refused(start, "two") == "55000"
+
+
+def refused(start: Start, *arguments: str) -> str:
+    with pytest.raises(SqlError) as raised:
+        start(*arguments)
+    return raised.value.sqlstate
+
+
+def test_another_folder_finds_none(start: Start, tmp_path: Path) -> None:
+    """Empty, or older than the log; and what was refused changes nothing."""
+    start()
+    shutil.copytree(tmp_path / "one", tmp_path / "older", symlinks=True)
+    start()
+    assert [refused(start, folder) for folder in ("older", "new", "new")] == ["55000"] * 3
+    start()
+    shutil.rmtree(on_storage(tmp_path))
+    assert refused(start) == "58P01"
+    assert start("new") == on_storage(tmp_path)
+
+
+def test_it_moves_by_hand(start: Start, tmp_path: Path) -> None:
+    own = start(log_on_storage=False)
+    (own / "0.log").touch()
+    on_storage(tmp_path).parent.mkdir(parents=True)
+    shutil.move(own, on_storage(tmp_path))
+    own.symlink_to(on_storage(tmp_path))
+    assert start() == start() == on_storage(tmp_path)
+    shutil.move(on_storage(tmp_path), tmp_path / "elsewhere")
+    own.unlink()
+    own.symlink_to(tmp_path / "elsewhere")
+    assert start() == tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("step", ["folder", "link", "word"])
+def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the folder is there, before the link is, and before the log knows of the start."""
+
+    (tmp_path / "one" / "servers" / "main").mkdir(parents=True)
+
+    def dying(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if step == "word":
+            start()
+            patch.setattr("executor.cluster.logs.replace_file", before(2, dying))
+        else:
+            patch.setattr(Path, "mkdir" if step == "folder" else "rename", dying)
+        start()
+    assert start() == start() == on_storage(tmp_path)
+
+
+def before(times: int, dying: Callable[..., None]) -> Callable[[Path, bytes], None]:
+    """Writes files, and dies instead of the last one."""
+    left = [None] * (times - 1)
+
+    def write(path: Path, content: bytes) -> None:
+        if not left:
+            dying()
+        left.pop()
+        path.write_bytes(content)
+
+    return write

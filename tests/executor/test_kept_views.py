@@ -1,0 +1,187 @@
+"""Views whose copies nobody has asked for: whoever dies, and whatever becomes of its folder, others go on with them,
+over every row that was acknowledged."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.moving import artifact, checkpoints, keeping
+from tests.executor.client import Client
+from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
+from tests.executor.test_suspended_views import checkpoint, copies
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def soon(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers.options |= {"view_copy_interval": 0.05}
+    monkeypatch.setattr(keeping, "_LOOK", 0.02)
+    monkeypatch.setattr(keeping, "_AGAIN", 0.2)
+    monkeypatch.setattr(checkpoints, "_LOOK", 0.02)
+    monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 0)
+
+
+def await_copy(servers: Servers, name: str = "a") -> None:
+    """The views have copies, of their definitions as they are."""
+    wait_until(lambda: are_copied(servers, name), 20, "a copy")
+
+
+def are_copied(servers: Servers, name: str) -> bool:
+    ownership = servers[name].view_moving.ownership
+    entries = [ownership.get(item.shared) if item.shared else None for item in servers[name].runtimes()]
+    return all(owned is not None and owned.copied for owned in entries)
+
+
+def await_taken(servers: Servers, name: str) -> None:
+    wait_until(lambda: servers[name].catalog.find("v") is not None, 20, "the take-over")
+
+
+def test_a_server_whose_folder_is_gone(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Rows that were acknowledged after the last copy are in its log, which is on the storage."""
+    rows = Rows()
+    rows.insert(a, 5)
+    await_copy(servers)
+    servers["a"].view_moving.checkpoints.close()
+    rows.insert(a, 5)
+    _ = servers["b"]
+    servers.stop("a")
+    shutil.rmtree(tmp_path / "a")
+    lost(servers["b"], "a")
+    await_taken(servers, "b")
+    b = servers.client("b")
+    assert b.run(READ) == rows.wanted()
+    servers.stop("b")
+    assert servers.client("b").run(READ) == rows.wanted()
+    with pytest.raises(SqlError, match="55000: the data folder is not that of server"):
+        _ = servers["a"]
+    assert servers.client("b").run(READ) == rows.wanted()
+
+
+def test_a_view_goes_home_when_that_is_there_again(servers: Servers, a: Client) -> None:
+    """Who was taken for lost goes on taking rows, but defines nothing until it has joined again."""
+    rows = Rows()
+    rows.insert(a, 5)
+    await_copy(servers)
+    _ = servers["b"]
+    servers.lose("a", "b")
+    await_taken(servers, "b")
+    rows.insert(a, 5)
+    assert servers.client("b").run(READ) == rows.wanted()
+    with pytest.raises(SqlError, match="55000"):
+        a.run("ALTER VIEW v RENAME TO w")
+    servers.stop("a")
+    again = servers.client("a")
+    rows.insert(again, 5)
+    wait_until(lambda: servers["b"].catalog.find("v") is None, 20, "that it has left")
+    assert again.run(READ) == rows.wanted()
+    await_copy(servers)
+    rows.insert(again, 5)
+    assert again.run(READ) == rows.wanted()
+    assert again.run("SELECT server, home FROM millstream.views") == [("a", "a")]
+
+
+def test_definitions_change(servers: Servers, a: Client) -> None:
+    """Rows of before are read with the columns of now, and the copy of before is not gone on with."""
+    servers.options |= {"maintenance_idle": 600.0}
+    servers.stop("a")
+    a = servers.client("a")
+    rows = Rows()
+    rows.insert(a, 5)
+    await_copy(servers)
+    a.run("ALTER FOREIGN TABLE s ADD COLUMN x int DEFAULT 7")
+    a.run("ALTER VIEW v RENAME TO w; ALTER VIEW w RENAME TO v")
+    a.run("CREATE VIEW other AS SELECT sum(x) AS x FROM s")
+    a.run("INSERT INTO s VALUES (0, 5, '5', 1)")
+    await_copy(servers)
+    with pytest.raises(SqlError, match="42701"):
+        a.run("ALTER FOREIGN TABLE s ADD COLUMN x int")
+    _ = servers["b"]
+    servers.stop("a")
+    lost(servers["b"], "a")
+    await_taken(servers, "b")
+    b = servers.client("b")
+    wait_until(lambda: servers["b"].catalog.find("other") is not None, 20, "the other view")
+    assert b.run("SELECT sum(c), sum(n) FROM v") == [(6, 15)]
+    assert b.run("SELECT * FROM other") == [(1,)]
+
+
+def test_asked_or_not(servers: Servers, a: Client, tmp_path: Path) -> None:
+    await_copy(servers)
+    assert len(copies(tmp_path)) == 1
+    checkpoint(servers)
+    with pytest.raises(SqlError, match="in use by a copy"):
+        a.run("ALTER VIEW v RENAME TO x")
+    servers["a"].view_moving.keeping.close()
+    a.run("SELECT 1")
+    assert servers["a"].view_moving.forget(servers["a"].runtimes()[0].view)
+    assert copies(tmp_path) == []
+
+
+def test_a_copy_that_cannot_be_made_keeps_nothing(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for it, neither log nor writers; and it is tried again."""
+    rows = Rows()
+    await_copy(servers)
+
+    def full(*given: object) -> str:
+        raise SqlError("53100", "no space left on device")
+
+    (runtime,) = servers["a"].runtimes()
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "write", full)
+        rows.insert(a, 5)
+        wait_until(lambda: runtime.held is None and not are_copied(servers, "a"), 20, "the copy's end")
+        assert copies(tmp_path) == []
+    await_copy(servers)
+    assert a.run(READ) == rows.wanted()
+
+
+def test_what_cannot_leave_prevents_nothing(servers: Servers, a: Client) -> None:
+    a.run("CREATE TABLE d (k int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d USING (k)")
+    wait_until(lambda: bool(servers["a"].view_moving.ownership.all()), 20, "a copy")
+    a.run("DROP VIEW w; DROP VIEW v; DROP FOREIGN TABLE s")
+    wait_until(lambda: not servers["a"].view_moving.ownership.all(), 20, "the end of its entry")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_law(seed: int, servers: Servers) -> None:
+    """Whoever is lost, stopped or started, and whatever is done with the view meanwhile."""
+    choose = random.Random(seed)
+    home = servers.client("a")
+    home.run(STREAM)
+    home.run(VIEW)
+    rows, at = Rows(), "a"
+    for _ in range(8):
+        at = "a" if servers["a"].runtimes()[0].away is None else "b"
+        rows.insert(servers.client("a"), choose.randrange(1, 6))
+        step = choose.choice(["lose", "restart", "gone", "migrate", "rename", "nothing"])
+        if choose.random() < 0.7 and at == "a":
+            await_copy(servers)
+        rows.insert(servers.client("a"), choose.randrange(1, 6))
+        if step == "lose" and are_copied(servers, "a"):
+            _ = servers["b"]
+            servers.lose("a", "b")
+            rows.insert(servers.client("a"), choose.randrange(1, 6))
+            await_taken(servers, "b")
+            assert servers.client("b").run(READ) == rows.wanted()
+            servers.stop("a")
+        elif step == "gone" and are_copied(servers, "a"):
+            _ = servers["b"]
+            servers.stop("a")
+            lost(servers["b"], "a")
+            await_taken(servers, "b")
+            assert servers.client("b").run(READ) == rows.wanted()
+        elif step == "restart":
+            servers.stop(choose.choice("ab"))
+        elif step == "rename" and at == "a":
+            servers.client("a").run("ALTER VIEW v RENAME TO w; ALTER VIEW w RENAME TO v")
+        rows.insert(servers.client("a"), choose.randrange(1, 6))
+        assert servers.client("a").run(READ) == rows.wanted(), step
