@@ -12,7 +12,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.points import point_reader
+from executor.point_sources import point_reader
 from executor.views import index as view_index
 from executor.views.index import Parts
 from planner.expression import Value
