@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
-from planner.scales.nested import INTEGERS, has_scales, scale_kind
+from planner.scales.nested import INTEGERS, has_scales, in_place, scale_kind
 
 #: No rule tells how many decimals a value shows.
 UNKNOWN: Final = Literal(None, INT4)
@@ -196,9 +196,9 @@ def _chosen(kind: SqlType, conditions: Sequence[Scalar], scales: Sequence[Scalar
     """The scale beside the first condition that holds, or the last one."""
     if all(scale == scales[0] for scale in scales):
         return scales[0]
-    kind = scale_kind(kind)
-    found = [Literal(None, kind) if scale == UNKNOWN else scale for scale in scales]
-    return _repeated(Case(tuple(zip(conditions, found[:-1], strict=True)), found[-1], kind), *conditions)
+    found = [in_place(scale, kind) for scale in scales]
+    chosen = Case(tuple(zip(conditions, found[:-1], strict=True)), found[-1], scale_kind(kind))
+    return _repeated(chosen, *conditions)
 
 
 def _required(call: Call, scales: Scales) -> Scalar:
@@ -223,8 +223,7 @@ def _array(kind: SqlType, scales: Sequence[Scalar]) -> Scalar:
     """An array's scales by those of its elements, which are of a type."""
     if all(scale == of_type(kind) for scale in scales):
         return UNKNOWN
-    found = tuple(Literal(None, scale_kind(kind)) if scale == UNKNOWN else scale for scale in scales)
-    return Call("array", found, array(scale_kind(kind)))
+    return Call("array", tuple(in_place(scale, kind) for scale in scales), array(scale_kind(kind)))
 
 
 def _of_array(call: Call, scales: Scales) -> Scalar:
@@ -237,9 +236,7 @@ def _of_row(call: Call, scales: Scales) -> Scalar:
     found = [scales(item) if has_scales(item.type) else UNKNOWN for item in call.arguments]
     if all(scale in (UNKNOWN, of_type(kind)) for scale, kind in zip(found, kinds, strict=True)):
         return UNKNOWN
-    fields = tuple(
-        Literal(None, scale_kind(kind)) if scale == UNKNOWN else scale for scale, kind in zip(found, kinds, strict=True)
-    )
+    fields = tuple(in_place(scale, kind) for scale, kind in zip(found, kinds, strict=True))
     return Call("row", fields, record(*((f"f{place}", item.type) for place, item in enumerate(fields, 1))))
 
 

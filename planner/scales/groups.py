@@ -14,7 +14,7 @@ from planner.algebra import Aggregate, Project, Relation, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import has_subquery, volatility
 from planner.scales.expressions import differs, quotient_scale
-from planner.scales.nested import has_scales
+from planner.scales.nested import has_scales, in_place
 
 if TYPE_CHECKING:
     from planner.scales.relations import Carrying
@@ -91,7 +91,8 @@ def windowed(carrying: Carrying, node: Window) -> Window:
             added.append((carrying.beside(column), picked))
         elif call.function in _PICKING and (differs(scale) or len(rest) == 2):
             # The third argument of lag() and lead() is a value, too.
-            others = (rest[0], carrying.of(rest[1])) if len(rest) == 2 else tuple(rest)
+            others = (rest[0], in_place(carrying.of(rest[1]), column.type)) if len(rest) == 2 else tuple(rest)
+            scale = in_place(scale, column.type)
             added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=scale.type)))
         elif call.function in ("sum", *_BESIDE, *_PICKING):
             carrying.know(column, scale)

@@ -7,6 +7,7 @@ says that nobody knows, for all that would be below it, too.
 from __future__ import annotations
 
 from catalog.types import INT4, TEXT, SqlType, array, record, row
+from planner.expression import Literal, Scalar
 
 #: Integers show no decimals.
 INTEGERS = frozenset(("int2", "int4", "int8"))
@@ -19,6 +20,12 @@ def scale_kind(kind: SqlType) -> SqlType:
     if kind.row is not None:
         return record(*((name, scale_kind(each)) for name, each in kind.row.fields))
     return INT4
+
+
+def in_place(scale: Scalar, kind: SqlType) -> Scalar:
+    """A scale beside others of a type's values: a NULL of their type for an array or a row that has none itself."""
+    wanted = scale_kind(kind)
+    return Literal(None, wanted) if isinstance(scale, Literal) and wanted != INT4 else scale
 
 
 def shown_kind(kind: SqlType, text: SqlType = TEXT) -> SqlType:

@@ -52,7 +52,7 @@ from planner.scales.expressions import (
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
-from planner.scales.nested import has_scales, scale_kind, shown_kind
+from planner.scales.nested import has_scales, in_place, scale_kind, shown_kind
 from planner.scales.sets import combined
 from planner.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 
@@ -319,7 +319,7 @@ class Carrying:
                 self.know(column, found[0])
             elif found:
                 columns.append(self.beside(column))
-                scales.append(found)
+                scales.append([in_place(scale, column.type) for scale in found])
         rows = tuple((*row, *(found[place] for found in scales)) for place, row in enumerate(values.rows))
         return replace(values, columns=(*values.columns, *columns), rows=rows)
 

@@ -16,7 +16,7 @@ from planner.algebra import Aggregate, Join, JoinKind, Project, Relation, SetOpe
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import conjunction
 from planner.scales.expressions import UNKNOWN, differs
-from planner.scales.nested import has_scales
+from planner.scales.nested import has_scales, in_place
 
 if TYPE_CHECKING:
     from planner.scales.relations import Carrying
@@ -70,8 +70,8 @@ def _union(carrying: Carrying, node: SetOperation, columns: tuple[Column, ...], 
     def side(relation: Relation, scales: list[Scalar]) -> Relation:
         return carrying.only(relation, [(carrying.new("scale", scale.type), scale) for scale in scales])
 
-    left = side(node.left, [scale for _, scale, _ in varying])
-    right = side(node.right, [scale for _, _, scale in varying])
+    left = side(node.left, [in_place(scale, column.type) for column, scale, _ in varying])
+    right = side(node.right, [in_place(scale, column.type) for column, _, scale in varying])
     return replace(node, all=True, left=left, right=right, columns=columns)
 
 

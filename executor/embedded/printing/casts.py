@@ -178,7 +178,7 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         case "bpchar":
             return function("rtrim", argument, text(" "))
         case "numeric" if source.is_loose:
-            return _loose_text(_plain(printer, argument, "text"), source)
+            return own_text(_plain(printer, argument, "text"), source)
         case "float8" | "float4":
             return macro("ms_float_text", argument, exp.Literal.number(15 if source.name == "float8" else 6))
         case "bytea":
@@ -253,8 +253,10 @@ def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
     return function("list_transform", items, each)
 
 
-def _loose_text(digits: Expr, source: SqlType) -> Expr:
-    """A numeric of undeclared digits as clients see it (``protocol.values.decimal_text``)."""
+def own_text(digits: Expr, source: SqlType) -> Expr:
+    """A numeric, with all digits that are stored, as its type alone shows it (``protocol.values.decimal_text``)."""
+    if not source.is_loose:
+        return digits
     if source.modifiers == UNCONSTRAINED:
         return macro("ms_trim_zeros", digits)
     padded = macro("ms_quotient_text", digits)

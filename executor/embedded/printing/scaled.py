@@ -9,11 +9,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog.types import TEXT, SqlType
+from catalog.types import TEXT, UNCONSTRAINED, SqlType
 from executor.embedded.printing import rows
 from executor.embedded.printing.arrays import each
+from executor.embedded.printing.casts import own_text
 from executor.embedded.printing.nodes import bound, cast_to, macro
-from executor.printing.nodes import Expr, function, number, operand
+from executor.printing.nodes import Expr, case, function, number, operand
 from planner.expression import Call
 from planner.scales.nested import has_scales
 
@@ -29,7 +30,12 @@ def _shown(printer: Any, value: Expr, scale: Expr, kind: SqlType) -> Expr:
         body = _row if kind.row is not None else _array
         both = rows.struct([value, scale])  # bound together: one binding hides another
         return bound(both, lambda pair: body(printer, rows.field(pair, 1), rows.field(pair.copy(), 2), kind))
-    return macro("ms_scaled_text", cast_to(printer, value, TEXT), scale, exp.Literal.number(kind.scale))
+    digits = cast_to(printer, value, TEXT)
+    shown = macro("ms_scaled_text", digits, scale, exp.Literal.number(kind.scale))
+    if kind.modifiers == UNCONSTRAINED or isinstance(scale, exp.Literal):
+        return shown
+    unknown = exp.Is(this=operand(scale.copy()), expression=exp.Null())
+    return case([(unknown, own_text(digits.copy(), kind))], shown)
 
 
 def _array(printer: Any, items: Expr, scales: Expr, kind: SqlType) -> Expr:

@@ -59,4 +59,11 @@ select array(select x from t where k > 9), array(select x * 2.0 from t order by 
 select json_agg(a) from (select array_agg(x) a from t group by k order by k) q;
 select to_json(array(select x from t order by k,x));
 select array(select 1.50 union all select 2 order by 1);
+-- beside one whose decimals are known, those that a type alone tells, and a row or an array of none
+select array[avg(k), avg(x)], row(avg(x), variance(k)), array[sum(k) / 3.0, avg(k)] from t;
+select row(array[k::numeric(8,3)], x), row(row(k::numeric(8,3)), x), to_json(row(x, avg(k) over ())) from t order by k, x;
+select v from (values (row(1.0), 1), (row(2.55), 2), (null, 3)) q(v, n) order by n;
+select case when k > 2 then row(x) end, case when k > 2 then row(x, k) else null end from t order by k, x;
+select lag(array[x], 1, null) over (order by k, x), lag(row(x), 1, row(1.000)) over (order by k, x) from t order by k, x;
+select array[x] from t where k = 1 union all select null;
 drop table t;
