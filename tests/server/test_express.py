@@ -21,6 +21,7 @@ from protocol.decoder import Decoder
 from protocol.messages import Malformed
 from server.config import Address, Config
 from server.express import PointRead, RowChange
+from server.floor import LOOK
 from server.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, close, describe, execute, parse
@@ -249,6 +250,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes | None]:
     return found
 
 
+#: What a row is answered with that was waited for.
+DONE = b"C\0\0\0\x0fINSERT 0 1\0"
 ODD = "SELECT count(*) FROM counts WHERE count % 2 = 1"
 
 
@@ -276,20 +279,21 @@ def test_rows_are_taken(house: House, taken: list[bytes | None], describes: bool
 
 
 def test_rows_of_a_client_that_is_alone(house: House, taken: list[bytes | None]) -> None:
-    """Its rows are on the disk when they have been taken, where the file system can say so."""
-    owner, before = house.owner, counts(house)
+    """Its rows are on the disk when they have been taken, where the file system can say so, and others are idle."""
+    owner, before, _ = house.owner, counts(house), house.peer()
     owner.feed(request(parse(ROW_OF, "row"), SYNC))
-    answers = [owner.feed(row(b"95", b"%d" % number)) for number in range(5)]
-    others = [owner.feed(row(key, text)) for key, text in ((b"x", b"0"), (b"95", b"abcdef"), (b"95", b"5"))]
-    assert set(taken) <= {b"", b"C\0\0\0\x0fINSERT 0 1\0", None}
+    answers = [owner.feed(row(b"95", b"%d" % number)) for number in range(LOOK + 8)]
+    assert (DONE in taken) == cast(Session, owner.connection.handler).database.log.is_direct
+    others = [owner.feed(row(key, text)) for key, text in ((b"x", b"0"), (b"95", b"abcdef"), (b"95", b"a"))]
+    assert set(taken) <= {b"", DONE, None}
     peer = house.peer()
-    for data in (row(b"95", b"6"), row(b"95", b"7")):
+    for data in (row(b"95", b"b"), row(b"95", b"c")):
         assert peer.feed(data[:7], data[7:]) == answers[0] == others[2]
     for data, answer in ((row(b"x", b"0"), others[0]), (row(b"95", b"abcdef"), others[1])):
         assert peer.feed(data[:7], data[7:-5], data[-5:]) == answer
     assert set(answers) == {answers[0]}
     owner.feed(request(close("S", "row"), SYNC))
-    assert counts(house).count(b"\x0295") == before.count(b"\x0295") + 8
+    assert counts(house).count(b"\x0295") == before.count(b"\x0295") + LOOK + 11
 
 
 def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> None:
