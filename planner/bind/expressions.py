@@ -45,7 +45,7 @@ from planner.bind.scope import resolve
 from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, type_or_domain, with_digits
-from planner.bind.types import as_expressed, coerce, common_type, display, numeric_of
+from planner.bind.types import as_expressed, coerce, common_kind, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 
 #: Operators in one chain: what later recursive passes over the tree can take.
@@ -218,14 +218,14 @@ def _boolean_test(env: Environment, node: Any) -> Scalar:
 
 def unify(env: Environment, scalars: list[Scalar], what: str, nodes: list[Any]) -> list[Scalar]:
     """Scalars coerced to their common type. Raises 42804 and 42846."""
-    kind = common_type([item.type for item in scalars], what, lambda index: env.binding.start(nodes[index]))
+    kind = common_kind(scalars, what, lambda index: env.binding.start(nodes[index]))
     kinds = {item.type for item in scalars if not (isinstance(item, Literal) and item.value is None)}
     if kind.name == "bpchar" and len(kinds) == 1:  # a char(n) beside NULL still shows its blanks
         kind = kinds.pop()
     found = []
     for scalar, node in zip(scalars, nodes, strict=True):
         coerced = coerce(env.binding, scalar, kind, "implicit", node)
-        assert coerced is not None, "common_type chose a type that all of them coerce to"
+        assert coerced is not None, "common_kind chose a type that all of them coerce to"
         found.append(coerced)
     return found
 

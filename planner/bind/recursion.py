@@ -16,7 +16,7 @@ from pglast.enums import SetOperation as SetKind
 from pglast.visitors import Visitor
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType, numeric
+from catalog.types import SqlType, array, numeric, row
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
@@ -118,7 +118,21 @@ def _check_form(binding: Binding, node: Any, query: Any) -> None:
 
 def _kept(kind: SqlType) -> SqlType:
     """A column's type for all rounds: a numeric has room to grow, but no new decimals."""
+    if kind.name == "array" and kind.element is not None:
+        return array(_kept(kind.element))
+    if kind.row is not None and not kind.row.oid:
+        return row(kind.row.over(_kept))
     return numeric(38, kind.scale) if kind.name == "numeric" else kind
+
+
+def _gains(kept: SqlType, kind: SqlType) -> bool:
+    """Whether numerics of a type have decimals that those of the kept one have not."""
+    if kept.element is not None and kind.element is not None:
+        return _gains(kept.element, kind.element)
+    if kept.row is not None and kind.row is not None:
+        pairs = zip(kept.row.fields, kind.row.fields, strict=False)
+        return any(_gains(ours, theirs) for (_, ours), (_, theirs) in pairs)
+    return kept.name == kind.name == "numeric" and kind.scale > kept.scale
 
 
 def _check_types(
@@ -134,7 +148,7 @@ def _check_types(
         place, other = places[index], binding.start(others[index])
         overall = common_type([kind, column.type], "UNION", lambda _, at=other: at)  # type: ignore[misc]
         is_declared = base.outputs[index].typmod not in (-1, step.outputs[index].typmod)
-        if overall.name != kind.name or overall.element != kind.element or is_declared:
+        if overall.name != kind.name or display(overall) != display(kind) or is_declared:
             shown = str(base.relation.columns[index].type) if is_declared else display(kind)
             message = (
                 f'recursive query "{node.ctename}" column {index + 1} has type {shown} in non-recursive term'
@@ -142,7 +156,7 @@ def _check_types(
             )
             hint = "Cast the output of the non-recursive term to the correct type."
             raise SqlError("42804", message, hint=hint, position=binding.start(place))
-        if column.type.name == "numeric" and column.type.scale > kind.scale:
+        if _gains(kind, column.type):
             instead = "Cast both terms' columns to a numeric with a scale, or to double precision."
             raise unsupported("a recursive query whose numerics gain decimals", instead, binding.position(node))
 

@@ -47,7 +47,7 @@ from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
-from planner.bind.types import coerce, common_type
+from planner.bind.types import coerce, common_kind
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
@@ -303,8 +303,10 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
 
     left_nodes, right_nodes = (item_nodes(side, len(left.outputs)) for side in (node.larg, node.rarg))
     types = [
-        common_type([first.type, second.type], word, lambda _, at=place: level.binding.start(at))  # type: ignore[misc]
-        for first, second, place in zip(left.relation.columns, right.relation.columns, right_nodes, strict=True)
+        common_kind(pair, word, lambda _, at=place: level.binding.start(at))  # type: ignore[misc]
+        for pair, place in zip(
+            zip(_scalars(left.relation), _scalars(right.relation), strict=True), right_nodes, strict=True
+        )
     ]
     types = [
         _beside_null(kind, left.relation, right.relation, index) if kind.name == "bpchar" else kind
@@ -328,10 +330,17 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
     return BoundQuery(relation, outputs)
 
 
+def _scalars(relation: Relation) -> list[Scalar]:
+    """What a query's columns are."""
+    if isinstance(relation, Project):
+        return [scalar for _, scalar in relation.outputs]
+    return [ColumnRef(column) for column in relation.columns]
+
+
 def _beside_null(kind: SqlType, left: Relation, right: Relation, index: int) -> SqlType:
     """A char(n) beside NULL keeps its length, and so shows its blanks, though clients are told of no length."""
     for nulls, side in ((left, right), (right, left)):
-        found = nulls.outputs[index][1] if isinstance(nulls, Project) else None
+        found = _scalars(nulls)[index]
         if isinstance(found, Literal) and found.value is None:
             return side.columns[index].type if side.columns[index].type.name == "bpchar" else kind
     return kind
@@ -365,7 +374,7 @@ def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
         scalar = coerce(binding, scalar, TEXT) or scalar
     found = coerce(binding, scalar, kind, "implicit", node)
-    assert found is not None, "common_type chose a type that both sides coerce to"
+    assert found is not None, "common_kind chose a type that both sides coerce to"
     return found
 
 

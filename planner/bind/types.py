@@ -328,10 +328,17 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
 
 
 def _typed(text: str, target: SqlType, level: Level, time_zone: str) -> Literal:
-    """A text's value. An explicit cast to bits of a length reads all of them, and cuts them then."""
+    """A text's value. An explicit cast to bits of a length reads all of them, and cuts them then.
+
+    Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
+    """
     if level == "explicit" and target.name in BITS:
         return Literal(_fit_bits(str(value_of(text, by_name(target.name))), target, level), target)
-    return Literal(value_of(text, target, time_zone), target)
+    value = value_of(text, target, time_zone)
+    is_of_numerics = target.element is not None and target.element.name == "numeric"
+    if is_of_numerics and level == "implicit" and value != value_of(text, plain(target), time_zone):
+        raise unsupported("an array in quotes beside one of fewer decimals", "Cast it to numeric[].")
+    return Literal(value, target)
 
 
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
@@ -411,6 +418,15 @@ def common_type(kinds: Sequence[SqlType], what: str, position: Callable[[int], i
     # Modifiers stay only where all inputs agree on them.
     same = chosen.element is not None or all(kind == chosen for kind in kinds)
     return chosen if same else plain(chosen)
+
+
+def common_kind(scalars: Sequence[Scalar], what: str, position: Callable[[int], int | None]) -> SqlType:
+    """The type that expressions agree on: ``common_type``, with room for numbers in quotes and for parameters."""
+    kind = common_type([item.type for item in scalars], what, position)
+    if kind.name != "numeric":
+        return kind
+    loose = [item for item in scalars if item.type.name == "unknown"]
+    return common_numeric([kind, *(numeric_of(item) for item in loose if item != Literal(None, item.type))])
 
 
 def _common_row(rows: Sequence[Composite], what: str, position: Callable[[int], int | None]) -> SqlType:

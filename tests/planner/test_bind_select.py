@@ -379,6 +379,21 @@ def test_what_has_no_order_of_ours_is_refused(database: Database, query: str) ->
     assert caught.value.sqlstate == "0A000"
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH RECURSIVE r (v) AS (SELECT row(1.0) UNION ALL SELECT row(1.55) FROM r WHERE false) SELECT v FROM r",
+        "WITH RECURSIVE r (v) AS (SELECT array[1.0] UNION ALL SELECT array[1.55] FROM r WHERE false) SELECT v FROM r",
+        "SELECT array[1.0] UNION ALL SELECT '{1.55}'",
+        "SELECT array[1.0] = '{1.04}'",
+    ],
+)
+def test_numerics_that_nobody_asked_to_round_are_refused(database: Database, query: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        database.bind(query)
+    assert caught.value.sqlstate == "0A000"
+
+
 def test_the_base_of_a_traced_recursion_is_bound_once(database: Database) -> None:
     """Each in the base of the next: twice each would be more relations than a statement may read."""
     query = "SELECT 1 AS n"

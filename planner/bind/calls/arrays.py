@@ -27,7 +27,7 @@ from planner.bind.calls.shapes import subscripted as of_shaped
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of, type_or_domain
-from planner.bind.types import array_of, castable, coerce, common_type, display
+from planner.bind.types import array_of, castable, coerce, common_kind, display
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -89,7 +89,7 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
     scalars = [bind(env, item) for item in nodes]
     for item, place in zip(scalars, nodes, strict=True):
         _refuse_vectors(env, item.type, place)
-    kind = common_type([item.type for item in scalars], "ARRAY", lambda index: env.binding.start(nodes[index]))
+    kind = common_kind(scalars, "ARRAY", lambda index: env.binding.start(nodes[index]))
     if kind.element is not None:
         return array_of_arrays(env, scalars, nodes, node)
     found = [coerce(env.binding, item, kind, "implicit", place) for item, place in zip(scalars, nodes, strict=True)]

@@ -66,4 +66,13 @@ select v from (values (row(1.0), 1), (row(2.55), 2), (null, 3)) q(v, n) order by
 select case when k > 2 then row(x) end, case when k > 2 then row(x, k) else null end from t order by k, x;
 select lag(array[x], 1, null) over (order by k, x), lag(row(x), 1, row(1.000)) over (order by k, x) from t order by k, x;
 select array[x] from t where k = 1 union all select null;
+-- a number in quotes or a parameter keeps its own decimals beside fewer
+select 1.0 union all select '2.55';
+select v from (values (1.0), ('2.550')) q(v);
+select case when 1 > 2 then 1.0 else '2.555' end, coalesce(null, 1.0, '2.55'), greatest(1.0, '2.55'), array[1.0, '2.55'];
+prepare loose as select 1.0 union all select $1;
+execute loose (2.55);
+with recursive r(n, v) as (select 1, array[1.00] union all select n + 1, v || (n * 1.50) from r where n < 4) select n, v from r order by 1;
+with recursive r(n, v) as (select 1, row(1.00, 2) union all select n + 1, row(n * 1.50, n) from r where n < 4) select n, v from r order by 1;
+deallocate loose;
 drop table t;
