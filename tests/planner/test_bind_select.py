@@ -386,9 +386,10 @@ def test_what_has_no_order_of_ours_is_refused(database: Database, query: str) ->
         "WITH RECURSIVE r (v) AS (SELECT array[1.0] UNION ALL SELECT array[1.55] FROM r WHERE false) SELECT v FROM r",
         "SELECT array[1.0] UNION ALL SELECT '{1.55}'",
         "SELECT array[1.0] = '{1.04}'",
+        "SELECT timestamp '2020-06-01 00:00:00' AT TIME ZONE 'MSK'",
     ],
 )
-def test_numerics_that_nobody_asked_to_round_are_refused(database: Database, query: str) -> None:
+def test_what_would_be_answered_wrongly_is_refused(database: Database, query: str) -> None:
     with pytest.raises(SqlError) as caught:
         database.bind(query)
     assert caught.value.sqlstate == "0A000"

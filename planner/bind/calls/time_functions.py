@@ -92,7 +92,7 @@ _REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones()
 
 def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     """A zone's name as both engines know it, or its offset as an interval. Raises 22023, and 0A000 for POSIX rules of
-    daylight saving time."""
+    daylight saving time and for an abbreviation that has not always meant the same."""
     assert isinstance(scalar, Literal)
     if scalar.value is None:
         return scalar
@@ -101,7 +101,8 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     offset = None if found else fixed_offset(name)
     if offset is not None:
         return Literal((0, 0, offset // timedelta(microseconds=1)), INTERVAL)
-    if found is None and ("/" in name or not any(char.isdigit() for char in name)):
+    is_known = name.lower() in ABBREVIATIONS or ("/" not in name and any(char.isdigit() for char in name))
+    if found is None and not is_known:
         raise env.error("22023", f'time zone "{name}" not recognized', None)
     if found is None:
         instead = "Name a zone as Europe/Berlin, or give an interval."
