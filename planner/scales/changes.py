@@ -13,6 +13,7 @@ from catalog.objects import Table, is_unconstrained
 from planner.algebra import Project, Relation, Values
 from planner.definitions import AlterTable
 from planner.expression import Column, Scalar
+from planner.scales.expressions import of_type
 from planner.scales.relations import Carrying, projected
 from planner.statements import (
     Conflict,
@@ -55,7 +56,10 @@ def _places(target: object) -> list[int]:
 
 
 def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> tuple[Column, ...]:
-    """New columns for the scales of a row's."""
+    """New columns for the scales of a row's, whose others show what their types say: they are stored so."""
+    for place, column in enumerate(row):
+        if place not in places:
+            carrying.know(column, of_type(column.type))
     return tuple(carrying.beside(row[place]) for place in places)
 
 
