@@ -238,7 +238,7 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
 
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
-    """The states of a view that is at its home, as its last commit left them, and their version. Unlike the others these
+    """The states of a view that is at its home, as its last commit left them, and their version. Unlike others these
     are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at one
     LSN: they are made."""
     if len(runtime.paths) > 1:
