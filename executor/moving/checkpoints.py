@@ -13,7 +13,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -44,11 +44,11 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Last:
-    """A view's last copy: of which version of its content, after how many bytes of rows, when, how long it took, and
-    whether nobody had asked for it."""
+    """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, after how many bytes of rows, when, how
+    long it took, and whether nobody had asked for it."""
 
     runtime: ViewRuntime
-    version: int = -1
+    version: object = None
     arrived: int = 0
     ended: float = 0.0
     seconds: float = 0.0
@@ -164,8 +164,8 @@ class Checkpoints:
         last.seconds = last.ended - started
 
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
-        out = stored_out if before.unasked and before.copied else taken_out
-        leaving, version = out(self._core, self._replicas, runtime)
+        about = self._core, self._replicas, runtime
+        leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -209,7 +209,7 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
+def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
@@ -237,21 +237,31 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
     return LeavingView(view, streams, _role(core, view), at, program, states, runtime.statics), version
 
 
-def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
-    """The states of a view that is at its home, as its last commit left them, and that commit's LSN. Unlike the others
-    these are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at
-    one LSN: they are made."""
-    if len(runtime.paths) > 1:
-        return taken_out(core, replicas, runtime)
-    view, (progress,), (stream,) = runtime.view, runtime.paths, streams_of(core, runtime.program)
-    with core.sequencer.lock:
-        visible, is_idle = core.sequencer.visible, core.streams[stream.oid].last_lsn <= progress.durable
+def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
+    """The states of a view that is at its home, as its last commits left them, at an LSN from ``since`` on, from where
+    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and who reads the
+    view waits for nothing; but where the paths were not committed up to one such LSN they are ``taken_out``."""
+    view, streams = runtime.view, streams_of(core, runtime.program)
     stored, states = core.storage.taken(view.oid, core.engine)
-    durable = stored.frontiers[stream.oid]
+    with core.sequencer.lock:
+        visible = core.sequencer.visible
+        last = {stream.oid: core.streams[stream.oid].last_lsn for stream in streams}
     core.sequencer.flush().wait()
-    # Where no rows have come the log need not be kept for them.
-    at = max(durable, visible) if is_idle else durable
-    return LeavingView(view, (stream,), _role(core, view), at, stored.program, states, stored.statics), durable
+    at = _at(stored.frontiers, last, visible)
+    if at is None or at < since:
+        return taken_out(core, replicas, runtime)
+    leaving = LeavingView(view, streams, _role(core, view), at, runtime.program, states, stored.statics)
+    return leaving, stored.frontiers
+
+
+def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> int | None:
+    """The one LSN of states that have each stream's rows up to its frontier, if there is one; ``last`` are the streams'
+    last rows, where these are behind their frontiers. Where none have come the log need not be kept for them."""
+    late = [frontier for oid, frontier in frontiers.items() if last[oid] > frontier]
+    if not late:
+        return visible
+    at = max(frontiers.values())
+    return at if min(late) == at else None
 
 
 def _role(core: Core, view: View) -> str:

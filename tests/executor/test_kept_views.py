@@ -185,3 +185,72 @@ def test_the_law(seed: int, servers: Servers) -> None:
             servers.client("a").run("ALTER VIEW v RENAME TO w; ALTER VIEW w RENAME TO v")
         rows.insert(servers.client("a"), choose.randrange(1, 6))
         assert servers.client("a").run(READ) == rows.wanted(), step
+
+
+def test_labels_that_came_later(servers: Servers) -> None:
+    """A copy's program has them, as the view had; its files are of its creation."""
+    a = servers.client("a")
+    a.run("CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE FOREIGN TABLE s (m mood) SERVER stream")
+    a.run("CREATE VIEW v AS SELECT m::text AS t, count(*) AS c FROM s GROUP BY 1")
+    a.run("ALTER TYPE mood ADD VALUE 'ok'; INSERT INTO s VALUES ('ok')")
+    await_copy(servers)
+    a.run("INSERT INTO s VALUES ('ok')")
+    _ = servers["b"]
+    servers.stop("a")
+    lost(servers["b"], "a")
+    await_taken(servers, "b")
+    assert servers.client("b").run("SELECT * FROM v") == [("ok", 2)]
+
+
+def test_several_streams(servers: Servers, a: Client) -> None:
+    """Rows come to both at once, and to one only; maintenance commits a stream at a time."""
+    a.run("CREATE FOREIGN TABLE r (k int) SERVER stream")
+    a.run("CREATE VIEW w AS SELECT k, count(*) AS c FROM (SELECT k FROM s UNION ALL SELECT k FROM r) x GROUP BY k")
+    for _ in range(5):
+        a.run("BEGIN; INSERT INTO s VALUES (1, 1, ''); INSERT INTO r VALUES (1); COMMIT")
+        await_copy(servers)
+        a.run("INSERT INTO r VALUES (1)")
+    _ = servers["b"]
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: servers["b"].catalog.find("w") is not None, 20, "the take-over")
+    assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
+    servers.stop("b")
+    assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("frontiers", "last", "at"),
+    [
+        ((50,), (0,), 90),
+        ((50,), (50,), 90),
+        ((50,), (60,), 50),
+        ((50, 70), (50, 0), 90),
+        ((50, 70), (50, 80), 70),
+        ((50, 70), (60, 0), None),
+        ((50, 70), (80, 80), None),
+        ((70, 70), (80, 80), 70),
+    ],
+)
+def test_where_states_are(frontiers: tuple[int, ...], last: tuple[int, ...], at: int | None) -> None:
+    """The log's end is 90, and the last rows of a stream may be forgotten where they are not behind its frontier."""
+    assert checkpoints._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
+
+
+def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
+    """Where no rows have come it is of now, and the log may be forgotten up to there; then they come."""
+    servers.options |= {"maintenance_idle": 600.0, "view_copy_interval": 600.0}
+    servers.stop("a")
+    a = servers.client("a")
+    await_copy(servers)
+    (runtime,) = servers["a"].runtimes()
+    ownership, copy = servers["a"].view_moving.ownership, servers["a"].view_moving.checkpoints.make
+    a.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
+    found = []
+    for _ in range(2):
+        copy(runtime, None)
+        owned = ownership.get(runtime.shared)
+        assert owned is not None
+        found.append(owned.at)
+        a.run("INSERT INTO s VALUES (1, 1, '')")
+    assert found == sorted(found)
