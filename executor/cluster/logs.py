@@ -7,7 +7,7 @@ together, and either could be put back alone from an older copy, so both know th
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
     <storage>/servers/<name>/log/started    a word of the last start
-    <data>/servers/<id>/log-started         that, and the one before, should a start die between the two files
+    <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.options import Options
 
 _STARTED: Final = "started"
+#: The word of a log that no start knows.
+_NONE: Final = "-"
 
 
 def place_log(options: Options) -> None:
@@ -69,15 +71,15 @@ def _recognize(own: Path, options: Options) -> None:
         raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
     here, there = own.with_name("log-started"), own / _STARTED
     known, found = _words(here), _words(there)
-    if found[:1] != known[:1] and not (found and found[0] in known):
-        raise _another(own.readlink(), options.server_name)
+    if found[0] not in known:
+        raise _another(own.resolve(), options.server_name)
     word = secrets.token_hex(8)
-    replace_file(here, " ".join((word, *found)).encode())
-    replace_file(there, word.encode())
+    for path, words in ((here, f"{word} {found[0]}"), (there, word), (here, word)):
+        replace_file(path, words.encode())
 
 
 def _words(path: Path) -> list[str]:
-    return path.read_text().split() if path.exists() else []
+    return (path.read_text().split() if path.exists() else []) or [_NONE]
 
 
 def _another(log: Path, server: str) -> SqlError:

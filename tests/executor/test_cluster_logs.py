@@ -69,9 +69,13 @@ def test_another_folder_finds_none(start: Start, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "older", symlinks=True)
     start()
     assert [refused(start, folder) for folder in ("older", "new", "new")] == ["55000"] * 3
+    shutil.copytree(on_storage(tmp_path), tmp_path / "log")
     start()
     shutil.rmtree(on_storage(tmp_path))
     assert refused(start) == "58P01"
+    shutil.copytree(tmp_path / "log", on_storage(tmp_path))
+    assert refused(start) == "55000", "a log of the start before"
+    shutil.rmtree(on_storage(tmp_path))
     assert start("new") == on_storage(tmp_path)
 
 
@@ -88,9 +92,9 @@ def test_it_moves_by_hand(start: Start, tmp_path: Path) -> None:
     assert start() == tmp_path / "elsewhere"
 
 
-@pytest.mark.parametrize("step", ["folder", "link", "word"])
+@pytest.mark.parametrize("step", ["folder", "link", "first word", "word", "known"])
 def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the folder is there, before the link is, and before the log knows of the start."""
+    """Before the folder is there, before the link is, before the log knows of the start, and behind that."""
 
     (tmp_path / "one" / "servers" / "main").mkdir(parents=True)
 
@@ -98,9 +102,10 @@ def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        if step == "word":
+        if step in ("word", "known"):
             start()
-            patch.setattr("executor.cluster.logs.replace_file", before(2, dying))
+        if step in ("first word", "word", "known"):
+            patch.setattr("executor.cluster.logs.replace_file", before(3 if step == "known" else 2, dying))
         else:
             patch.setattr(Path, "mkdir" if step == "folder" else "rename", dying)
         start()
