@@ -151,7 +151,9 @@ class Checkpoints:
                 last.arrived = replica.arrived
             elif not before.copied:
                 return
-            last.unasked = before.unasked
+            is_news, last.unasked = before.unasked and not last.unasked, before.unasked
+            if is_news and self.is_resting:  # as at a start
+                return
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:

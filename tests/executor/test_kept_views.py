@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,40 @@ def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
         found.append(owned.at)
         a.run("INSERT INTO s VALUES (1, 1, '')")
     assert found == sorted(found)
+
+
+def test_a_start_copies_them_one_after_the_other(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever has come meanwhile: those that nobody has asked for share a part of the time."""
+    a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
+    await_copy(servers)
+    servers["a"].view_moving.checkpoints.close()
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    servers.stop("a")
+    monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 1e9)
+    before = set(copies(tmp_path))
+    made = servers["a"].view_moving.checkpoints
+    wait_until(lambda: made.is_resting, 20, "a copy")
+    made.close()
+    made._round()
+    assert len(set(copies(tmp_path)) - before) == 1
+
+
+def test_a_definition_that_waits_for_a_first_copy_that_fails(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none then that could be in its way."""
+    await_copy(servers)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def full(*given: object) -> str:
+        begun.set()
+        assert go_on.wait(20)
+        raise SqlError("53100", "no space left on device")
+
+    monkeypatch.setattr(artifact, "write", full)
+    a.run("CREATE FOREIGN TABLE r (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) AS c FROM r")
+    assert begun.wait(20)
+    threading.Timer(0.2, go_on.set).start()
+    a.run("ALTER FOREIGN TABLE r ADD COLUMN x int")
