@@ -87,7 +87,7 @@ class Checkpoints:
         for runtime, replica in sorted(copied.values(), key=lambda item: self._known(item[0]).ended):
             try:
                 if self._is_due(runtime, replica):
-                    self.make(runtime, replica)
+                    self.make(runtime, replica, may_rest=True)
                     last = self._known(runtime)
                     if last.unasked:
                         self.spent(runtime, last.seconds)
@@ -108,7 +108,7 @@ class Checkpoints:
         """A copy that nobody has asked for took so long, and ended now."""
         last = self._known(runtime)
         last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
-        self._rests = last.ended + _UNASKED_SHARE * seconds
+        self._rests = max(self._rests, last.ended + _UNASKED_SHARE * seconds)
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
@@ -138,8 +138,9 @@ class Checkpoints:
             last = self._last[runtime.view.oid] = _Last(runtime)
         return last
 
-    def make(self, runtime: ViewRuntime, replica: Replica | None) -> None:
-        """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
+    def make(self, runtime: ViewRuntime, replica: Replica | None, may_rest: bool = False) -> None:
+        """A copy of a view as it is now, if anything has come since the last one; later, where it ``may_rest`` and
+        turns out to be one that nobody has asked for. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.lock:
             if not self._core.is_live(runtime):  # it was dropped meanwhile
@@ -152,7 +153,7 @@ class Checkpoints:
             elif not before.copied:
                 return
             is_news, last.unasked = before.unasked and not last.unasked, before.unasked
-            if is_news and self.is_resting:  # as at a start
+            if is_news and may_rest and self.is_resting:  # as at a start
                 return
             if runtime.error is not None:
                 self._fail(runtime, replica, before)

@@ -267,11 +267,13 @@ def test_a_start_copies_them_one_after_the_other(
     a.run("INSERT INTO s VALUES (1, 1, '')")
     servers.stop("a")
     monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 1e9)
+    servers.options |= {"view_copy_interval": 1e-9}
     before = set(copies(tmp_path))
     made = servers["a"].view_moving.checkpoints
     wait_until(lambda: made.is_resting, 20, "a copy")
     made.close()
-    made._round()
+    for _ in range(3):
+        made._round()
     assert len(set(copies(tmp_path)) - before) == 1
 
 
