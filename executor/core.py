@@ -8,6 +8,7 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ class Core:
             self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
             stored = relations.result()
         try:
-            place_log(options)
+            self._log_lock = place_log(options)
         except SqlError:
             self.tables.close()
             raise
@@ -83,6 +84,8 @@ class Core:
         """Closes all files; nothing may use them."""
         self.sequencer.close()
         self.log.close()
+        if self._log_lock is not None:
+            os.close(self._log_lock)
         self.sequences.close()
         self.tables.close()
         self.engine.close()

@@ -2,16 +2,20 @@
 
 Owns: that choice. It is made when a server's own folder is new, and kept by what is there: the log itself, or a link to
 it. So a server finds its log by its own folder only, whatever it is called by now, and no other's. The two belong
-together, and either could be put back alone from an older copy, so both know the server's last start.
+together, and either could be put back alone from an older copy, so both know the server's last start. A data folder
+that was copied leads to the same log as before: one process at a time has it.
 
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
+    <storage>/servers/<name>/log/lock       held by who has the log open
     <storage>/servers/<name>/log/started    a word of the last start
-    <data>/servers/<id>/log-started         that, and the one before, should a start die between the two files
+    <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import secrets
 from pathlib import Path
 from typing import Final
@@ -21,17 +25,22 @@ from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.options import Options
 
 _STARTED: Final = "started"
+_LOCK: Final = "lock"
+#: The word of a log that no start knows.
+_NONE: Final = "-"
 
 
-def place_log(options: Options) -> None:
-    """The log's folder is at hand; its server's own folder is there, and nobody else's. Raises 58P01 where it is not
-    there, 55000 where it belongs to another such folder, 53100, 58030."""
+def place_log(options: Options) -> int | None:
+    """The log's folder is at hand; its server's own folder is there, and nobody else's. The log is this process's until
+    the descriptor that is returned is closed; without one it goes with the folder. Raises 58P01 where it is not there,
+    55000 where it belongs to another such folder, 55006 where another process has it, 53100, 58030."""
     own = options.log_directory
     try:
         if options.storage and options.log_on_storage and not own.is_symlink() and not own.exists():
             _begin(own, options.storage_directory / "servers" / options.server_name / "log")
         if own.is_symlink() or (own / _STARTED).exists():
-            _recognize(own, options)
+            return _recognize(own, options)
+        return None
     except OSError as error:
         raise disk_error(error, "use the log on the storage that servers share") from error
 
@@ -62,22 +71,39 @@ def _begin(own: Path, target: Path) -> None:
     sync_folder(own.parent)
 
 
-def _recognize(own: Path, options: Options) -> None:
-    """The log is that of the data folder, and neither is older than the other."""
+def _recognize(own: Path, options: Options) -> int:
+    """The log is that of the data folder, and neither is older than the other; its lock, held."""
     if not own.is_dir():
         hint = f'Is the storage there? Where the log has moved, make "{own}" a link to its new place.'
         raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
-    here, there = own.with_name("log-started"), own / _STARTED
-    known, found = _words(here), _words(there)
-    if found[:1] != known[:1] and not (found and found[0] in known):
-        raise _another(own.readlink(), options.server_name)
-    word = secrets.token_hex(8)
-    replace_file(here, " ".join((word, *found)).encode())
-    replace_file(there, word.encode())
+    lock = _hold(own)
+    try:
+        here, there = own.with_name("log-started"), own / _STARTED
+        known, found = _words(here), _words(there)
+        if found[0] not in known:
+            raise _another(own.resolve(), options.server_name)
+        word = secrets.token_hex(8)
+        for path, words in ((here, f"{word} {found[0]}"), (there, word), (here, word)):
+            replace_file(path, words.encode())
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _hold(own: Path) -> int:
+    """The descriptor that keeps other processes from the log, as long as this one lives."""
+    lock = os.open(own / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise SqlError("55006", f'another process has the log "{own.resolve()}" open') from None
+    return lock
 
 
 def _words(path: Path) -> list[str]:
-    return path.read_text().split() if path.exists() else []
+    return (path.read_text().split() if path.exists() else []) or [_NONE]
 
 
 def _another(log: Path, server: str) -> SqlError:

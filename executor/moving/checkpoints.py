@@ -13,7 +13,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -44,11 +44,11 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Last:
-    """A view's last copy: of which version of its content, after how many bytes of rows, when, how long it took, and
-    whether nobody had asked for it."""
+    """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, after how many bytes of rows, when, how
+    long it took, and whether nobody had asked for it."""
 
     runtime: ViewRuntime
-    version: int = -1
+    version: object = None
     arrived: int = 0
     ended: float = 0.0
     seconds: float = 0.0
@@ -87,7 +87,7 @@ class Checkpoints:
         for runtime, replica in sorted(copied.values(), key=lambda item: self._known(item[0]).ended):
             try:
                 if self._is_due(runtime, replica):
-                    self.make(runtime, replica)
+                    self.make(runtime, replica, may_rest=True)
                     last = self._known(runtime)
                     if last.unasked:
                         self.spent(runtime, last.seconds)
@@ -108,7 +108,7 @@ class Checkpoints:
         """A copy that nobody has asked for took so long, and ended now."""
         last = self._known(runtime)
         last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
-        self._rests = last.ended + _UNASKED_SHARE * seconds
+        self._rests = max(self._rests, last.ended + _UNASKED_SHARE * seconds)
 
     def _copied(self) -> dict[int, tuple[ViewRuntime, Replica | None]]:
         found: dict[int, tuple[ViewRuntime, Replica | None]] = {}
@@ -138,8 +138,9 @@ class Checkpoints:
             last = self._last[runtime.view.oid] = _Last(runtime)
         return last
 
-    def make(self, runtime: ViewRuntime, replica: Replica | None) -> None:
-        """A copy of a view as it is now, if anything has come since the last one. Raises 55000 for a zombie."""
+    def make(self, runtime: ViewRuntime, replica: Replica | None, may_rest: bool = False) -> None:
+        """A copy of a view as it is now, if anything has come since the last one; later, where it ``may_rest`` and
+        turns out to be one that nobody has asked for. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.lock:
             if not self._core.is_live(runtime):  # it was dropped meanwhile
@@ -151,7 +152,9 @@ class Checkpoints:
                 last.arrived = replica.arrived
             elif not before.copied:
                 return
-            last.unasked = before.unasked
+            is_news, last.unasked = before.unasked and not last.unasked, before.unasked
+            if is_news and may_rest and self.is_resting:  # as at a start
+                return
             if runtime.error is not None:
                 self._fail(runtime, replica, before)
             elif replica is None:
@@ -164,8 +167,8 @@ class Checkpoints:
         last.seconds = last.ended - started
 
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
-        out = stored_out if before.unasked and before.copied else taken_out
-        leaving, version = out(self._core, self._replicas, runtime)
+        about = self._core, self._replicas, runtime
+        leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
         if (
             version == last.version and before.handover
         ):  # no rows of the view's have come: the states are those of the last copy
@@ -209,7 +212,7 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
+def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
     view, program = runtime.view, runtime.program
@@ -237,22 +240,31 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
     return LeavingView(view, streams, _role(core, view), at, program, states, runtime.statics), version
 
 
-def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
-    """The states of a view that is at its home, as its last commit left them, and their version. Unlike others these
-    are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at one
-    LSN: they are made."""
-    if len(runtime.paths) > 1:
-        return taken_out(core, replicas, runtime)
-    view, (progress,), (stream,) = runtime.view, runtime.paths, streams_of(core, runtime.program)
-    with core.sequencer.lock:
-        visible, is_idle = core.sequencer.visible, core.streams[stream.oid].last_lsn <= progress.durable
+def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
+    """The states of a view that is at its home, as its last commits left them, at an LSN from ``since`` on, from where
+    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and who reads the
+    view waits for nothing; but where the paths were not committed up to one such LSN they are ``taken_out``."""
+    view, streams = runtime.view, streams_of(core, runtime.program)
     stored, states = core.storage.taken(view.oid, core.engine)
-    durable = stored.frontiers[stream.oid]
+    with core.sequencer.lock:
+        visible = core.sequencer.visible
+        last = {stream.oid: core.streams[stream.oid].last_lsn for stream in streams}
     core.sequencer.flush().wait()
-    # Where no rows have come the log need not be kept for them.
-    at = max(durable, visible) if is_idle else durable
-    leaving = LeavingView(view, (stream,), _role(core, view), at, runtime.program, states, stored.statics)
-    return leaving, -1 - durable  # none of a content's
+    at = _at(stored.frontiers, last, visible)
+    if at is None or at < since:
+        return taken_out(core, replicas, runtime)
+    leaving = LeavingView(view, streams, _role(core, view), at, runtime.program, states, stored.statics)
+    return leaving, stored.frontiers
+
+
+def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> int | None:
+    """The one LSN of states that have each stream's rows up to its frontier, if there is one; ``last`` are the streams'
+    last rows, where these are behind their frontiers. Where none have come the log need not be kept for them."""
+    late = [frontier for oid, frontier in frontiers.items() if last[oid] > frontier]
+    if not late:
+        return visible
+    at = max(frontiers.values())
+    return at if min(late) == at else None
 
 
 def _role(core: Core, view: View) -> str:

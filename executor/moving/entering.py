@@ -61,8 +61,7 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
         replica = database.replicas.of(owned.home)
         if replica is not None:
             stack.enter_context(replica.lock)  # it stays where it is until the view is there
-            if replica.position < leaving.at:
-                replica.catch_up()
+            replica.catch_up()  # also since some of its streams may be further than others
             starts = {stream.oid: leaving.at for stream in leaving.streams}
             leaving = brought(database, owned.home, leaving, starts, replica.position)
             transaction.parts.extend(replica.positions(leaving.at))

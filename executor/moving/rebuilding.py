@@ -34,9 +34,8 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str]) -> LeavingView:
-    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. What
-    is damaged is noted. Raises XX001 where
-    nothing leads there, 53100, 58030."""
+    """What a view has left, at the LSN of its entry; ``runtime`` where this server is its home. What is damaged is
+    noted. Raises XX001 where nothing leads there, 53100, 58030."""
     try:
         return artifact.read(core.shared.folder, owned)
     except SqlError as error:
@@ -47,6 +46,8 @@ def read(core: Core, owned: Owned, runtime: ViewRuntime | None, damaged: set[str
     for what, find in _ways(core, owned, runtime):
         try:
             older, starts = find()
+            if max(starts.values()) > owned.at:  # its home maintained it until it knew that it had left
+                raise SqlError("XX001", f"it is of LSN {max(starts.values())}, and not of {owned.at}")
             found = brought(core, owned.home, older, starts, owned.at)
         except SqlError as error:
             if error.sqlstate not in _NO_WAY:

@@ -163,8 +163,8 @@ class Replica:
         self._core.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
 
     def positions(self, upto: int) -> tuple[Followed, ...]:
-        """What a record says of all streams that are here up to an LSN."""
-        return tuple(Followed(oid, upto) for oid in self.streams)
+        """What a record says of all streams that are here up to an LSN, if not further."""
+        return tuple(Followed(oid, max(upto, known.upto)) for oid, known in self.streams.items())
 
 
 def _new(found: Sequence[Arrived], known: _Known) -> list[pa.RecordBatch]:

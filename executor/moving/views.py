@@ -229,6 +229,8 @@ class ViewMoving:
         """The same of copies that nobody has asked for; False where there are others, or the view is on its way."""
         with self.checkpoints.lock:
             before = self.ownership.get(runtime.shared) if runtime.shared else None
+            if before is None and runtime.held is None:  # the first one could not be made
+                return True
             is_at_rest = before is not None and before.taken and before.owner == before.home == self._registry.name
             if before is None or not is_at_rest or (before.copied and not before.unasked):
                 return False

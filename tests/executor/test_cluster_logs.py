@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,9 @@ def start(tmp_path: Path) -> Start:
         options = Options(tmp_path / data, **shared)
         if not options.server_directory.is_dir():
             options.server_directory.mkdir(parents=True)
-        place_log(options)
+        lock = place_log(options)
+        if lock is not None:
+            os.close(lock)
         options.log_directory.mkdir(exist_ok=True)  # as the log does
         return options.log_directory.resolve()
 
@@ -69,10 +74,29 @@ def test_another_folder_finds_none(start: Start, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "one", tmp_path / "older", symlinks=True)
     start()
     assert [refused(start, folder) for folder in ("older", "new", "new")] == ["55000"] * 3
+    shutil.copytree(on_storage(tmp_path), tmp_path / "log")
     start()
     shutil.rmtree(on_storage(tmp_path))
     assert refused(start) == "58P01"
+    shutil.copytree(tmp_path / "log", on_storage(tmp_path))
+    assert refused(start) == "55000", "a log of the start before"
+    shutil.rmtree(on_storage(tmp_path))
     assert start("new") == on_storage(tmp_path)
+
+
+def test_a_copy_beside_the_folder(start: Start, tmp_path: Path) -> None:
+    """Of a server that runs: it neither gets the log nor keeps the server from starting again."""
+    start()
+    shutil.copytree(tmp_path / "one", tmp_path / "copy", symlinks=True)
+    lock = "import fcntl, sys; lock = open(sys.argv[1], 'wb'); fcntl.lockf(lock, fcntl.LOCK_EX); print(flush=True)"
+    running = [sys.executable, "-c", f"{lock}; sys.stdin.read()", str(on_storage(tmp_path) / "lock")]
+    with subprocess.Popen(running, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        assert refused(start, "copy") == "55006"
+        server.communicate()
+    start()
+    assert refused(start, "copy") == "55000"
 
 
 def test_it_moves_by_hand(start: Start, tmp_path: Path) -> None:
@@ -88,9 +112,9 @@ def test_it_moves_by_hand(start: Start, tmp_path: Path) -> None:
     assert start() == tmp_path / "elsewhere"
 
 
-@pytest.mark.parametrize("step", ["folder", "link", "word"])
+@pytest.mark.parametrize("step", ["folder", "link", "first word", "word", "known"])
 def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the folder is there, before the link is, and before the log knows of the start."""
+    """Before the folder is there, before the link is, before the log knows of the start, and behind that."""
 
     (tmp_path / "one" / "servers" / "main").mkdir(parents=True)
 
@@ -98,9 +122,10 @@ def test_a_start_that_died(step: str, start: Start, tmp_path: Path, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        if step == "word":
+        if step in ("word", "known"):
             start()
-            patch.setattr("executor.cluster.logs.replace_file", before(2, dying))
+        if step in ("first word", "word", "known"):
+            patch.setattr("executor.cluster.logs.replace_file", before(3 if step == "known" else 2, dying))
         else:
             patch.setattr(Path, "mkdir" if step == "folder" else "rename", dying)
         start()

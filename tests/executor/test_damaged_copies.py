@@ -224,3 +224,22 @@ def test_an_entry_that_is_not_what_was_written(servers: Servers, a: Client, tmp_
     rows.insert(servers.client("a"), 5)
     assert servers.client("a").run("SELECT * FROM w") == [(15,)]
     assert servers.client("b").run(READ) == rows.wanted()
+
+
+def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Its home maintained the view until it knew that another had taken it: what it has is further than what left."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers["b"].view_moving.checkpoints.close()
+    home = servers["a"]
+    home.view_moving._thread.close()
+    (runtime,) = home.runtimes()
+    home.view_moving._give(runtime, "b")
+    rows.insert(a, 5)
+    wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 20, "maintenance")
+    servers.stop("b")
+    copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
+    lost(home, "b")
+    home.view_moving._look()
+    assert servers.owner("v") == "a"
+    assert a.run(READ) == rows.wanted()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,111 @@ def test_the_law(seed: int, servers: Servers) -> None:
             servers.client("a").run("ALTER VIEW v RENAME TO w; ALTER VIEW w RENAME TO v")
         rows.insert(servers.client("a"), choose.randrange(1, 6))
         assert servers.client("a").run(READ) == rows.wanted(), step
+
+
+def test_labels_that_came_later(servers: Servers) -> None:
+    """A copy's program has them, as the view had; its files are of its creation."""
+    a = servers.client("a")
+    a.run("CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE FOREIGN TABLE s (m mood) SERVER stream")
+    a.run("CREATE VIEW v AS SELECT m::text AS t, count(*) AS c FROM s GROUP BY 1")
+    a.run("ALTER TYPE mood ADD VALUE 'ok'; INSERT INTO s VALUES ('ok')")
+    await_copy(servers)
+    a.run("INSERT INTO s VALUES ('ok')")
+    _ = servers["b"]
+    servers.stop("a")
+    lost(servers["b"], "a")
+    await_taken(servers, "b")
+    assert servers.client("b").run("SELECT * FROM v") == [("ok", 2)]
+
+
+def test_several_streams(servers: Servers, a: Client) -> None:
+    """Rows come to both at once, and to one only; maintenance commits a stream at a time."""
+    a.run("CREATE FOREIGN TABLE r (k int) SERVER stream")
+    a.run("CREATE VIEW w AS SELECT k, count(*) AS c FROM (SELECT k FROM s UNION ALL SELECT k FROM r) x GROUP BY k")
+    for _ in range(5):
+        a.run("BEGIN; INSERT INTO s VALUES (1, 1, ''); INSERT INTO r VALUES (1); COMMIT")
+        await_copy(servers)
+        a.run("INSERT INTO r VALUES (1)")
+    _ = servers["b"]
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: servers["b"].catalog.find("w") is not None, 20, "the take-over")
+    assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
+    servers.stop("b")
+    assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("frontiers", "last", "at"),
+    [
+        ((50,), (0,), 90),
+        ((50,), (50,), 90),
+        ((50,), (60,), 50),
+        ((50, 70), (50, 0), 90),
+        ((50, 70), (50, 80), 70),
+        ((50, 70), (60, 0), None),
+        ((50, 70), (80, 80), None),
+        ((70, 70), (80, 80), 70),
+    ],
+)
+def test_where_states_are(frontiers: tuple[int, ...], last: tuple[int, ...], at: int | None) -> None:
+    """The log's end is 90, and the last rows of a stream may be forgotten where they are not behind its frontier."""
+    assert checkpoints._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
+
+
+def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
+    """Where no rows have come it is of now, and the log may be forgotten up to there; then they come."""
+    servers.options |= {"maintenance_idle": 600.0, "view_copy_interval": 600.0}
+    servers.stop("a")
+    a = servers.client("a")
+    await_copy(servers)
+    (runtime,) = servers["a"].runtimes()
+    ownership, copy = servers["a"].view_moving.ownership, servers["a"].view_moving.checkpoints.make
+    a.run("CREATE TABLE t (k int); INSERT INTO t VALUES (1)")
+    found = []
+    for _ in range(2):
+        copy(runtime, None)
+        owned = ownership.get(runtime.shared)
+        assert owned is not None
+        found.append(owned.at)
+        a.run("INSERT INTO s VALUES (1, 1, '')")
+    assert found == sorted(found)
+
+
+def test_a_start_copies_them_one_after_the_other(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever has come meanwhile: those that nobody has asked for share a part of the time."""
+    a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
+    await_copy(servers)
+    servers["a"].view_moving.checkpoints.close()
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    servers.stop("a")
+    monkeypatch.setattr(checkpoints, "_UNASKED_SHARE", 1e9)
+    servers.options |= {"view_copy_interval": 1e-9}
+    before = set(copies(tmp_path))
+    made = servers["a"].view_moving.checkpoints
+    wait_until(lambda: made.is_resting, 20, "a copy")
+    made.close()
+    for _ in range(3):
+        made._round()
+    assert len(set(copies(tmp_path)) - before) == 1
+
+
+def test_a_definition_that_waits_for_a_first_copy_that_fails(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none then that could be in its way."""
+    await_copy(servers)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def full(*given: object) -> str:
+        begun.set()
+        assert go_on.wait(20)
+        raise SqlError("53100", "no space left on device")
+
+    monkeypatch.setattr(artifact, "write", full)
+    a.run("CREATE FOREIGN TABLE r (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) AS c FROM r")
+    assert begun.wait(20)
+    threading.Timer(0.2, go_on.set).start()
+    a.run("ALTER FOREIGN TABLE r ADD COLUMN x int")

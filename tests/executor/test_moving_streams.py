@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
-from executor.commit.records import Followed
+from executor.commit.following import LogFollower
+from executor.commit.records import Followed, StreamRows
+from executor.moving.replica import log_of, placed
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.process import wait_until
@@ -103,20 +105,25 @@ def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None
     assert both.run(READ) == counted(8)
 
 
-def test_positions_that_are_not_the_same(servers: Servers, both: Client) -> None:
-    """One stream is further than the other, as records were written in which they did not move together."""
+def test_positions_that_are_not_the_same(servers: Servers, both: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stream is further than the other, as records were written in which they did not move together; and what is
+    between the two comes in parts."""
+    monkeypatch.setattr(LogFollower.read, "__defaults__", (1,))
     insert(both, 4)
     servers.migrate("a", "b", "w")
     b = servers["b"]
     b.view_moving._thread.close()
     (replica,) = b.replicas.all()
-    insert(both, 6)
-    first, second = replica.streams
-    position = replica.position
     replica.catch_up()
-    b.sequencer.commit((Followed(second, replica.position), Followed(first, replica.position)), sync=False)
-    assert replica.position > position
-    b.replicas.get(first).add(replica.streams[first])  # type: ignore[union-attr]  # as at a start
+    second = list(replica.streams.values())[1]
+    insert(both, 2)
+    insert(both, 4)
+    follower = LogFollower(log_of(b, "a"), frozenset((second.there,)), replica.position)
+    while follower.is_behind():
+        rows = StreamRows(second.stream.oid, tuple(placed(follower.read(), second.layout)))
+        b.sequencer.commit((rows, Followed(second.stream.oid, follower.position)), sync=False)
+    follower.close()
+    assert replica.position < second.upto
     insert(both, 2)
     assert servers.client("b").run(READ) == counted(6)
 
