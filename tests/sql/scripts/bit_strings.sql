@@ -45,3 +45,8 @@ INSERT INTO keyed VALUES (B'11', B'0');
 SELECT i.indkey, i.indclass FROM pg_index i WHERE indrelid = 'keyed'::regclass;
 DROP TABLE keyed;
 DROP TABLE b;
+CREATE TABLE bits_by_default (a bit(4) DEFAULT '0001' CHECK (a IN ('0001', '0010')), b bit(3) DEFAULT B'101', c bit varying(5) DEFAULT '10101', d bit(2)[] DEFAULT ARRAY['01'::bit(2)]);
+INSERT INTO bits_by_default DEFAULT VALUES RETURNING *;
+INSERT INTO bits_by_default (a) VALUES ('0100');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'bits_by_default'::regclass AND adnum = 1;
+DROP TABLE bits_by_default;
