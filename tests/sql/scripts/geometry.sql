@@ -51,3 +51,7 @@ CREATE INDEX ON g (p);
 CREATE UNIQUE INDEX ON g (c);
 SELECT greatest(p, p) FROM g;
 DROP TABLE g;
+SELECT '(0x1p99999,1)'::point;
+SELECT '(inf,1),(2,2)'::line, '(1,2),(3,inf)'::line;
+SELECT '(1e308,1),(-1e308,2)'::line;
+SELECT '(0,1e-200),(1e200,1)'::line;
