@@ -57,3 +57,8 @@ SELECT GREATEST(a, a) FROM j;
 CREATE INDEX ON j (a);
 CREATE UNIQUE INDEX ON j (a);
 DROP TABLE j;
+SELECT concat(x, 1), format('%s', x), quote_literal(x), to_json(x), json_build_array(x), row_to_json(v), x::text, x || ''::text FROM (VALUES ('<?xml version="1.0"?><b/>'::xml)) v(x);
+SELECT repeat('9', 5000)::xid;
+PREPARE of_vector(tsvector) AS SELECT $1;
+EXECUTE of_vector('a b');
+EXECUTE of_vector(1);
