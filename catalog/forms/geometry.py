@@ -262,7 +262,7 @@ def _divided(one: float, other: float) -> float:
 
 
 def _held(result: float, one: float, other: float, may_be_zero: bool = True) -> float:
-    """The result of two doubles. Raises 22003 where it is too large, or too small, for one (float8_mi() and its like)."""
+    """The result of two doubles. Raises 22003 where it is too large, or too small, for one (float8_mi() and so on)."""
     if math.isinf(result) and not (math.isinf(one) or math.isinf(other)):
         raise out_of_range("value out of range: overflow")
     if not result and not may_be_zero:
