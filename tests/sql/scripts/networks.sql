@@ -33,6 +33,7 @@ SELECT '08:00:2b:01:02:03:04:05'::macaddr8::macaddr;
 SELECT ~ macaddr '08:00:2b:01:02:03', macaddr '08:00:2b:01:02:03' & '00:00:00:ff:ff:ff', macaddr '08:00:2b:01:02:03' | '00:00:00:ff:ff:ff', ~ macaddr8 '::'::text::macaddr8;
 SELECT macaddr '08:00:2b:01:02:03' < macaddr '08:00:2b:01:02:04', macaddr '08:00:2b:01:02:03' = '08002b010203';
 CREATE TABLE n (id integer PRIMARY KEY, i inet, c cidr, l pg_lsn, t tid, m macaddr, h macaddr8, a inet[]);
+SELECT attname, attstorage, attlen FROM pg_attribute WHERE attrelid = 'n'::regclass AND attnum > 0 ORDER BY attnum;
 INSERT INTO n VALUES (1, '9.0.0.1', '9.0.0.0/24', '0/9', '(0,9)', '08:00:2b:01:02:03', '08:00:2b:01:02:03', '{10.0.0.1/8,::1}');
 INSERT INTO n VALUES (2, '10.0.0.1', '10.0.0.0/8', '0/10', '(0,10)', '08:00:2b:01:02:02');
 INSERT INTO n VALUES (3, '9.0.0.1/24', '::/0', '1/0', '(1,1)'), (4, '::1', '9.0.0.0/25', NULL, NULL), (5, '10.0.0.0/8', NULL, '0/A', '(10,0)');
