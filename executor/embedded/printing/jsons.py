@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.opaque import KEYED
 from catalog.types import SqlType, array
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import shown as output
@@ -136,6 +137,12 @@ def ordered(value: Expr, kind: SqlType) -> Expr:
     """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
     check_ordered(kind)
     return function("doc_order", value) if kind.name == "jsonb" else value
+
+
+def sort_key(value: Expr, kind: SqlType) -> Expr:
+    """A value as what it is sorted by: jsonb, addresses and places by their keys."""
+    found = ordered(value, kind)
+    return function(f"{KEYED[kind.name]}_order", found) if kind.name in KEYED else found
 
 
 def _silent(name: str) -> Build:

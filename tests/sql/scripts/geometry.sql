@@ -55,3 +55,7 @@ SELECT '(0x1p99999,1)'::point;
 SELECT '(inf,1),(2,2)'::line, '(1,2),(3,inf)'::line;
 SELECT '(1e308,1),(-1e308,2)'::line;
 SELECT '(0,1e-200),(1e200,1)'::line;
+SELECT array_position(ARRAY['(1,2)'::point], '(1,2)');
+SELECT array_remove(ARRAY['{}'::json], '{}');
+SELECT ARRAY['{}'::json] @> ARRAY['{}'::json];
+SELECT array_append(ARRAY['{}'::json], '{}'), array_to_string(ARRAY['(1,2)'::point], ';'), ARRAY['{}'::json] || '{}'::json;

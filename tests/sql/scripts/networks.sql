@@ -63,3 +63,5 @@ INSERT INTO n (id, i) VALUES (6, '9.0.0.2');
 CREATE UNIQUE INDEX ON n (m);
 INSERT INTO n (id, m) VALUES (6, 'f7:ff:d4:fe:fd:fc');
 DROP TABLE n;
+SELECT array_agg(DISTINCT v) FROM (VALUES ('10.0.0.1'::inet), ('9.0.0.1'), ('::1'), (NULL), ('10.0.0.0/8'), ('9.0.0.1')) t(v);
+SELECT array_agg(DISTINCT v), array_agg(DISTINCT v ORDER BY v DESC) FROM (VALUES ('0/9'::pg_lsn), ('0/10'), ('1/0')) t(v);
