@@ -15,6 +15,7 @@ from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from executor.core import Core
 from executor.embedded.tables.changes import Counts
+from planner.bind.changes.through_views import changed_places
 from planner.bind.definitions.view_texts import view_text
 
 
@@ -76,10 +77,19 @@ def _view_definitions(core: Core, catalog: Catalog) -> Iterator[Row]:
             yield {"oid": item.oid, "definition": bare, "qualified": qualified}
 
 
+def _view_updates(core: Core, catalog: Catalog) -> Iterator[Row]:
+    """The columns of views through which rows are changed; place 0 for the view itself."""
+    for item in catalog.objects.values():
+        if isinstance(item, View):
+            for place in changed_places(catalog, item):
+                yield {"oid": item.oid, "place": place}
+
+
 MEASURES: Final[Mapping[str, Callable[[Core, Catalog], Iterator[Row]]]] = {
     "pg_stat_all_tables": _tables,
     "sizes": _sizes,
     "log_position": _log_position,
     "sequence_values": _sequences,
     "view_definitions": _view_definitions,
+    "view_updates": _view_updates,
 }

@@ -99,6 +99,7 @@ _LOOKUPS: Final = {
     "listening_channels": _named(("channel",)),
     "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
+    "view_updates": (*_OIDS, ColumnDefinition("place", INT4)),
 }
 _FIRST: Final = 14_900
 

@@ -15,6 +15,10 @@ from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 _PUBLIC_IS_IN_PATH: Final = "'public' = ANY (current_schemas(false))"
 _VIEW: Final = f"""(SELECT CASE WHEN {_PUBLIC_IS_IN_PATH} THEN definition ELSE qualified END
     FROM pg_lookups.view_definitions WHERE oid = $1)"""
+#: 4 for UPDATE, 8 for INSERT, 16 for DELETE; a view without columns to change still has rows to delete.
+_UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT CASE WHEN max(place) > 0 THEN 28
+    WHEN max(place) = 0 THEN 16 ELSE 0 END FROM pg_lookups.view_updates WHERE oid = $1)
+    ELSE 0 END FROM pg_class WHERE oid = $1)"""
 
 
 def _lookup(relation: str, place: str) -> str:
@@ -172,9 +176,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_relation_filenode(regclass)": "(SELECT relfilenode FROM pg_class WHERE oid = $1)",
     "pg_relation_filepath(regclass)": "NULL::text",
     "pg_relation_is_publishable(regclass)": "false",
-    "pg_relation_is_updatable(regclass, bool)": "(SELECT CASE relkind WHEN 'r' THEN 28 ELSE 0 END "
-    "FROM pg_class WHERE oid = $1)",
-    "pg_column_is_updatable(regclass, int2, bool)": "(SELECT relkind = 'r' FROM pg_class WHERE oid = $1)",
+    "pg_relation_is_updatable(regclass, bool)": _UPDATES,
+    "pg_column_is_updatable(regclass, int2, bool)": "(SELECT CASE relkind WHEN 'r' THEN $2 > 0 WHEN 'v' THEN $2 > 0 "
+    "AND $2 IN (SELECT place FROM pg_lookups.view_updates WHERE oid = $1) ELSE false END FROM pg_class WHERE oid = $1)",
     "pg_relation_size(regclass)": _SIZE,
     "pg_relation_size(regclass, text)": f"CASE WHEN $2 = 'main' THEN {_SIZE} ELSE 0 END",
     "pg_table_size(regclass)": _SIZE,

@@ -238,9 +238,9 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
 
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, int]:
-    """The states of a view that is at its home, as its last commit left them, and that commit's LSN. Unlike the others
-    these are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at
-    one LSN: they are made."""
+    """The states of a view that is at its home, as its last commit left them, and their version. Unlike others these
+    are not made for the copy, and who reads the view waits for nothing. Those over several streams need not be at one
+    LSN: they are made."""
     if len(runtime.paths) > 1:
         return taken_out(core, replicas, runtime)
     view, (progress,), (stream,) = runtime.view, runtime.paths, streams_of(core, runtime.program)
@@ -251,7 +251,8 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Le
     core.sequencer.flush().wait()
     # Where no rows have come the log need not be kept for them.
     at = max(durable, visible) if is_idle else durable
-    return LeavingView(view, (stream,), _role(core, view), at, stored.program, states, stored.statics), durable
+    leaving = LeavingView(view, (stream,), _role(core, view), at, runtime.program, states, stored.statics)
+    return leaving, -1 - durable  # none of a content's
 
 
 def _role(core: Core, view: View) -> str:

@@ -13,7 +13,7 @@ import pytest
 from catalog.errors import SqlError
 from executor import core as opened
 from executor.database import Database
-from executor.points import point_reader
+from executor.point_sources import point_reader
 from planner.statements import Delete, Insert, Query, Update
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk, KernelDisk

@@ -7,17 +7,18 @@ https://www.postgresql.org/docs/15/sql-createview.html#SQL-CREATEVIEW-UPDATABLE-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pglast import ast
 from pglast.enums import SetOperation
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Table, View
 from planner.algebra import Filter, Relation, Scan
-from planner.bind.context import Binding
+from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean
 from planner.bind.levels import Level, renamed
@@ -27,6 +28,7 @@ from planner.bind.select import subquery_binder
 from planner.bind.sources import in_view, labels_of, scan_object
 from planner.bind.targets import Target, bind_targets
 from planner.expression import Column, ColumnRef, Scalar
+from planner.parse import Raw
 from planner.walk import replace_columns
 
 #: What a view's query must not have, and what PostgreSQL calls it.
@@ -135,6 +137,18 @@ def through_view(binding: Binding, node: Any, verb: str) -> Through | None:
         hint = "Change the table."
         raise unsupported("a change through a view by who is no superuser", hint, binding.position(node))
     return _through(binding, found, verb)
+
+
+def changed_places(catalog: Catalog, view: View) -> Iterator[int]:
+    """Columns of a view, from 1 on, through which its table's are changed, behind 0 where rows are at all."""
+    if view.continuous:
+        return
+    try:
+        found = _through(Binding(Raw(None, "", 0), Context(catalog)), view, "delete from")
+    except SqlError:
+        return
+    yield 0
+    yield from (place for place, value in enumerate(found.values, 1) if isinstance(value, ColumnRef))
 
 
 def _through(binding: Binding, view: View, verb: str) -> Through:

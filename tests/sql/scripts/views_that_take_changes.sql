@@ -104,6 +104,16 @@ ALTER VIEW twice RENAME TO once;
 UPDATE beside SET a = 4 FROM above WHERE above.id = beside.id RETURNING beside.*;
 INSERT INTO above VALUES (50, 3) RETURNING *;
 SELECT * FROM few ORDER BY id;
+-- What the catalogs say of all of them.
+SELECT c.relname, pg_relation_is_updatable(c.oid, false) FROM pg_class c
+  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v') ORDER BY 1;
+SELECT c.relname, a.attname, pg_column_is_updatable(c.oid, a.attnum, false) FROM pg_class c JOIN pg_attribute a
+  ON a.attrelid = c.oid WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'v' AND a.attnum > 0 ORDER BY 1, 2;
+SELECT table_name, is_updatable, is_insertable_into FROM information_schema.views WHERE table_schema = current_schema()
+  ORDER BY 1;
+SELECT table_name, is_insertable_into FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY 1;
+SELECT table_name, column_name, is_updatable FROM information_schema.columns WHERE table_schema = current_schema()
+  ORDER BY 1, 2;
 -- Whoever changes rows, the view's owner needs leave.
 CREATE ROLE owner_of_view_that_takes_changes;
 CREATE TABLE owned (a int, b int);
