@@ -17,6 +17,7 @@ _INPUT: Final = re.compile(
     re.ASCII,
 )
 LIMIT: Final = 1 << 63
+_MANY: Final = 20  # digits of what is beyond it
 
 
 def read_money(text: str) -> int:
@@ -25,7 +26,8 @@ def read_money(text: str) -> int:
     if found is None:
         raise invalid_text("money", text)
     decimals, rest = (found["decimals"] or "").replace(",", ""), found["rest"] or ""
-    cents = int((found["whole"].replace(",", "") + decimals.ljust(2, "0")) or "0") + (rest[:1] >= "5")
+    digits = (found["whole"].replace(",", "") + decimals.ljust(2, "0")).lstrip("0")
+    cents = (int(digits or "0") if len(digits) < _MANY else 2 * LIMIT) + (rest[:1] >= "5")
     if found["sign"] in ("-", "(") or "-" in found["tail"]:
         cents = -cents
     if not -LIMIT <= cents < LIMIT:

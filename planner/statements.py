@@ -6,7 +6,7 @@ runs them, the server answers with ``tag``. Positions in errors are resolved bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from catalog.objects import Index, Stream, Table, UniqueKey
@@ -285,10 +285,11 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ExecutePrepared:
-    """EXECUTE name (arguments)."""
+    """EXECUTE name (arguments). ``places`` are where the arguments begin in the text."""
 
     name: str
     arguments: tuple[Scalar, ...]
+    places: tuple[int | None, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

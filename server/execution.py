@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.opaque import FORMED, canonical
 from catalog.types import SqlType
 from executor.planned import Planned
 from executor.printing.literals import literal_value
 from executor.result import Result
 from planner.algebra import Project, Values
+from planner.bind.context import Context
+from planner.bind.utility import execute_argument
 from planner.definitions import (
     AlterSchema,
     AlterSequence,
@@ -44,7 +45,7 @@ from planner.definitions import (
     Redefine,
     Truncate,
 )
-from planner.expression import Cast, Column, Literal, Scalar, Value
+from planner.expression import Column, Value
 from planner.procedural import DoBlock
 from planner.scales import showing
 from planner.statements import (
@@ -375,9 +376,11 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
     """The arguments' values: a query without FROM."""
     if not types:
         return ()
+    time_zone = session.settings.value("TimeZone")
+    context = Context(session.db.catalog, session.settings.search_path(), time_zone=time_zone)
     named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
     outputs = tuple(
-        (column, _argument(argument, kind)) for (column, kind), argument in zip(named, statement.arguments, strict=True)
+        (column, execute_argument(context, statement, index, kind)) for index, (column, kind) in enumerate(named)
     )
     query = Query(Project(Values((), ((),)), outputs), tuple(Output(column.name, kind) for column, kind in named))
     ids = itertools.count(1 + len(types))
@@ -385,12 +388,6 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
     result = session.db.execute(functions.evaluate(session, query, ()))
     (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
     return tuple(_parameter(scalar, kind) for scalar, kind in zip(row, types, strict=True))
-
-
-def _argument(argument: Scalar, kind: SqlType) -> Scalar:
-    if kind.name in FORMED and isinstance(argument, Literal) and isinstance(argument.value, str):
-        return Literal(canonical(kind.name, argument.value), kind)
-    return argument if argument.type == kind else Cast(argument, kind)
 
 
 def _parameter(scalar: pa.Scalar, kind: SqlType) -> Value:

@@ -84,7 +84,7 @@ class _Scanner:
             raise self.wrong()
         self.place = found.end()
         written = found[1]
-        value = float.fromhex(written) if "x" in written.lower() else float(written)
+        value = _of_hexadecimal(written) if "x" in written.lower() else float(written)
         is_named = written.lstrip("+-")[:1] in "iInN"
         if not is_named and (math.isinf(value) or (value == 0 and re.search("[1-9]", re.split("[eE]", written)[0]))):
             raise out_of_range(f'"{written}" is out of range for type double precision')
@@ -122,6 +122,13 @@ class _Scanner:
             self.needs(")", *("]" for _ in range(is_open and left == 1)))
             self.blanks()
         return found, is_open
+
+
+def _of_hexadecimal(written: str) -> float:
+    try:
+        return float.fromhex(written)
+    except OverflowError:
+        return math.inf
 
 
 def point_text(point: Point) -> str:
@@ -234,10 +241,33 @@ def _line_through(one: Point, other: Point) -> str:
         raise SqlError("22P02", "invalid line specification: must be two distinct points")
     if same[0]:
         return line_text(-1.0, 0.0, one[0])
-    if same[1]:
+    slope = 0.0 if same[1] else _divided(_minus(one[1], other[1]), _minus(one[0], other[0]))
+    if math.isinf(slope):
+        return line_text(-1.0, 0.0, one[0])
+    if not slope:
         return line_text(0.0, -1.0, one[1])
-    slope = (one[1] - other[1]) / (one[0] - other[0])
-    return line_text(slope, -1.0, one[1] - slope * one[0] or 0.0)
+    return line_text(slope, -1.0, _minus(one[1], _times(slope, one[0])) or 0.0)
+
+
+def _minus(one: float, other: float) -> float:
+    return _held(one - other, one, other)
+
+
+def _times(one: float, other: float) -> float:
+    return _held(one * other, one, other, not one or not other)
+
+
+def _divided(one: float, other: float) -> float:
+    return _held(one / other, one, other, not one or math.isinf(other))
+
+
+def _held(result: float, one: float, other: float, may_be_zero: bool = True) -> float:
+    """The result of two doubles. Raises 22003 where it is too large, or too small, for one (float8_mi() and so on)."""
+    if math.isinf(result) and not (math.isinf(one) or math.isinf(other)):
+        raise out_of_range("value out of range: overflow")
+    if not result and not may_be_zero:
+        raise out_of_range("value out of range: underflow")
+    return result
 
 
 def _circle(scanner: _Scanner) -> str:

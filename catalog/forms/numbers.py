@@ -9,6 +9,7 @@ from catalog.errors import unsupported
 
 _NUMBER: Final = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX](?=[0-9a-fA-F])[0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _WORD: Final = 1 << 64
+_MANY: Final = 21  # decimal digits of what is beyond a word
 #: Numbers of transactions that bigints carry.
 _CARRIED: Final = 1 << 63
 
@@ -20,10 +21,13 @@ def read_unsigned(text: str, name: str) -> int:
         return 0
     digits = found[2]
     base = 16 if digits[:2].lower() == "0x" else 8 if digits[0] == "0" else 10
-    value = int(digits, base)
+    value = int(digits, base) if base != 10 or len(digits) < _MANY else _WORD
     value = _WORD - 1 if value >= _WORD else -value % _WORD if found[1] == "-" else value
-    if name != "xid8":
-        return value % (1 << 32)
+    return carried_xid8(value) if name == "xid8" else value % (1 << 32)
+
+
+def carried_xid8(value: int) -> int:
+    """A number of a transaction. Raises 0A000 beyond those of bigints."""
     if value >= _CARRIED:
         raise unsupported(f"the xid8 {value}", "Use numbers below 9223372036854775808.")
     return value

@@ -199,8 +199,14 @@ def _of_type(relation: int, place: int, kind: SqlType | None) -> Row:
         "attndims": 2 if kind.name == "shaped" else 1 if kind.element is not None else 0,
         "attbyval": 0 < kind.length <= 8 and kind.name != "array",
         "attcollation": 950 if kind.name == "name" else collation,
-        "attstorage": "m" if kind.name == "numeric" else "x" if kind.length < 0 else "p",
+        "attstorage": _storage(kind),
     }
+
+
+def _storage(kind: SqlType) -> str:
+    if kind.name in ("numeric", "inet", "cidr"):
+        return "m"
+    return "x" if kind.length < 0 and kind.name != "tsquery" else "p"
 
 
 def _typmod(kind: SqlType) -> int:

@@ -14,9 +14,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
 from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
+from catalog.types import SqlType
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
-from planner.bind.context import Binding
+from planner.bind.context import Binding, Context
 from planner.bind.definitions import databases, role_settings
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
@@ -29,7 +30,9 @@ from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder
 from planner.bind.set_values import set_text
 from planner.bind.typenames import type_of
-from planner.parse import text_after_as
+from planner.bind.types import coerce, display
+from planner.expression import Scalar
+from planner.parse import Raw, text_after_as
 from planner.statements import (
     Deallocate,
     Delete,
@@ -155,7 +158,24 @@ def _prepare(binding: Binding, node: Any) -> Statement:
 def _execute(binding: Binding, node: Any) -> Statement:
     """Arguments keep type unknown where they are bare strings: the prepared statement's types decide."""
     env = Environment(binding, Scope(), "EXECUTE parameters", subquery_binder(Level(binding)))
-    return ExecutePrepared(node.name, tuple(bind_scalar(env, item) for item in node.params or ()))
+    nodes = node.params or ()
+    places = tuple(binding.start(item) for item in nodes)
+    return ExecutePrepared(node.name, tuple(bind_scalar(env, item) for item in nodes), places)
+
+
+def execute_argument(context: Context, statement: ExecutePrepared, index: int, kind: SqlType) -> Scalar:
+    """An argument of EXECUTE as the parameter that it is assigned to. Raises 42804 and what reading it raises."""
+    argument, position = statement.arguments[index], statement.places[index]
+    found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+    if found is None:
+        raise SqlError(
+            "42804",
+            f"parameter ${index + 1} of type {display(argument.type)} cannot be coerced to the expected type"
+            f" {display(kind)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=position,
+        )
+    return found
 
 
 # --- the rest --------------------------------------------------------------------------------------------------------

@@ -61,12 +61,12 @@ def formed_codec(name: str, binary: Binary) -> Codec:
         return canonical(name, read(data))
 
     def column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
-        return by_value(values, lambda data: from_binary(_bytes(data), type_), pa.string())
+        return by_value(values, lambda data: from_binary(as_bytes(data), type_), pa.string())
 
     return replace(codec, binary=column_binary, from_binary=from_binary, column_from_binary=column_from_binary)
 
 
-def _bytes(data: object) -> bytes:
+def as_bytes(data: object) -> bytes:
     """An item of a binary column."""
     assert isinstance(data, bytes)
     return data

@@ -7,12 +7,14 @@ from dataclasses import replace
 from struct import pack, unpack
 from typing import Final
 
+import pyarrow as pa
+
 from catalog.errors import SqlError
-from catalog.forms.numbers import read_unsigned
+from catalog.forms.numbers import carried_xid8, read_unsigned
 from catalog.types import SqlType
 from protocol.values import numbers
-from protocol.values.codec import Codec, Value
-from protocol.values.formed import Binary, exactly, formed_codec, short
+from protocol.values.codec import Codec, Value, by_value
+from protocol.values.formed import Binary, as_bytes, exactly, formed_codec, short
 
 _OF_BIGINTS: Final = numbers.CODECS["int8"]
 
@@ -65,6 +67,18 @@ def _read_xid8(text: str, type_: SqlType, timezone: str = "") -> Value:
     return read_unsigned(text, "xid8")
 
 
+def _xid8_column(texts: pa.Array, type_: SqlType, timezone: str = "") -> pa.Array:
+    return by_value(texts, lambda text: read_unsigned(text, "xid8"), pa.int64())
+
+
+def _xid8_from_binary(data: bytes, type_: SqlType) -> Value:
+    return carried_xid8(int.from_bytes(exactly(data, 8), "big"))
+
+
+def _xid8_column_from_binary(values: pa.Array, type_: SqlType) -> pa.Array:
+    return by_value(values, lambda data: carried_xid8(int.from_bytes(exactly(as_bytes(data), 8), "big")), pa.int64())
+
+
 _BINARY: Final[Binary] = {
     "pg_lsn": (_write_lsn, _read_lsn),
     "tid": (_write_tid, _read_tid),
@@ -72,5 +86,11 @@ _BINARY: Final[Binary] = {
 }
 CODECS: Final[dict[str, Codec]] = {
     **{name: formed_codec(name, _BINARY) for name in _BINARY},
-    "xid8": replace(_OF_BIGINTS, from_text=_read_xid8),
+    "xid8": replace(
+        _OF_BIGINTS,
+        from_text=_read_xid8,
+        column_from_text=_xid8_column,
+        from_binary=_xid8_from_binary,
+        column_from_binary=_xid8_column_from_binary,
+    ),
 }

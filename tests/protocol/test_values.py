@@ -478,3 +478,14 @@ def test_numerics_print_alike_in_short_and_long_columns(type_: SqlType) -> None:
     column = pa.array(values, type_.arrow)
     alone = [encode_text(column[index : index + 1], type_)[0].as_py() for index in range(len(column))]
     assert encode_text(column, type_).to_pylist() == alone
+
+
+def test_numbers_of_transactions_that_are_none_are_zero_and_large_ones_refused() -> None:
+    kind = by_name("xid8")
+    assert decode_text_column(pa.array(["7", "0x10", "none", None]), kind).to_pylist() == [7, 16, 0, None]
+    assert decode_binary_column(pa.array([(7).to_bytes(8, "big"), None]), kind).to_pylist() == [7, None]
+    with pytest.raises(SqlError) as alone:
+        decode_value(b"\xff" * 8, kind, 1)
+    with pytest.raises(ColumnError) as inside:
+        decode_binary_column(pa.array([bytes(8), b"\xff" * 8]), kind)
+    assert (alone.value.sqlstate, inside.value.index, inside.value.error.sqlstate) == ("0A000", 1, "0A000")

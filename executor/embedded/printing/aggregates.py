@@ -14,7 +14,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.embedded.printing import arithmetic
-from executor.embedded.printing.jsons import ordered
+from executor.embedded.printing.jsons import sort_key
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
 from planner.expression import AggregateCall, Literal, Parameter
@@ -81,7 +81,7 @@ def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Exp
     if node.function == "string_agg" and not isinstance(node.arguments[1], Literal | Parameter):
         return _delimited(node, around, arguments)
     if around.distinct and not around.order:
-        key = ordered(arguments[0].copy(), node.arguments[0].type)
+        key = sort_key(arguments[0].copy(), node.arguments[0].type)
         around.order = [exp.Ordered(this=key, desc=False, nulls_first=False)]
     return around.call("list" if node.function == "array_agg" else node.function, *arguments)
 

@@ -24,7 +24,6 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
-from catalog.opaque import KEYED
 from catalog.types import INT4, OIDS, OPAQUE, RANGES, TEXT, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
@@ -194,10 +193,7 @@ class DuckPrinter(Printer):
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
-        """jsonb is ordered by its key, and so are addresses and places."""
-        kind = key.expression.type
-        value = jsons.ordered(next(rest), kind)
-        value = function(f"{KEYED[kind.name]}_order", value) if kind.name in KEYED else value
+        value = jsons.sort_key(next(rest), key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:

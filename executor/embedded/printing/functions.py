@@ -276,6 +276,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **{f"money_{name}": _named(f"ms_money_{name}") for name in ("whole", "rounded", "numeric", "cents", "of_cents")},
     **{f"money_{name}": _named(f"ms_money_{name}") for name in ("add", "sub", "parts", "divided", "ratio")},
     **{f"money_{name}": _named(f"ms_money_{name}") for name in ("times", "scaled")},
+    "xml_shown": _named("xml_shown"),
     "encode_hex": lambda printer, arguments, node: function("lower", function("hex", *arguments)),
     "encode_base64": _named("ms_base64"),
     "decode_hex": _named("ms_unhex"),

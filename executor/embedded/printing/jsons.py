@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.opaque import KEYED
 from catalog.types import SqlType, array
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import shown as output
@@ -34,7 +35,7 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
         return bound(value, lambda row: unless_null(row, _object(printer, row, kind)))
     if kind.name in ("json", "jsonb"):
         return value
-    shown = output(printer, value, kind) if kind.name == "bpchar" else to_text(printer, value, kind)
+    shown = output(printer, value, kind) if kind.name in ("bpchar", "xml") else to_text(printer, value, kind)
     if kind.name in _NUMBERS or kind.name == "bool":
         return shown
     if kind.name in _FLOATS:
@@ -136,6 +137,12 @@ def ordered(value: Expr, kind: SqlType) -> Expr:
     """A value as what it is compared by: of jsonb, the bytes of its place in the order."""
     check_ordered(kind)
     return function("doc_order", value) if kind.name == "jsonb" else value
+
+
+def sort_key(value: Expr, kind: SqlType) -> Expr:
+    """A value as what it is sorted by: jsonb, addresses and places by their keys."""
+    found = ordered(value, kind)
+    return function(f"{KEYED[kind.name]}_order", found) if kind.name in KEYED else found
 
 
 def _silent(name: str) -> Build:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog import ranges
+from catalog.money import money_text
 from catalog.objects import ColumnDefinition, Table, scale_name
 from catalog.types import RANGES, SqlType
 from catalog.zoned_times import written
@@ -26,6 +27,8 @@ def shown(value: Any, kind: SqlType) -> str:
         return kind.enum.labels[kind.enum.places.index(value)]
     if kind.name == "timetz":
         return written(value)
+    if kind.name == "money":
+        return money_text(value)
     if kind.name in RANGES:
         return ranges.written(kind, value, lambda bound: shown(bound, ranges.subtype_of(kind)))
     if kind.row is not None:

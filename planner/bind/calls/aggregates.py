@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.opaque import KEYED, check_equality
+from catalog.opaque import KEYED, check_equality, refuse_order
 from catalog.types import (
     BOOL,
     FLOAT8,
@@ -110,6 +110,8 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     for argument, place in zip(call.arguments, node.args or (), strict=False):
         if node.agg_distinct:
             check_equality(argument.type, env.binding.start(place))
+            if call.function == "array_agg" and not call.order_by:
+                refuse_order(argument.type, "array_agg(DISTINCT ...)", env.binding.position(node))
     kind, call = call.type, over_carriers(call)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     env = owner(env, [call], node)

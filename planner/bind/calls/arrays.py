@@ -12,6 +12,7 @@ from typing import Any, Final
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import unsupported
+from catalog.opaque import check_equality
 from catalog.shapes import EMPTY, too_many
 from catalog.shapes import MOST as DIMENSIONS
 from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
@@ -53,6 +54,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     "array_fill": "=: anyelement _int4 > anyarray; anyelement _int4 _int4 > anyarray",
     "trim_array": "=: anyarray int4 > anyarray",
 }
+#: Functions that look for elements that equal a value.
+_SEARCHES: Final = frozenset(("array_remove", "array_replace", "array_position", "array_positions"))
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
@@ -65,6 +68,8 @@ def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if of_shaped is not None:
         return of_shaped
     found = coerced(env, chosen, opened(chosen.name, arguments), node.args or ())
+    if name in _SEARCHES and (kind := found[0].type.element) is not None:
+        check_equality(kind)
     kind = result(chosen, found)
     return Call(chosen.name, tuple(found), shaped(kind.element) if name == "array_fill" and kind.element else kind)
 

@@ -11,7 +11,7 @@ from typing import Any
 from catalog.errors import unsupported
 from catalog.opaque import KEYED, check_equality, refuse_order
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
-from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, binary_operators, prefix_operators
+from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, SETS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
 from planner.bind.calls.resolution import Ambiguous, common
@@ -50,6 +50,8 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         refuse_order(left.type, "a comparison", env.binding.start(node))
     if overload.name in ("eq", "ne") and overload.arguments == ("anyarray", "anyarray"):
         check_equality(left.type, env.binding.start(node))
+    if overload.name in SETS.values():
+        check_equality(next((kind for side in (left, right) if (kind := side.type.element) is not None), left.type))
     if is_shaped(left) or is_shaped(right):
         found = _of_shaped(env, overload, left, right, nodes)
         if found is not None:

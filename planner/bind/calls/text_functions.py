@@ -25,6 +25,8 @@ def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     """A value as its output function writes it, which for boolean is not its cast: the engines know that one."""
     if scalar.type == BOOL:
         return scalar
+    if scalar.type.name == "xml":
+        return Call("xml_shown", (scalar,), TEXT)
     if scalar.type.name == "inet":  # whose cast has the bits of its network always
         return Cast(scalar, TEXT)
     return coerce(env.binding, blank_padded(scalar), TEXT, "explicit", node) or scalar

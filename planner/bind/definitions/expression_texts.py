@@ -22,7 +22,7 @@ from pglast.enums import SQLValueFunctionOp as ValueOp
 from catalog.errors import SqlError
 from catalog.names import quote_name
 from catalog.postgres import type_row
-from catalog.types import SqlType, by_oid
+from catalog.types import ARRAYS, SqlType, by_oid
 from planner.bind.calls.resolution import (
     BOOL,
     RECORD,
@@ -48,6 +48,8 @@ _NUMERIC: Final = 1700
 _REGCLASS: Final = 2205
 #: What ANY type of an argument is declared with.
 _ANYTHING: Final = frozenset((2276, 2283, 2277, 2776, 3500, 5077, 5078, 5079))
+#: Types whose names as format_type() prints them mean a length of 1.
+_ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "on", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "off", "0"))
 _BOOLEAN_TESTS: Final = {
@@ -143,9 +145,10 @@ class _Writer:
         """format_type(), but that users' types are named by oid."""
         if oid < 16384:
             kind = by_oid(oid)
-            if kind.element is None and kind.name == "bpchar":
-                return "bpchar"
-            return str(kind)
+            element = kind.element if kind.name in ARRAYS and kind.element is not None else kind
+            return (
+                str(kind) if element.name not in _ANY_LENGTH else _ANY_LENGTH[element.name] + "[]" * (element != kind)
+            )
         if type_row(oid).kind == "c":
             raise _AsWrittenError
         declared = oid + 1 - oid % 2

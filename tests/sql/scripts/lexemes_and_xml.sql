@@ -25,6 +25,7 @@ SELECT '12'::xid8, '0x10'::xid8, 'zz'::xid, 'zz'::cid, '-1'::xid, '12'::xid8 < '
 SELECT 'x'::refcursor, 'x'::gtsvector;
 SELECT 'x'::pg_node_tree;
 CREATE TABLE w (id integer PRIMARY KEY, v tsvector, q tsquery, x xml, s pg_snapshot, n xid8, c refcursor);
+SELECT attname, attstorage, attlen FROM pg_attribute WHERE attrelid = 'w'::regclass AND attnum > 0 ORDER BY attnum;
 INSERT INTO w VALUES (1, 'b a', 'a & b', '<a/>', '1:2:', '5', 'c');
 INSERT INTO w VALUES (2, 'a:2 b', '!c', 'x<b/>', NULL, '40');
 INSERT INTO w VALUES (3);
@@ -57,3 +58,8 @@ SELECT GREATEST(a, a) FROM j;
 CREATE INDEX ON j (a);
 CREATE UNIQUE INDEX ON j (a);
 DROP TABLE j;
+SELECT concat(x, 1), format('%s', x), quote_literal(x), to_json(x), json_build_array(x), row_to_json(v), x::text, x || ''::text FROM (VALUES ('<?xml version="1.0"?><b/>'::xml)) v(x);
+SELECT repeat('9', 5000)::xid;
+PREPARE of_vector(tsvector) AS SELECT $1;
+EXECUTE of_vector('a b');
+EXECUTE of_vector(1);
