@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -31,8 +32,17 @@ def query(text: str, catalog: Catalog | None = None, time_zone: str = "UTC") -> 
 
 
 def evaluate(engine: EmbeddedEngine, text: str, time_zone: str = "UTC") -> list[tuple[Any, ...]]:
-    """A SELECT's rows as Python values."""
-    return rows_of(engine.query(query(text, None, time_zone).relation, {}, (), time_zone))
+    """A SELECT's rows as Python values; a numeric that is shown with decimals of its own is carried as its text."""
+    statement = query(text, None, time_zone)
+    columns = [
+        [None if value is None else Decimal(value) for value in column.to_pylist()]
+        if output.type.name == "numeric" and pa.types.is_string(column.type)
+        else column.to_pylist()
+        for output, column in zip(
+            statement.outputs, engine.query(statement.relation, {}, (), time_zone).columns, strict=False
+        )
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
