@@ -24,7 +24,9 @@ from protocol.values.decimal_text import (
     unscaled_digits,
 )
 
-_CONTEXT: Final = Context(prec=400)
+_CONTEXT: Final = Context(prec=1000)
+#: Decimals that are counted of a binary form that has more: far beyond what we keep.
+_DECIMALS: Final = 600
 _POSITIVE, _NEGATIVE = 0x0000, 0x4000
 _BASE: Final = 10_000
 _HEAD: Final = np.dtype([("count", ">i2"), ("weight", ">i2"), ("sign", ">i2"), ("scale", ">i2")])
@@ -216,7 +218,7 @@ def decode_numeric(data: bytes, type_: SqlType) -> Decimal:
         unscaled = unscaled * 10000 + group
     value = Decimal(-unscaled if sign == _NEGATIVE else unscaled).scaleb(4 * (weight + 1 - count), _CONTEXT)
     if weight < 100:
-        value = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT)
+        value = value.quantize(Decimal(1).scaleb(-min(scale, _DECIMALS)), ROUND_HALF_UP, _CONTEXT)
     return fit_numeric(value, type_)
 
 

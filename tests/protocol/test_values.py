@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import struct
 import uuid
 from decimal import Decimal
 from math import prod
@@ -254,6 +255,12 @@ def test_bad_shaped_arrays(text: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as caught:
         decode_value(text.encode(), shaped(by_name("int4")), 0)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("scale", [2, 390, 399, 401, 4097, 16383])
+def test_numeric_with_any_scale(scale: int) -> None:
+    data = struct.pack(">hhHhhh", 2, 0, 0, scale, 5000, 1234)
+    assert decode_value(data, SqlType("numeric", (38, 20)), 1) == Decimal("5000.12" if scale == 2 else "5000.1234")
 
 
 @pytest.mark.parametrize(
