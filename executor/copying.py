@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -19,8 +19,9 @@ from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.definitions import ddl
 from executor.embedded.tables.effects import numbered
+from executor.remembered import Remembered
 from executor.streams.runtime import fed_otherwise
-from executor.trace.layout import stored_rows
+from executor.trace.layout import schema_of, stored_rows
 from executor.transaction import Transaction
 from planner.algebra import Project, Relation, Values
 from planner.expression import Column, ColumnRef
@@ -50,8 +51,7 @@ class CopySink:
         self.statement = statement
         self._transaction = transaction
         self._stored = _stored(statement.target)
-        self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in self._stored])
-        self._places = _places(statement)
+        self._schema, self._places, self._is_whole = _shape(statement)
         self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
         self._rows = 0
@@ -87,7 +87,7 @@ class CopySink:
         return Project(bound(statement.row), outputs)
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self._places == tuple(range(len(self._schema))):
+        if self._is_whole:
             return pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
         given = dict(zip(self._places, batch.columns, strict=True))
         arrays = [
@@ -105,8 +105,8 @@ class CopySink:
         of those that keep theirs. Raises 23502.
         """
         complete, target = self._complete(batch), self.statement.target
-        if self._completion is None and (mask := self._mask(pa.Table.from_batches([complete]))) is not None:
-            complete = complete.filter(mask.combine_chunks())
+        if self.statement.where is not None and self._completion is None and complete.num_rows:
+            complete = complete.filter(self._mask(pa.Table.from_batches([complete])).combine_chunks())
         if not isinstance(target, Stream):
             return Prepared(complete, None)
         ddl.check_not_null(target, complete)
@@ -115,11 +115,10 @@ class CopySink:
         ahead = complete.num_rows > 0 and self._rows + complete.num_rows > SPOOL_ROWS
         return Prepared(complete, encode_data(complete) if ahead else None)
 
-    def _mask(self, rows: pa.Table) -> pa.ChunkedArray | None:
-        """Which rows meet WHERE; None where there is none."""
+    def _mask(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Which rows meet WHERE."""
         where, row = self.statement.where, self.statement.row
-        if where is None or not rows.num_rows:
-            return None
+        assert where is not None
         condition = Project(bound(row), ((Column(-1, "kept", BOOL), where),))
         bindings = {f"s_{bound(row).trace}": numbered(rows)}
         return self._session.database.engine.query(condition, bindings, (), self._session.time_zone).column(0)
@@ -167,7 +166,7 @@ class CopySink:
             if self._completion is not None:
                 bindings = {f"s_{bound(copied.row).trace}": numbered(rows)}
                 rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
-                rows = rows if (mask := self._mask(rows)) is None else rows.filter(mask)
+                rows = rows.filter(self._mask(rows)) if copied.where is not None and rows.num_rows else rows
                 self._rows = rows.num_rows
             self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
         elif self._references:
@@ -193,8 +192,18 @@ def _stored(target: Table | Stream) -> tuple[ColumnDefinition, ...]:
     return target.stored if isinstance(target, Table) else target.columns
 
 
-def _places(statement: CopyIn) -> tuple[int, ...]:
-    """Where in a row each column of a parsed batch belongs."""
-    places = {item.name: place for place, item in enumerate(_stored(statement.target))}
-    given = [statement.target.columns[index] for index in statement.columns]
-    return (*statement.columns, *(places[scale_name(item.name)] for item in given if item.keeps_scale))
+def _find_shape(statement: CopyIn) -> tuple[pa.Schema, tuple[int, ...], bool]:
+    """A row; where in it each column of a parsed batch belongs; and whether that is where it is."""
+    target = statement.target
+    stored = _stored(target)
+    fields = ((item.name, item.type.arrow) for item in stored)
+    schema = schema_of(target) if isinstance(target, Stream) else pa.schema(fields)
+    places = {item.name: place for place, item in enumerate(stored)}
+    scales = (
+        scale_name(target.columns[index].name) for index in statement.columns if target.columns[index].keeps_scale
+    )
+    found = (*statement.columns, *(places[name] for name in scales))
+    return schema, found, found == tuple(range(len(stored)))
+
+
+_shape: Final = Remembered(_find_shape)

@@ -177,7 +177,7 @@ class Parameteriser:
         pieces = _PIECES.split(text)
         tokens = pieces[1::2]
         shape = ("\0".join(pieces[0::2]), "".join(map(_kind, tokens)))
-        if not tokens or len(shape[0]) > _LONGEST:
+        if len(shape[0]) > _LONGEST:
             return parameterise(text)
         known = self._known.get(shape)
         if known is not None:

@@ -7,15 +7,19 @@ none, nor does a continuous view of the tables that it reads.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.errors import unsupported
 from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.types import SqlType
 
 _HINT = "Use NULL or a far date."
+#: By Arrow's number of a type: how its values lie in memory, and which of them is infinity.
+_MOST: Final = {pa.date32().id: ("<i4", INFINITE_DAYS), pa.timestamp("us").id: ("<i8", INFINITE_MICROSECONDS)}
+_NESTED: Final = frozenset((pa.list_(pa.null()).id, pa.struct([]).id))
 
 
 def require_finite(batches: Iterable[pa.RecordBatch], where: str) -> None:
@@ -26,19 +30,18 @@ def require_finite(batches: Iterable[pa.RecordBatch], where: str) -> None:
 
 
 def _has_infinite(column: pa.Array) -> bool:
-    kind = column.type
-    if pa.types.is_list(kind):
-        return _has_infinite(column.flatten())
-    if pa.types.is_struct(kind):
-        return any(map(_has_infinite, column.flatten()))
-    if pa.types.is_date32(kind):
-        return _reaches(column.view(pa.int32()), INFINITE_DAYS)
-    return pa.types.is_timestamp(kind) and _reaches(column.view(pa.int64()), INFINITE_MICROSECONDS)
-
-
-def _reaches(counts: pa.Array, most: int) -> bool:
-    least, greatest = (item.as_py() for item in pc.call_function("min_max", [counts]).values())
-    return bool(greatest == most or least == -most)
+    kind: int = column.type.id
+    if kind in _NESTED:
+        parts = [column.flatten()] if pa.types.is_list(column.type) else column.flatten()
+        return any(map(_has_infinite, parts))
+    if kind not in _MOST or not len(column):
+        return False
+    item, most = _MOST[kind]
+    counts = np.frombuffer(column.buffers()[1], item)[column.offset : column.offset + len(column)]
+    if counts.max() < most and counts.min() > -most:
+        return False
+    valid = np.asarray(column.is_valid())  # what stands under a NULL may be anything
+    return bool((np.abs(counts[valid]) == most).any())
 
 
 def require_finite_values(values: Iterable[object], where: str) -> None:

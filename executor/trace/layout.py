@@ -21,10 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
+from executor.remembered import Remembered
 from executor.tables.finite import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"
+
+_BLANK: Final = pa.nulls(8192, pa.int64())
 
 Integers = npt.NDArray[np.int64]
 
@@ -104,9 +107,8 @@ class Layout:
 
     def unplaced(self, batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """The same with null in place of their places."""
-        blank = pa.nulls(max((batch.num_rows for batch in batches), default=0), pa.int64())
         return [
-            pa.RecordBatch.from_arrays([*batch.columns, *[blank.slice(0, batch.num_rows)] * 2], schema=self.with_places)
+            pa.RecordBatch.from_arrays([*batch.columns, *[_blank(batch.num_rows)] * 2], schema=self.with_places)
             for batch in batches
         ]
 
@@ -131,14 +133,22 @@ class PlacedLayout(Layout):
         return list(batches)
 
 
+def _blank(rows: int) -> pa.Array:
+    """So many nulls in the place of LSNs or ordinals."""
+    return _BLANK.slice(0, rows) if rows <= len(_BLANK) else pa.nulls(rows, pa.int64())
+
+
 def home_of(stream: Stream) -> str:
     """The server whose writers fill a stream; '' for this one's own."""
     return stream.option("server") if stream.option("source") == "server" else ""
 
 
-def schema_of(stream: Stream) -> pa.Schema:
-    """A stream's rows as they are shown."""
+def _schema_of(stream: Stream) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+
+
+#: A stream's rows as they are shown. One object for all who ask: only then schemas are compared at a glance.
+schema_of: Final = Remembered(_schema_of)
 
 
 def stored_rows(stream: Stream, batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:

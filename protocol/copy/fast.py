@@ -82,7 +82,8 @@ class FastParser:
 
     def _decoded(self, columns: list[pa.Array]) -> list[pa.Array]:
         """Columns as their types have them, those that were read as strings converted."""
-        columns = [self._forced(column, place) for place, column in enumerate(columns)]
+        if self.format.force_null or self.format.force_not_null:
+            columns = [self._forced(column, place) for place, column in enumerate(columns)]
         values = [
             decode_text_column(column, type_, self.target.timezone)
             if column.type == pa.string()
@@ -105,9 +106,11 @@ class FastParser:
             block_size=len(block.data) + 1,
             column_names=[str(index) for index in range(len(self.target.types))],
         )
-        table = pacsv.read_csv(pa.BufferReader(block.data), read_options, self.parse_options, convert_options)
-        batches = table.to_batches()
-        columns = batches[0].columns if len(batches) == 1 else [_whole(column) for column in table.columns]
+        source = pa.BufferReader(block.data)
+        # Unlike read_csv, which starts a thread each time and waits for the system to run it.
+        with pacsv.open_csv(source, read_options, self.parse_options, convert_options) as reader:
+            batches = reader.read_all().to_batches()
+        columns: list[pa.Array] = (batches[0] if len(batches) == 1 else pa.concat_batches(batches)).columns
         if not self._escapes and self._keeps_quotes(columns) and not _quotes_are_regular(block.data, self.format):
             raise NotFast
         if len(columns) > 1 and _may_be_empty(columns[0]) and _has_empty_line(block):
@@ -119,8 +122,8 @@ class FastParser:
 
         Where none is, each opened at the beginning of a field and closed later, and both parsers agree on such.
         """
-        quote = ord(self.format.quote)
-        return any(bool((value_bytes(column) == quote).any()) for column in columns if column.type == pa.string())
+        quote = self.format.quote.encode()
+        return any(quote in value_bytes(column).tobytes() for column in columns if column.type == pa.string())
 
     def _is_regular(self, block: Block) -> bool:
         """Whether lines and quotes are what both parsers agree on."""
@@ -197,10 +200,6 @@ def _csv_type(type_: SqlType) -> pa.DataType:
 def _of_double(column: pa.Array, type_: SqlType) -> pa.Array | None:
     """A column of decimals that were read as doubles, all others as they are; None where it must be read otherwise."""
     return decimals_of(column, type_) if column.type == pa.float64() and type_.name == "numeric" else column
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _may_be_empty(column: pa.Array) -> bool:

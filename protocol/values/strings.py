@@ -73,13 +73,14 @@ def column_from_strings(strings: pa.Array, type_: SqlType, timezone: str = "") -
 
 def _exceeds(strings: pa.Array, length: int) -> bool:
     """Whether some text may have more than ``length`` characters: it has more bytes."""
-    return len(strings) > 0 and int(np.diff(offsets(strings)).max()) > length
+    bounds = offsets(strings)
+    return len(bounds) > 1 and int((bounds[1:] - bounds[:-1]).max()) > length
 
 
 def _ends_in_blank(strings: pa.Array) -> bool:
     bounds = offsets(strings)
     data = value_bytes(strings)
-    if not len(data):
+    if b" " not in data.tobytes():
         return False
     # An empty text looks at the end of the one before it: at worst, nothing is trimmed in vain.
     return bool((data[np.maximum(bounds[1:] - bounds[0] - 1, 0)] == 0x20).any())
