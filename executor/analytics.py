@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,9 +21,7 @@ from catalog.types import INT4
 from executor.carriers import packed_schema, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.files.following import OwnFiles
-from executor.spark.delegation import values_of
 from executor.spark.engine import SparkEngine
-from executor.spark.statements import Printed
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table
 from executor.views.storage import ViewStore
@@ -38,6 +36,9 @@ from planner.rules.guard_subqueries import may_fail
 from planner.rules.inline_shared import inline_shared
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import replace_parameters, transform, walk
+
+if TYPE_CHECKING:
+    from executor.spark.printing import Printed
 
 #: What Spark reads a leaf from: files of ours, or those of a foreign table.
 Stored = tuple[Path, ...] | OwnFiles
@@ -86,6 +87,8 @@ class SparkQuery:
         """How many values the embedded engine's kernel computes, about, by the rows that are read of relations."""
         if isinstance(self.printed, str) or not self.printed.functions:
             return 0.0
+        from executor.spark.printing import values_of
+
         found: dict[int | str, TableStatistics] = {}
         for leaf in self.leaves:
             oid = leaf.scan.oid

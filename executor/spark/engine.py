@@ -12,24 +12,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
 from executor.files.following import Owner, OwnFiles, SourceFile, reader_options, stored_columns
-from executor.spark.adhoc import AdhocPrinter
-from executor.spark.dialect import SparkPrinter, spark_type
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings, cores, heap
-from executor.spark.statements import Printed, View, print_statements
 from planner.placement import Power
 from planner.program import State, Statement
+
+if TYPE_CHECKING:
+    from executor.spark.printing import Printed, View
 
 _LOGGER = logging.getLogger(__name__)
 _CACHED: Final = 256
@@ -100,9 +99,10 @@ class SparkEngine:
 
         It may be what no path of a view is (``adhoc``), and is kept by who asked: no other has its statement.
         """
+        from executor.spark.printing import print_query
+
         lacks = self.status().kernel
-        options = {"has_kernel": not lacks, "time_zone": time_zone}
-        found = self._printed(AdhocPrinter, (statement,), (state,), **options)
+        found = print_query(statement, state, not self.settings.connect, not lacks, time_zone)
         return f"{found}, for whose kernel {lacks}" if lacks and isinstance(found, str) else found
 
     def run(self, job: Job) -> JobResult:
@@ -153,28 +153,20 @@ class SparkEngine:
 
     def _known(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
         """Statements of a view's path, which come again with every job."""
+        from executor.spark.printing import print_path
+
         key = tuple(map(id, statements))
         with self._lock:
             found = self._paths.get(key)
             if found is not None:
                 self._paths.move_to_end(key)
                 return found[1]
-        printed = self._printed(SparkPrinter, statements, states)
+        printed = print_path(statements, states, not self.settings.connect)
         with self._lock:
             self._paths[key] = (statements, printed)
             while len(self._paths) > _CACHED:
                 self._paths.popitem(last=False)
         return printed
-
-    def _printed(
-        self, kind: type[SparkPrinter], statements: tuple[Statement, ...], states: tuple[State, ...], **options: object
-    ) -> Printed | str:
-        """Statements as SQL, or why there is none."""
-        printer: Callable[[], SparkPrinter] = partial(kind, has_unscaled=not self.settings.connect, **options)
-        try:
-            return print_statements(statements, states, printer)
-        except SqlError as error:
-            return f"{error.message} on Spark"
 
 
 def _input(view: View, job: Job, delta: Frame) -> Frame:
@@ -194,6 +186,8 @@ def _raw(
     partitions: Mapping[str, Sequence[str | None]] = MappingProxyType({}),
 ) -> Frame:
     """Files that Spark's workers read as they are, by log record, with their values of partition columns."""
+    from executor.spark.printing import spark_type
+
     count = len(set(zip(*partitions.values(), strict=True)))
     if count > _MOST_PARTITIONS:
         raise EngineUnavailable(f"{count} partitions of a foreign table are not supported on Spark")
