@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
+
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.cluster.failpoints import failpoint
@@ -212,6 +214,16 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
+def current(core: Core, runtime: ViewRuntime) -> tuple[dict[str, pa.Table], int, object]:
+    """A view's states, this server's LSN of which they are, and the content's version."""
+    with runtime.lock:
+        with core.sequencer.lock:
+            lsn = core.sequencer.visible
+        runtime.advance(lsn)
+        states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
+        return states, lsn, runtime.version
+
+
 def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
@@ -222,14 +234,9 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
             stack.enter_context(replica.lock)
             replica.catch_up()
             replica.note()
-        with runtime.lock:
-            with core.sequencer.lock:
-                lsn = at = core.sequencer.visible
-            runtime.advance(lsn)
-            states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
-            version = runtime.version
-            if replica is not None:
-                at = replica.position
+        states, at, version = current(core, runtime)
+        if replica is not None:
+            at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
         there = {stream.oid: as_at_home(stream) for stream in streams}

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
-from executor.moving import artifact, entering, rebuilding
+from executor.moving import adopting, artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
 from executor.moving.heirs import Heirs
@@ -302,6 +302,54 @@ class ViewMoving:
         finally:
             writer.rollback()
 
+    # Adopting ---------------------------------------------------------------------------------------------------
+
+    def adopt(self, home: str) -> int:
+        """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
+        again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        with self._lock:
+            for owned in adopting.wanted(self._registry, self.ownership, home):
+                self._claim(owned)
+            adopting.require_taken(self.ownership, home, self._registry.name)
+            with adopting.closed(self._database, home):
+                failpoint("home-closed")
+                with self.checkpoints.lock:
+                    adopting.adopt(self._database, self.ownership, home)
+            failpoint("streams-adopted")
+            return sum(self._settle_of(owned) for owned in self.ownership.all() if owned.home == home)
+
+    def _claim(self, owned: Owned) -> None:
+        """This server goes on with a view, whoever else does or is to."""
+        given = adopting.given(owned, self._registry.name)
+        try:
+            if given != owned:
+                self.ownership.change(owned, given)
+        except SqlError:
+            found = self.ownership.get(owned.name)
+            if found is None or found == owned:
+                raise
+            self._claim(found)  # another inherited it meanwhile
+        else:
+            failpoint("view-claimed")
+            self._settle(given)
+
+    def _settle_of(self, owned: Owned) -> bool:
+        """A view of a home that was adopted is here, or nowhere; whether it is here."""
+        is_here = any(item.shared == owned.name for item in self._database.runtimes())
+        if is_here:
+            self._settle(owned)
+        else:
+            self.ownership.delete(owned.name)
+            artifact.delete(self._storage, owned.name)
+        return is_here
+
+    def _settle_adopted(self, owned: Owned, runtime: ViewRuntime) -> None:
+        """A view whose home this server has become."""
+        after = adopting.at_home(owned, runtime, self._registry.name)
+        self.ownership.change(owned, after)
+        artifact.delete(self._storage, owned.name)
+        place(self._database, runtime, after)
+
     # Draining ---------------------------------------------------------------------------------------------------
 
     def leaving(self) -> list[ViewRuntime]:
@@ -419,6 +467,8 @@ class ViewMoving:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+        elif runtime is not None and owned.owner == self._registry.name and not self._is_guest(runtime):
+            self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
             self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
