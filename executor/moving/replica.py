@@ -336,6 +336,7 @@ class Replicas:
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:
+                    self._core.shared.require()  # nothing is written to an empty mount point
                     path = self._path(known)
                     path.parent.mkdir(exist_ok=True)
                     replace_file(path, encoded(document))

@@ -172,12 +172,8 @@ class ViewMoving:
             runtime = self._database.view(view.oid)
             runtime.check()
             replica = replica_of(self._database.replicas, runtime)
-            before = self._entry_at_rest(runtime)
-            if replica is None and (before is None or not before.copied):
-                self._begin_copies(runtime, before)
-            elif before is not None and before.unasked and before.copied:
-                with self.checkpoints.lock:
-                    self.ownership.change(before, replace(before, unasked=False))
+            if replica is None:
+                self._begin_copies(runtime)
         self.checkpoints.make(runtime, replica)
         return qualified(view)
 
@@ -185,10 +181,7 @@ class ViewMoving:
         """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
         prevents it: 55P03 where a transaction defines something now."""
         require_movable(self._database, runtime)
-        with self._lock:
-            before = self._entry_at_rest(runtime)
-            if before is None or before.is_at_home:
-                self._begin_copies(runtime, before, unasked=True)
+        self._begin_copies(runtime, unasked=True)
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
@@ -199,9 +192,14 @@ class ViewMoving:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
-    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> None:
-        """Of a view that is at its home. Nobody goes on from a copy before there is one."""
-        with self.checkpoints.lock:
+    def _begin_copies(self, runtime: ViewRuntime, unasked: bool = False) -> None:
+        """Of a view that is at its home, unless there are some. Nobody goes on from a copy before there is one."""
+        with self.checkpoints.writing(runtime, unasked):
+            before = self._entry_at_rest(runtime)
+            if before is not None and before.copied:
+                if before.unasked and not unasked:
+                    self.ownership.change(before, replace(before, unasked=False))
+                return
             held = runtime.held
             try:
                 written = self._written(runtime, before, unasked)
@@ -211,7 +209,7 @@ class ViewMoving:
                 runtime.held = held
                 raise
             failpoint("view-copied")
-            self._settle(after)
+            place(self._database, runtime, after)
 
     def forget(self, view: View) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
@@ -222,17 +220,21 @@ class ViewMoving:
             if before is None or not before.copied:
                 runtime.check()
                 return False
-            self._forget(runtime, before)
+            with self.checkpoints.naming:
+                self._forget(runtime, before)
             return True
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """The same of copies that nobody has asked for; False where there are others, or the view is on its way."""
-        with self.checkpoints.lock:
+        """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
+        False where there are others, or the view is on its way."""
+        with self.checkpoints.naming:
+            if not self.checkpoints.give_up(runtime):
+                return False
             before = self.ownership.get(runtime.shared) if runtime.shared else None
-            if before is None and runtime.held is None:  # the first one could not be made
-                return True
-            is_at_rest = before is not None and before.taken and before.owner == before.home == self._registry.name
-            if before is None or not is_at_rest or (before.copied and not before.unasked):
+            if before is None:  # the first one could not be made, or is to be
+                return runtime.held is None or self.checkpoints.is_writing(runtime)
+            is_at_rest = before.taken and before.owner == before.home == self._registry.name
+            if not is_at_rest or (before.copied and not before.unasked):
                 return False
             self._forget(runtime, before)
             return True
@@ -240,8 +242,10 @@ class ViewMoving:
     def _forget(self, runtime: ViewRuntime, before: Owned) -> None:
         after = replace(before, copied=False, unasked=False, error=None, older="")
         self.ownership.change(before, after)
-        artifact.delete(self._storage, after.name)
-        place(self._database, runtime, after)
+        for handover in before.kept:  # and not what is being written
+            artifact.delete_one(self._storage, after.name, handover)
+        if not self.checkpoints.is_writing(runtime):
+            place(self._database, runtime, after)
 
     def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
         """A view that this server went on with is its home's again, once that has taken it. Raises as ``migrate``."""
@@ -250,7 +254,7 @@ class ViewMoving:
 
     def _give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
         """Writes the states and the entry; the latter."""
-        with self.checkpoints.lock:
+        with self.checkpoints.writing(runtime, unasked=False):
             return self._given_to(runtime, target, unasked)
 
     def _given_to(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
@@ -462,7 +466,7 @@ class ViewMoving:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
         elif runtime is not None and owned.owner == owned.home == self._registry.name and owned.taken:
-            place(self._database, runtime, owned)
+            self._place_here(runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
@@ -473,6 +477,12 @@ class ViewMoving:
             self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
+
+    def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """What an entry says of a view that is at its home, unless more is about to be said."""
+        with self.checkpoints.naming:
+            if not self.checkpoints.is_writing(runtime):
+                place(self._database, runtime, owned)
 
     def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
