@@ -1,5 +1,5 @@
 """A shared storage with the servers' logs on it that is gone, full or not to be written for a while: what was
-acknowledged is there, once, what failed is not, reads go on, and with the storage back so do writers, without a restart."""
+acknowledged is there, once, what failed is not, reads go on, and with the storage back so do writers."""
 
 from __future__ import annotations
 
