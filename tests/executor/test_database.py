@@ -317,6 +317,7 @@ def test_what_exceeds_the_engines_memory_goes_to_its_own_folder(
         spilled = database.options.spill_directory
         assert spilled.exists()
     assert list(working.iterdir()) == []
+    spilled.mkdir(exist_ok=True)
     left = spilled / "duckdb_temp_storage_DEFAULT-0.tmp"
     left.write_bytes(b"left by a process that died")
     with closing(open_database(tmp_path / "data", embedded_threads=1)) as database:
