@@ -36,6 +36,7 @@ from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.replica import replica_of
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
+from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
 
 if TYPE_CHECKING:
@@ -471,7 +472,7 @@ class ViewMoving:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
-        elif runtime is not None and owned.owner == self._registry.name and not self._is_guest(runtime):
+        elif runtime is not None and owned.owner == self._registry.name and self._is_own(runtime):
             self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
             self._restore(owned, runtime)
@@ -557,6 +558,10 @@ class ViewMoving:
             owned = self.ownership.get(runtime.shared)
             if owned is not None:
                 self._settle(owned)
+
+    def _is_own(self, runtime: ViewRuntime) -> bool:
+        stream = self._database.streams.get(runtime.paths[0].path.stream)
+        return stream is not None and not home_of(stream.stream)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
         return replica_of(self._database.replicas, runtime) is not None
