@@ -9,10 +9,11 @@ Locks, always taken in this order: the table writer's, a view's, the sequencer's
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 
 from catalog.catalog import Catalog
@@ -53,6 +54,7 @@ class Core:
         self.plans = PlanCache()
         directory, spill = options.server_directory, options.spill_directory
         directory.mkdir(parents=True, exist_ok=True)
+        left = _spilled(spill)
         # First of all, since no other process can have this file open: the folder is ours alone from here on.
         with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
             relations = beside.submit(system)
@@ -63,7 +65,9 @@ class Core:
         except SqlError:
             self.tables.close()
             raise
-        shutil.rmtree(spill, ignore_errors=True)  # what a process left that died
+        for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
+            if _spilled(spill).get(path) == changed:
+                path.unlink(missing_ok=True)
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
         self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
         self.sequences = SequenceStore(directory / "sequences")
@@ -178,3 +182,12 @@ class Core:
     def is_busy(self) -> bool:
         """Whether rows are being parsed right now."""
         return self._copies > 0
+
+
+def _spilled(folder: Path) -> dict[Path, int]:
+    """The files of a folder, if there is one, each with its last change."""
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # another process that has the folder needs it no more
+            found[path] = path.stat().st_mtime_ns
+    return found

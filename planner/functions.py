@@ -330,6 +330,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("resume_view", 1, 1, "volatile"),
     Function("checkpoint_view", 1, 1, "volatile"),
     Function("drain_server", 1, 1, "volatile"),
+    Function("adopt_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
     Function("set_config", 3, 3, "volatile"),
@@ -355,6 +356,7 @@ SESSION_VALUES: Final = frozenset(
 SESSION_FUNCTIONS: Final = SESSION_VALUES | {
     *("pg_reload_conf", "pg_cancel_backend", "pg_terminate_backend"),
     *("suspend_query", "checkpoint_query", "migrate_query", "drain_server", "forget_query"),
+    "adopt_server",
     *("suspend_view", "resume_view", "checkpoint_view", "migrate_view"),
     "set_config",
 }

@@ -44,8 +44,9 @@ from planner.incremental.names import Names, stored_name
 from planner.rules.support import volatility
 from planner.walk import RELATIONS, Node, children, descend, free_columns, walk
 
-#: What ends a pipeline: ``build`` is the side of a join that others are looked up in, the thesis' index-optimised
-#: operator, of which only this child is replaced; ``shared`` a WITH query; ``result`` the last one, which nothing ends.
+#: What ends a pipeline: ``build`` is the side of a join, or a subquery, that others are looked up in, the thesis'
+#: index-optimised operator, of which only this child is replaced; ``shared`` a WITH query; ``result`` the last one,
+#: which nothing ends.
 Breaker = Literal["group", "window", "set operation", "recursion", "build", "shared", "result"]
 #: Estimates of a relation's rows.
 Rows = Callable[[Relation], float]
@@ -59,7 +60,7 @@ class Place:
     breaker: Breaker
     relation: Relation
     name: str = ""  # of a shared one
-    probe: Relation | None = None  # what is looked up in it, where it is a build
+    probe: Relation | None = None  # what is looked up in it, where it is a join's build
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,11 @@ def _visited(root: Relation, rows: Rows | None) -> Iterator[tuple[Node | None, A
 
 def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | None:
     """What gathers a relation's rows where it stands; None where nothing does, or what is above belongs to it."""
-    if not isinstance(node, RELATIONS) or parent is None or isinstance(parent, With | Filter | Project):
-        nested = isinstance(parent, Filter | Project) and isinstance(node, RELATIONS) and node is not parent.input
-        if not nested:
-            return None
+    if not isinstance(node, RELATIONS) or parent is None:
+        return None
+    nested = isinstance(parent, Filter | Project) and node is not parent.input
+    if isinstance(parent, With | Filter | Project) and not nested:
+        return None
     first = _first_rows(parent)
     match below_chain(node if first is None else first.input):
         case Aggregate():
@@ -157,7 +159,12 @@ def _breaker(parent: Node | None, node: Any, rows: Rows | None) -> Breaker | Non
         case Values() | Snapshot() | Working():
             return None
         case _:
-            return "build" if isinstance(parent, Join) and node is _build_side(parent, rows) else None
+            is_build = (
+                node is _build_side(parent, rows)
+                if isinstance(parent, Join)
+                else nested or not isinstance(parent, RELATIONS)
+            )
+            return "build" if is_build else None
 
 
 def with_order_above(whole: Relation) -> Relation:

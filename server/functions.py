@@ -193,6 +193,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "checkpoint_view": named_views.checkpoint,
     "migrate_view": named_views.migrate,
     "drain_server": signals.drain,
+    "adopt_server": signals.adopt,
     "forget_query": named_views.forget,
     "current_setting": _current_setting,
     "set_config": _set_config,

@@ -134,7 +134,7 @@ class Claims:
         with self._storage.exclusive():
             found = self._read(query_id)
             if found is not None and self.is_mine(found):
-                self._storage.delete(self._path(query_id))
+                self._storage.delete(self._path(query_id), lasting=False)
 
     def free(self, query_id: str) -> None:
         """Nobody is to work on a query."""
@@ -183,4 +183,5 @@ class Claims:
             raise SqlError("55000", f'query "{query_id}" does not belong to server "{self._registry.name}" any more')
 
     def _put(self, query_id: str, claim: Claim) -> None:
-        self._storage.write(self._path(query_id), asdict(claim))
+        # It counts in its server's epoch, which ends with the machine.
+        self._storage.write(self._path(query_id), asdict(claim), lasting=claim.server != self._registry.name)

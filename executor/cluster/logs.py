@@ -9,7 +9,7 @@ that was copied leads to the same log as before: one process at a time has it.
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
     <storage>/servers/<name>/log/lock       held by who has the log open
-    <storage>/servers/<name>/log/started    a word of the last start
+    <storage>/servers/<name>/log/started    a word of the last start; or who has the log's streams now (``closed``)
     <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
 """
 
@@ -18,10 +18,13 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from catalog.errors import SqlError
+from executor.cluster.registry import adopted
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.options import Options
 
@@ -29,6 +32,8 @@ _STARTED: Final = "started"
 _LOCK: Final = "lock"
 #: The word of a log that no start knows.
 _NONE: Final = "-"
+#: What stands before the name of the server that has the log's streams.
+_ADOPTED: Final = "adopted"
 
 
 def place_log(options: Options) -> int | None:
@@ -50,6 +55,21 @@ def published(options: Options) -> str:
     """Where other servers find the log: below their storage, or at that path on their machines."""
     place, storage = options.log_directory.resolve(), options.storage_directory.resolve()
     return str(place.relative_to(storage) if place.is_relative_to(storage) else place)
+
+
+@contextmanager
+def closed(log: Path, server: str, heir: str) -> Iterator[None]:
+    """Nobody has a server's log open meanwhile, nor ever again: its streams are another's. Raises 55006 where a process
+    has it, be it one that only stands still, and 55000 for one that is not kept on the storage."""
+    if not (log / _STARTED).exists():
+        hint = "Start that server again: what it wrote is in its data folder only."
+        raise SqlError("55000", f'the log of server "{server}" is not on the storage', hint=hint)
+    lock = _hold(log)
+    try:
+        replace_file(log / _STARTED, f"{_ADOPTED} {heir}".encode())
+        yield
+    finally:
+        os.close(lock)
 
 
 def _begin(own: Path, target: Path) -> None:
@@ -81,6 +101,8 @@ def _recognize(own: Path, options: Options) -> int:
     try:
         here, there = own.with_name("log-started"), own / _STARTED
         known, found = _words(here), _words(there)
+        if found[0] == _ADOPTED:
+            raise adopted(options.server_name, found[-1])
         if found[0] not in known:
             raise _another(own.resolve(), options.server_name)
         word = secrets.token_hex(8)

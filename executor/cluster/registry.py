@@ -29,6 +29,8 @@ from executor.options import is_server_name
 _FOLDER: Final = "servers"
 #: States of a server that does its work; a drained one gets none from others.
 _LIVING: Final = frozenset(("up", "draining", "drained"))
+#: That of one whose streams are another's from now on: nobody joins by its name any more.
+_ADOPTED: Final = "adopted"
 #: Heartbeats in a lease.
 _BEATS: Final = 4
 #: Seconds between two looks at the others, and those beyond which this server itself must have stood still.
@@ -40,9 +42,9 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
-    ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log, on the
-    storage or elsewhere."""
+    """A server: ``state`` is up, draining, drained (all that could has left), stopped, lost (its lease ran out), or
+    adopted: its streams are those of its ``heir``. ``moved`` is how many queries have left it since it was to be
+    drained; ``log`` is the folder of its log, on the storage or elsewhere."""
 
     name: str
     address: str
@@ -51,6 +53,12 @@ class Member:
     state: str = "up"
     moved: int = 0
     log: str = ""
+    heir: str = ""
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it will never run again."""
+        return self.state == _ADOPTED
 
     @property
     def is_living(self) -> bool:
@@ -79,7 +87,7 @@ class Registry:
         clock: Callable[[], float] = time.monotonic,
         log: str = "",
     ) -> None:
-        """Joins. Raises 55006 where a server has that name already."""
+        """Joins. Raises 55006 where a server has that name already, and 55000 where that was adopted."""
         self.name = name
         self._storage = storage
         self._folder = storage.folder / _FOLDER
@@ -105,6 +113,9 @@ class Registry:
                 raise
             _LOGGER.warning("%s: it is replaced, and this server joins anew", error.message)
             return int(time.time())
+        if before is not None and before.is_adopted:
+            self._release()
+            raise adopted(self.name, before.heir)
         return 1 if before is None else before.epoch + 1
 
     def _hold(self) -> int:
@@ -125,7 +136,11 @@ class Registry:
             own = self.get(self.name)
             if own is not None and own.epoch == self.epoch:
                 self._put(replace(own, state="stopped"))
-        os.close(self._held)
+        self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
         self._held = None
 
     # Who there is -----------------------------------------------------------------------------------------------
@@ -237,6 +252,19 @@ class Registry:
             self._put(replace(member, epoch=member.epoch + 1, state="lost"))
             return True
 
+    def adopt(self, name: str) -> None:
+        """A server that does not run never will again: this one is its heir. Raises 42704, and 55000 where it runs, or
+        another is that."""
+        with self._storage.exclusive():
+            member = self.require(name)
+            self.require_current()
+            if member.is_living:
+                raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
+            if not member.is_adopted:
+                self._put(replace(member, epoch=member.epoch + 1, state=_ADOPTED, heir=self.name))
+            elif member.heir != self.name:
+                raise adopted(name, member.heir)
+
     def mark(self, name: str, state: str, moved: int = 0) -> None:
         """A living server is in another state. Raises 42704, 55000."""
         with self._storage.exclusive():
@@ -253,3 +281,9 @@ class Registry:
 
     def _put(self, member: Member) -> None:
         self._storage.write(self._folder / f"{member.name}.json", asdict(member))
+
+
+def adopted(server: str, heir: str) -> SqlError:
+    """What a server cannot be or do any more."""
+    hint = "Write to its streams there; a new server takes another server_name."
+    return SqlError("55000", f'the streams of server "{server}" are those of server "{heir}" now', hint=hint)

@@ -93,21 +93,23 @@ class Storage:
         assert self._term is not None, "the caller has the lock"
         return self._term
 
-    def write(self, path: Path, document: dict[str, Any]) -> None:
-        """Replaces a document; the caller has the lock."""
+    def write(self, path: Path, document: dict[str, Any], lasting: bool = True) -> None:
+        """Replaces a document; the caller has the lock. What matters only while this machine runs need not be
+        ``lasting``."""
         path.parent.mkdir(exist_ok=True)
-        self.replace(path, encoded(document))
+        self.replace(path, encoded(document), lasting)
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace(self, path: Path, content: bytes, lasting: bool = True) -> None:
         """Replaces a file; the caller has the lock."""
-        replace_file(path, content, self._held)
+        replace_file(path, content, self._held, lasting)
 
-    def delete(self, path: Path) -> None:
+    def delete(self, path: Path, lasting: bool = True) -> None:
         """There is no such file or folder any more; the caller has the lock."""
         if path.exists():
             gone = self._held / f"{path.name}.{secrets.token_hex(4)}"
             path.rename(gone)
-            sync_folder(path.parent)
+            if lasting:
+                sync_folder(path.parent)
             with suppress(OSError):  # it is swept, then
                 delete(gone)
 

@@ -102,16 +102,18 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, content: bytes, through: Path | None = None) -> None:
-    """Replaces a file atomically: after a crash it has the old or the new content, whole. ``through``: the folder in
-    which the new one is made, another one of the same file system."""
+def replace_file(path: Path, content: bytes, through: Path | None = None, lasting: bool = True) -> None:
+    """Replaces a file atomically: after a crash it has the old or the new content, whole; but where that need not be
+    ``lasting``, the old one maybe also later. ``through``: the folder in which the new one is made, another one of the
+    same file system."""
     new = (through or path.parent) / (path.name + ".new")
     with open(new, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)
-    sync_folder(path.parent)
+    if lasting:
+        sync_folder(path.parent)
 
 
 def load_secret(path: Path, through: Path | None = None) -> bytes:

@@ -280,6 +280,11 @@ class Sequencer:
             for each in references:
                 self._spooled_bytes -= self._spooled.pop((each.segment, each.offset), 0)
 
+    def skip(self, lsn: int) -> None:
+        """LSNs from now on are above this one."""
+        with self.lock:
+            self._next = max(self._next, lsn + 1)
+
     def flush(self) -> Ticket:
         """A ticket that is done when everything submitted before is durable and visible."""
         with self.lock:

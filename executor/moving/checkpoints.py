@@ -13,9 +13,11 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+
+import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.objects import View
@@ -44,8 +46,8 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Last:
-    """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, after how many bytes of rows, when, how
-    long it took, and whether nobody had asked for it."""
+    """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, and whose; after how many bytes of
+    rows, when, how long it took, and whether nobody had asked for it."""
 
     runtime: ViewRuntime
     version: object = None
@@ -55,14 +57,25 @@ class _Last:
     unasked: bool = False
 
 
+@dataclass(slots=True)
+class _Writing:
+    """States of a view are being written; ``is_void``: nobody is to name them."""
+
+    view: int
+    unasked: bool
+    is_void: bool = False
+
+
 class Checkpoints:
     """Those of a server's guests, and of its own views that are copied. ``lock`` is held by who writes a view's states
-    to the storage."""
+    to the storage, and ``naming`` for the moment in which an entry names them: who ends copies waits for that only."""
 
     def __init__(self, core: Core, ownership: Ownership, replicas: Replicas, frontiers: Frontiers) -> None:
         self._core, self._replicas, self._frontiers = core, replicas, frontiers
         self._ownership = ownership
         self.lock = threading.Lock()
+        self.naming = threading.Lock()
+        self._writing: _Writing | None = None
         #: Handovers that were found to be damaged: others are to take their places.
         self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
@@ -142,7 +155,7 @@ class Checkpoints:
         """A copy of a view as it is now, if anything has come since the last one; later, where it ``may_rest`` and
         turns out to be one that nobody has asked for. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
-        with self.lock:
+        with self.writing(runtime, unasked=True):
             if not self._core.is_live(runtime):  # it was dropped meanwhile
                 return
             before = self._ownership.get(runtime.shared)
@@ -166,11 +179,35 @@ class Checkpoints:
         last.ended = time.monotonic()
         last.seconds = last.ended - started
 
+    @contextlib.contextmanager
+    def writing(self, runtime: ViewRuntime, unasked: bool) -> Iterator[None]:
+        """A view's states are written meanwhile, and no other's; ``unasked``: they are given up if the view changes."""
+        with self.lock:
+            with self.naming:
+                self._writing = _Writing(runtime.view.oid, unasked)
+            try:
+                yield
+            finally:
+                self._writing = None
+
+    def is_writing(self, runtime: ViewRuntime) -> bool:
+        """Whether a view's states are being written now. The caller has ``naming``."""
+        return self._writing is not None and self._writing.view == runtime.view.oid
+
+    def give_up(self, runtime: ViewRuntime) -> bool:
+        """What is being written of a view is not to be named; False where somebody has asked for it. The caller has
+        ``naming``."""
+        if self._writing is not None and self.is_writing(runtime):
+            self._writing.is_void = self._writing.unasked
+            return self._writing.unasked
+        return True
+
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
         about = self._core, self._replicas, runtime
         leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
+        version = version, leaving.role
         if version == last.version and before.handover:
-            # No rows of the view's have come: the states are those of the last copy.
+            # No rows of the view's have come, and it is the same role's: the states are those of the last copy.
             self._ownership.change(before, replace(before, at=leaving.at))
             return
         storage = self._core.shared.folder
@@ -189,9 +226,13 @@ class Checkpoints:
         return before.handover, before.older
 
     def name(self, before: Owned | None, after: Owned) -> None:
-        """An entry names states that have just been written, which else are gone. Raises what prevented it."""
+        """An entry names states that have just been written, which else are gone. Raises what prevented it: 55P03 where
+        they were given up."""
         try:
-            self._ownership.change(before, after)
+            with self.naming:
+                if self._writing is not None and self._writing.is_void:
+                    raise SqlError("55P03", f'the definition of view "{after.view}" changes')
+                self._ownership.change(before, after)
         except BaseException:
             artifact.delete_one(self._core.shared.folder, after.name, after.handover)
             raise
@@ -211,6 +252,16 @@ class Checkpoints:
             self._ownership.change(before, replace(before, failure=failure, at=at))
 
 
+def current(core: Core, runtime: ViewRuntime) -> tuple[dict[str, pa.Table], int, object]:
+    """A view's states, this server's LSN of which they are, and the content's version."""
+    with runtime.lock:
+        with core.sequencer.lock:
+            lsn = core.sequencer.visible
+        runtime.advance(lsn)
+        states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
+        return states, lsn, runtime.version
+
+
 def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
     than that until the entry says so (``place``)."""
@@ -221,14 +272,9 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
             stack.enter_context(replica.lock)
             replica.catch_up()
             replica.note()
-        with runtime.lock:
-            with core.sequencer.lock:
-                lsn = at = core.sequencer.visible
-            runtime.advance(lsn)
-            states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
-            version = runtime.version
-            if replica is not None:
-                at = replica.position
+        states, at, version = current(core, runtime)
+        if replica is not None:
+            at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     if replica is not None:
         there = {stream.oid: as_at_home(stream) for stream in streams}

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
 from executor.commit.records import Followed
@@ -25,6 +27,7 @@ from executor.tables.temporary import Temporary
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
 from executor.views.storage import Handover
+from planner.program import Program
 from planner.retargeting import retargeted
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ PATIENCE: Final = 5.0
 
 
 @contextlib.contextmanager
-def _defining(database: Database) -> Iterator[Transaction]:
+def defining(database: Database) -> Iterator[Transaction]:
     """A transaction of the server's own that changes the catalog."""
     transaction = Transaction(False, lambda nowait: database.tables.begin_write(PATIENCE), Temporary())
     try:
@@ -49,7 +52,7 @@ def _defining(database: Database) -> Iterator[Transaction]:
 
 def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
     """Makes a guest of a view. Raises 42P07, 3F000, 55000, and what the replica does."""
-    with _defining(database) as transaction, contextlib.ExitStack() as stack:
+    with defining(database) as transaction, contextlib.ExitStack() as stack:
         catalog = database.catalog
         for schema in {leaving.view.schema, *(stream.schema for stream in leaving.streams)}:
             if schema not in catalog.schemas:
@@ -73,13 +76,24 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
                 transaction.parts.append(Followed(here, leaving.at))
         view = replace(over(leaving.view, streams, retyped), oid=0, created_lsn=0)
         view = replace(view, oid=recording.free_oid(database, transaction.catalog or catalog, view))
-        program = retargeted(leaving.program, streams, f"v{view.oid}")
-        old = leaving.program
-        renamed = {new.name: leaving.states[item.name] for item, new in zip(old.states, program.states, strict=True)}
-        statics = {new.name: leaving.statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
-        transaction.views.append(NewView(view, program, statics, Handover(owned.name, owned.handover, renamed)))
+        transaction.views.append(begun(view, leaving.program, streams, leaving.statics, leaving.states, owned))
         recording.add_object(transaction, transaction.catalog or catalog, view)
         database.commit(transaction)
+
+
+def begun(
+    view: View,
+    old: Program,
+    streams: Mapping[int, int],
+    statics: Mapping[str, pa.Table],
+    states: Mapping[str, pa.Table],
+    owned: Owned,
+) -> NewView:
+    """A view that goes on with the states of another program, whose streams are others here."""
+    program = retargeted(old, streams, f"v{view.oid}")
+    renamed = {new.name: states[item.name] for item, new in zip(old.states, program.states, strict=True)}
+    results = {new.name: statics[item.name] for item, new in zip(old.statics, program.statics, strict=True)}
+    return NewView(view, program, results, Handover(owned.name, owned.handover, renamed))
 
 
 def _replica_of(database: Database, transaction: Transaction, home: str, stream: Stream, retyped: enums.Retyped) -> int:
@@ -124,7 +138,7 @@ def leave(database: Database, runtime: ViewRuntime) -> None:
     streams = [path.stream for path in runtime.program.paths]
     replica = database.replicas.get(streams[0])
     assert replica is not None
-    with _defining(database) as transaction:
+    with defining(database) as transaction:
         catalog = recording.drop_object(transaction, database.catalog, runtime.view.oid)
         for stream in streams:
             if database.views_on(stream) == [runtime]:

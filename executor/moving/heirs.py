@@ -3,9 +3,9 @@
 Owns: when a server counts as gone (its lease ran out; or it was stopped, and is not back for as long as its lease is),
 and who is next: of a view that it had, the view's home, and where that is gone as well, any server; of one that it was
 to take, who gave it, or nobody where that was suspended. A view that is at its home waits for it, unless the home has
-kept a copy on the storage: then any server. That one of several is first decides the entry
-(``ownership``), and that the server that is gone does nothing more, its epoch (``registry``): it is refused, should it
-only have stood still.
+kept a copy on the storage: then any server; of a home that was adopted it is the heir's matter. That one of several is
+first decides the entry (``ownership``), and that the server that is gone does nothing more, its epoch (``registry``):
+it is refused, should it only have stood still.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Heirs:
         """An entry as this server makes it, which is to go on with the view; None where it is not."""
         own = self._registry.name
         if owned.is_at_home or owned.owner == own or not self._is_gone(owned.owner):
+            return None
+        home = self._registry.get(owned.home)
+        if home is not None and home.is_adopted and home.heir != own:
             return None
         lost = ("55000", f'server "{owned.owner}" is gone')
         if not owned.taken and owned.giver == NOBODY:

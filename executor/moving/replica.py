@@ -178,11 +178,15 @@ def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
     return (("source", "server"), ("server", home), ("oid", str(oid)))
 
 
+def as_own(replica: Stream) -> Stream:
+    """A replica's stream as one of the server that has it."""
+    added = replicated(home_of(replica), int(replica.option("oid")))
+    return replace(replica, options=tuple(item for item in replica.options if item not in added))
+
+
 def as_at_home(replica: Stream) -> Stream:
     """A replica's stream as its own server has it."""
-    home, oid = home_of(replica), int(replica.option("oid"))
-    options = tuple(item for item in replica.options if item not in replicated(home, oid))
-    return replace(replica, oid=oid, columns=enums.at_home(replica.columns), options=options)
+    return replace(as_own(replica), oid=int(replica.option("oid")), columns=enums.at_home(replica.columns))
 
 
 def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
@@ -332,6 +336,7 @@ class Replicas:
                 lsn, position = old[-1]
                 document = {"stream": oid, "lsn": lsn, "upto": position}
                 try:
+                    self._core.shared.require()  # nothing is written to an empty mount point
                     path = self._path(known)
                     path.parent.mkdir(exist_ok=True)
                     replace_file(path, encoded(document))

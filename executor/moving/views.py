@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
-from executor.moving import artifact, entering, rebuilding
+from executor.moving import adopting, artifact, entering, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
 from executor.moving.heirs import Heirs
@@ -36,6 +36,7 @@ from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.replica import replica_of
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
+from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewError, ViewRuntime
 
 if TYPE_CHECKING:
@@ -172,12 +173,8 @@ class ViewMoving:
             runtime = self._database.view(view.oid)
             runtime.check()
             replica = replica_of(self._database.replicas, runtime)
-            before = self._entry_at_rest(runtime)
-            if replica is None and (before is None or not before.copied):
-                self._begin_copies(runtime, before)
-            elif before is not None and before.unasked and before.copied:
-                with self.checkpoints.lock:
-                    self.ownership.change(before, replace(before, unasked=False))
+            if replica is None:
+                self._begin_copies(runtime)
         self.checkpoints.make(runtime, replica)
         return qualified(view)
 
@@ -185,10 +182,7 @@ class ViewMoving:
         """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
         prevents it: 55P03 where a transaction defines something now."""
         require_movable(self._database, runtime)
-        with self._lock:
-            before = self._entry_at_rest(runtime)
-            if before is None or before.is_at_home:
-                self._begin_copies(runtime, before, unasked=True)
+        self._begin_copies(runtime, unasked=True)
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""
@@ -199,9 +193,14 @@ class ViewMoving:
             raise Away(found.owner, self._registry.address(found.owner)).raised(runtime.view)
         return found
 
-    def _begin_copies(self, runtime: ViewRuntime, before: Owned | None, unasked: bool = False) -> None:
-        """Of a view that is at its home. Nobody goes on from a copy before there is one."""
-        with self.checkpoints.lock:
+    def _begin_copies(self, runtime: ViewRuntime, unasked: bool = False) -> None:
+        """Of a view that is at its home, unless there are some. Nobody goes on from a copy before there is one."""
+        with self.checkpoints.writing(runtime, unasked):
+            before = self._entry_at_rest(runtime)
+            if before is not None and before.copied:
+                if before.unasked and not unasked:
+                    self.ownership.change(before, replace(before, unasked=False))
+                return
             held = runtime.held
             try:
                 written = self._written(runtime, before, unasked)
@@ -211,7 +210,7 @@ class ViewMoving:
                 runtime.held = held
                 raise
             failpoint("view-copied")
-            self._settle(after)
+            place(self._database, runtime, after)
 
     def forget(self, view: View) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
@@ -222,17 +221,21 @@ class ViewMoving:
             if before is None or not before.copied:
                 runtime.check()
                 return False
-            self._forget(runtime, before)
+            with self.checkpoints.naming:
+                self._forget(runtime, before)
             return True
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """The same of copies that nobody has asked for; False where there are others, or the view is on its way."""
-        with self.checkpoints.lock:
+        """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
+        False where there are others, or the view is on its way."""
+        with self.checkpoints.naming:
+            if not self.checkpoints.give_up(runtime):
+                return False
             before = self.ownership.get(runtime.shared) if runtime.shared else None
-            if before is None and runtime.held is None:  # the first one could not be made
-                return True
-            is_at_rest = before is not None and before.taken and before.owner == before.home == self._registry.name
-            if before is None or not is_at_rest or (before.copied and not before.unasked):
+            if before is None:  # the first one could not be made, or is to be
+                return runtime.held is None or self.checkpoints.is_writing(runtime)
+            is_at_rest = before.taken and before.owner == before.home == self._registry.name
+            if not is_at_rest or (before.copied and not before.unasked):
                 return False
             self._forget(runtime, before)
             return True
@@ -240,8 +243,10 @@ class ViewMoving:
     def _forget(self, runtime: ViewRuntime, before: Owned) -> None:
         after = replace(before, copied=False, unasked=False, error=None, older="")
         self.ownership.change(before, after)
-        artifact.delete(self._storage, after.name)
-        place(self._database, runtime, after)
+        for handover in before.kept:  # and not what is being written
+            artifact.delete_one(self._storage, after.name, handover)
+        if not self.checkpoints.is_writing(runtime):
+            place(self._database, runtime, after)
 
     def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
         """A view that this server went on with is its home's again, once that has taken it. Raises as ``migrate``."""
@@ -250,7 +255,7 @@ class ViewMoving:
 
     def _give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
         """Writes the states and the entry; the latter."""
-        with self.checkpoints.lock:
+        with self.checkpoints.writing(runtime, unasked=False):
             return self._given_to(runtime, target, unasked)
 
     def _given_to(self, runtime: ViewRuntime, target: str, unasked: bool) -> Owned:
@@ -301,6 +306,54 @@ class ViewMoving:
                     runtime.held = min(progress.durable for progress in runtime.paths)
         finally:
             writer.rollback()
+
+    # Adopting ---------------------------------------------------------------------------------------------------
+
+    def adopt(self, home: str) -> int:
+        """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
+        again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        with self._lock:
+            for owned in adopting.wanted(self._registry, self.ownership, home):
+                self._claim(owned)
+            adopting.require_taken(self.ownership, home, self._registry.name)
+            with adopting.closed(self._database, home):
+                failpoint("home-closed")
+                with self.checkpoints.lock:
+                    adopting.adopt(self._database, self.ownership, home)
+            failpoint("streams-adopted")
+            return sum(self._settle_of(owned) for owned in self.ownership.all() if owned.home == home)
+
+    def _claim(self, owned: Owned) -> None:
+        """This server goes on with a view, whoever else does or is to."""
+        given = adopting.given(owned, self._registry.name)
+        try:
+            if given != owned:
+                self.ownership.change(owned, given)
+        except SqlError:
+            found = self.ownership.get(owned.name)
+            if found is None or found == owned:
+                raise
+            self._claim(found)  # another inherited it meanwhile
+        else:
+            failpoint("view-claimed")
+            self._settle(given)
+
+    def _settle_of(self, owned: Owned) -> bool:
+        """A view of a home that was adopted is here, or nowhere; whether it is here."""
+        is_here = any(item.shared == owned.name for item in self._database.runtimes())
+        if is_here:
+            self._settle(owned)
+        else:
+            self.ownership.delete(owned.name)
+            artifact.delete(self._storage, owned.name)
+        return is_here
+
+    def _settle_adopted(self, owned: Owned, runtime: ViewRuntime) -> None:
+        """A view whose home this server has become."""
+        after = adopting.at_home(owned, runtime, self._registry.name)
+        self.ownership.change(owned, after)
+        artifact.delete(self._storage, owned.name)
+        place(self._database, runtime, after)
 
     # Draining ---------------------------------------------------------------------------------------------------
 
@@ -414,15 +467,23 @@ class ViewMoving:
             self.ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
         elif runtime is not None and owned.owner == owned.home == self._registry.name and owned.taken:
-            place(self._database, runtime, owned)
+            self._place_here(runtime, owned)
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+        elif runtime is not None and owned.owner == self._registry.name and self._is_own(runtime):
+            self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
             self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
             entering.leave(self._database, runtime)
+
+    def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """What an entry says of a view that is at its home, unless more is about to be said."""
+        with self.checkpoints.naming:
+            if not self.checkpoints.is_writing(runtime):
+                place(self._database, runtime, owned)
 
     def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
@@ -497,6 +558,10 @@ class ViewMoving:
             owned = self.ownership.get(runtime.shared)
             if owned is not None:
                 self._settle(owned)
+
+    def _is_own(self, runtime: ViewRuntime) -> bool:
+        stream = self._database.streams.get(runtime.paths[0].path.stream)
+        return stream is not None and not home_of(stream.stream)
 
     def _is_guest(self, runtime: ViewRuntime) -> bool:
         return replica_of(self._database.replicas, runtime) is not None

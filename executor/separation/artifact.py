@@ -34,7 +34,7 @@ from executor.commit.files import disk_error, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.trace.checked import WRONG
+from executor.trace.checked import WRONG, require_types
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_batches
 from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
@@ -308,6 +308,10 @@ def _decoded_run(run: Any) -> StoredRun:
 
 def _check(query: SeparatedQuery) -> None:
     """Whether a plan is one that this server would make. Raises ValueError, among others."""
+    for item in (query, *query.runs.values()):
+        require_types(item, (SharedFiles, SharedFile, FileColumn, StoredFile))
+    if any("\0" in file.path for _, item in query.files for file in item.files):
+        raise ValueError("no file is called so")
     if not all(isinstance(item, Output) for item in query.outputs) or len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
     shared = dict(query.relation.definitions) if isinstance(query.relation, With) else {}

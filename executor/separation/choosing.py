@@ -37,6 +37,8 @@ Separable = str
 #: Estimated seconds from which on a query runs pipeline by pipeline by itself. On TPC-H at scale 1 a quarter of a
 #: second costs some 9 % over all queries, and this nothing (``bench separation``).
 LONG: Final = 1.0
+#: Those from which on it is to have a place to stop at, also where only a join's build side or a subquery is one.
+_STOPPABLE: Final = 2.0
 #: Rows that are looked up in a build side from which on it is worth a pipeline of its own.
 _PROBED: Final = 100_000
 #: How much smaller than them it must be: what is kept is written once more.
@@ -111,14 +113,15 @@ def steps_of(
     if separable == "auto" and seconds < LONG:
         return Steps(words)
     everywhere = separable == "on" and seconds >= LONG
-    cutting = partial(
-        _steps, everywhere, engine, reader, plan, parameters, counts, "separable = on" if separable == "on" else words
-    )
+    words = "separable = on" if separable == "on" else words
+    is_long = seconds >= _STOPPABLE
+    cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
     return cutting() if parameters else reader.database.separation.known.get(plan, (separable, engine), cutting)
 
 
 def _steps(
     everywhere: bool,
+    is_long: bool,
     engine: EngineName,
     reader: Reader,
     plan: Plan,
@@ -128,6 +131,16 @@ def _steps(
 ) -> Steps:
     """A plan's steps, as it is cut for the reason in ``words``."""
     relation = replace_parameters(plan.relation, parameters)
+    found, slices = _cut(reader, relation, counts, engine, everywhere)
+    if is_long and len(found.pipelines) == 1:
+        found, slices = _cut(reader, relation, counts, engine, everywhere=True)
+    return WHOLE if len(found.pipelines) == 1 else Steps(words, found, _efforts(found, counts), slices)
+
+
+def _cut(
+    reader: Reader, relation: Relation, counts: Counts, engine: EngineName, everywhere: bool
+) -> tuple[Pipelined, Mapping[str, Sliced]]:
+    """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
@@ -137,9 +150,7 @@ def _steps(
     if everywhere:
         wanted = partial(_is_worth_it, rows)
     found = cut(relation, lambda place: wanted(place) or slicing.is_beside(place.relation), rows)
-    if len(found.pipelines) == 1:
-        return WHOLE
-    return Steps(words, found, _efforts(found, counts), slicing.slices(found))
+    return found, slicing.slices(found)
 
 
 def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int], engine: EngineName) -> Steps:
@@ -204,7 +215,9 @@ def _is_breaker(place: Place) -> bool:
 
 
 def _is_worth_it(rows: Rows | None, place: Place) -> bool:
-    """The same, and build sides of several tables that many ``rows`` are looked up in."""
+    """The same, and subqueries and build sides of several tables, these where many ``rows`` are looked up in them."""
+    if place.breaker == "build" and place.probe is None:
+        return sum(isinstance(node, Scan) for node in walk(place.relation)) > 1
     if place.probe is None or is_bare(place.relation):
         return _is_breaker(place)
     probed = _PROBED * _SMALLER if rows is None else rows(place.probe)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from dataclasses import fields
+from types import UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -61,3 +63,29 @@ def as_written(name: str) -> Iterator[None]:
         raise disk_error(error, f'read "{name}"') from error
     except (pa.ArrowException, *WRONG) as error:
         raise SqlError("XX001", f'"{name}" is not what was written: {error}') from error
+
+
+def require_types(item: Any, known: Collection[type]) -> None:
+    """Raises TypeError where a field of a dataclass is not of its type; and in it, where its class is ``known``."""
+    hints = get_type_hints(type(item))
+    for part in fields(item):
+        if not _fits(getattr(item, part.name), hints[part.name], known):
+            raise TypeError(f"{part.name} of {type(item).__name__} is of another type")
+
+
+def _fits(value: Any, kind: Any, known: Collection[type]) -> bool:
+    arguments = get_args(kind)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, tuple):
+            return False
+        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        return len(value) == len(kinds) and all(
+            _fits(part, each, known) for part, each in zip(value, kinds, strict=True)
+        )
+    if arguments:
+        return not isinstance(kind, UnionType) or any(_fits(value, each, known) for each in arguments)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        return False
+    if type(value) in known:
+        require_types(value, known)
+    return True

@@ -23,6 +23,10 @@ QUERIES = {
     "SELECT k, v FROM g WHERE v = (SELECT max(v) FROM g) ORDER BY k",
     "subqueries": "SELECT count(*) FROM t WHERE v > (SELECT avg(v) FROM t) AND k IN (SELECT k FROM u GROUP BY k)",
     "correlated": "SELECT k, (SELECT count(*) FROM u WHERE u.k = g.k) FROM (SELECT DISTINCT k FROM t) g ORDER BY k",
+    "rows by a subquery": "SELECT id FROM t WHERE k IN (SELECT k FROM u WHERE x * 90 > "
+    "(SELECT 0.5 * sum(v) FROM t y WHERE y.k = u.k AND y.id < 900)) ORDER BY id",
+    "the smallest of each": "SELECT t.id, u.w FROM t JOIN u ON t.k = u.k WHERE v = "
+    "(SELECT min(y.v) FROM t y JOIN u z ON y.k = z.k WHERE y.k = t.k) ORDER BY 1, 2",
     "joins": "SELECT a.k, count(*) FROM t a JOIN u b ON a.k = b.k JOIN u c ON b.w = c.w "
     "LEFT JOIN t d ON d.k = c.k + 90 GROUP BY a.k ORDER BY 1, 2",
     "outer joins": "SELECT * FROM (SELECT k, sum(v) FROM t GROUP BY k) a FULL JOIN "

@@ -314,5 +314,12 @@ def test_what_exceeds_the_engines_memory_goes_to_its_own_folder(
         text = "SELECT count(*), min(a) FROM (SELECT a, row_number() OVER (ORDER BY a DESC, n) AS r FROM wide) x"
         least = min(md5(b"%d" % n).hexdigest() for n in range(1, 1_000_001))
         assert client.run(text + " WHERE r > 0") == [(1_000_000, least)]
-        assert database.options.spill_directory.exists()
+        spilled = database.options.spill_directory
+        assert spilled.exists()
     assert list(working.iterdir()) == []
+    spilled.mkdir(exist_ok=True)
+    left = spilled / "duckdb_temp_storage_DEFAULT-0.tmp"
+    left.write_bytes(b"left by a process that died")
+    with closing(open_database(tmp_path / "data", embedded_threads=1)) as database:
+        assert not left.exists()
+        assert Client(database).run(text + " WHERE r > 0") == [(1_000_000, least)]

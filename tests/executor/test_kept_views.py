@@ -294,3 +294,59 @@ def test_a_definition_that_waits_for_a_first_copy_that_fails(
     assert begun.wait(20)
     threading.Timer(0.2, go_on.set).start()
     a.run("ALTER FOREIGN TABLE r ADD COLUMN x int")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_definition_waits_for_no_copy(
+    is_first: bool, servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is being written of the view is given up, and the next copy is of what it is then; views go and come."""
+    await_copy(servers)
+    write, begun, go_on = artifact.write, threading.Event(), threading.Event()
+
+    def slow(storage: Path, name: str, leaving: artifact.LeavingView) -> str:
+        if leaving.view.name == "w":
+            begun.set()
+            assert go_on.wait(60)
+        return write(storage, name, leaving)
+
+    create = "CREATE FOREIGN TABLE r (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) AS c FROM r"
+    if not is_first:
+        a.run(create)
+        await_copy(servers)
+    monkeypatch.setattr(artifact, "write", slow)
+    a.run(create if is_first else "INSERT INTO r VALUES (1)")
+    try:
+        assert begun.wait(20)
+        a.run("ALTER FOREIGN TABLE r ADD COLUMN x int")
+        with servers["a"].view_moving._lock:
+            pass
+    finally:
+        go_on.set()
+    await_copy(servers)
+    a.run("INSERT INTO r VALUES (2, 2)")
+    _ = servers["b"]
+    servers["a"].view_moving.checkpoints.close()
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: servers["b"].catalog.find("w") is not None, 20, "the take-over")
+    assert servers.client("b").run("SELECT c FROM w") == [(1 if is_first else 2,)]
+
+
+def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Also where no rows have come since it is another."""
+    await_copy(servers)
+    a.run("CREATE ROLE other")
+    a.run("ALTER VIEW v OWNER TO other")
+    (runtime,) = servers["a"].runtimes()
+    ownership = servers["a"].view_moving.ownership
+
+    def owner() -> str:
+        owned = ownership.get(runtime.shared)
+        assert owned is not None
+        try:
+            return artifact.read_about(tmp_path / "storage", owned).role
+        except SqlError:  # another copy took its place
+            return ""
+
+    wait_until(lambda: owner() == "other", 20, "a copy of the new owner's")

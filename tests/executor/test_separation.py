@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from executor.database import Database
+from executor.separation import choosing
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, separable, whole
 
@@ -48,3 +49,17 @@ def test_after_every_pipeline(name: str, client: Client, monkeypatch: pytest.Mon
             break
         found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
         assert (found if "ORDER BY" in query else sorted(found)) == wanted, after
+
+
+@pytest.mark.parametrize("name", ["rows by a subquery", "the smallest of each"])
+def test_a_long_query_has_somewhere_to_stop(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By estimate it takes seconds; a shorter one of the same kind runs whole."""
+    client.session.reader.separable = "auto"
+    query = QUERIES[name]
+    assert "Execution" not in str(client.run(f"EXPLAIN {query}"))
+    monkeypatch.setattr(choosing, "_STOPPABLE", 0.0)
+    assert "Pipeline p1 (build)" in str(client.run(f"EXPLAIN {query}"))
+    Asked(monkeypatch, 1)
+    query_id = leave(client, query)
+    assert query_id is not None
+    assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == whole(client, query)

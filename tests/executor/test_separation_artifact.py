@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from catalog.codec import encode
 from catalog.errors import SqlError
+from catalog.types import INT4
 from executor.cluster import storage as storage_module
 from executor.database import Database
 from executor.embedded.kept import Kept, KeptResults
+from executor.files.foreign import FileColumn
 from executor.separation import artifact, choosing
 from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
+from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.trace import parquet
 from planner.algebra import Relation, Snapshot
 from tests.executor.client import Client, open_database
@@ -269,6 +273,23 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "other columns": edited(_set("outputs", [])),
     "outputs that are none": edited(lambda query: query.update(outputs=[1] * len(query["outputs"]))),
     "no plan": edited(lambda query: query.pop("plan")),
+    **{f"another type of {name}": edited(_set(name, [1])) for name in ("role", "text", "created", "pipelines", "way")},
+    "files that are none": edited(_set("files", 7)),
+    "a file that is none": edited(_set("files", encode((("f1", 7),)))),
+    **{
+        f"a shared file's {name}": edited(_set("files", encode((("f1", SharedFiles(*parts)),))))
+        for name, parts in {
+            "list": (7, (), 1),
+            "path": ((SharedFile(7, 1, 1),), (), 1),  # type: ignore[arg-type]
+            "zero byte": ((SharedFile("a\0b", 1, 1),), (), 1),
+            "size": ((SharedFile("a", "b", 1),), (), 1),  # type: ignore[arg-type]
+            "columns": ((), ("c",), 1),
+            "column": ((), (FileColumn(7, INT4),), 1),  # type: ignore[arg-type]
+            "rows": ((), (), "many"),
+        }.items()
+    },
+    "a run's rows": edited(lambda query: next(iter(query["runs"].values())).update(rows="many")),
+    "a run's size": edited(lambda query: next(iter(query["runs"].values()))["file"].update(size=True)),
 }
 
 

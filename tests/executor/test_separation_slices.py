@@ -30,6 +30,8 @@ QUERIES = {
     "filters": "SELECT k, count(*) FILTER (WHERE b), sum(v + 0.5), max(DISTINCT v) FROM t GROUP BY k ORDER BY k",
     "having": "SELECT k, sum(v) FROM t GROUP BY k HAVING sum(v) > (SELECT avg(v) * 20 FROM t) "
     "ORDER BY 2 DESC, 1 LIMIT 5",
+    "ties": "SELECT * FROM (SELECT k, count(*) AS n FROM t WHERE id % 10 <> 3 GROUP BY k ORDER BY n DESC "
+    "FETCH FIRST 3 ROWS WITH TIES) x ORDER BY k",
     "joins": "SELECT w, count(*), sum(v) FROM t JOIN u USING (k) JOIN (SELECT DISTINCT k FROM u WHERE k > 3) x "
     "ON x.k = t.k GROUP BY w ORDER BY w",
     "outer joins": "SELECT w, count(v), sum(v) FROM u RIGHT JOIN t ON u.k = t.k + 50 GROUP BY w ORDER BY w",

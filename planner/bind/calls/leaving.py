@@ -17,6 +17,7 @@ _CALLS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {
     "checkpoint": ("checkpoint_query", (INT4,), TEXT),
     "migrate": ("migrate_query", (INT4, TEXT), TEXT),
     "drain": ("drain_server", (TEXT,), INT8),
+    "adopt": ("adopt_server", (TEXT,), INT8),
     "forget": ("forget_query", (TEXT,), BOOL),
     "resume": ("resume_view", (TEXT,), TEXT),
 }

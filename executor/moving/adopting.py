@@ -1,0 +1,153 @@
+"""Streams whose home is gone for good become those of another server, with the views over them: writers go on there.
+
+Owns: the steps, each of which is taken again by who dies behind it and is asked once more.
+
+    every view of the home becomes a guest of this server, from its copy and the home's log
+    the home's log is closed, and its name with it: nobody writes there any more      (``logs.closed``, ``Registry``)
+    guests and replicas become views and streams of this server, at the log's end     (one transaction)
+    the views' entries say so
+
+The first is what heirs do. From the second on nobody else inherits the views (``heirs``), since rows may come here
+behind the third. Rows keep the places that they had at home, so this server's LSNs go on above those: what comes is
+behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SqlError
+from catalog.objects import Stream, View
+from executor.cluster import logs
+from executor.cluster.registry import Registry, adopted
+from executor.definitions import recording
+from executor.definitions.roles import set_rights
+from executor.moving import enums
+from executor.moving.checkpoints import current
+from executor.moving.entering import begun, defining, over
+from executor.moving.ownership import Owned, Ownership
+from executor.moving.replica import as_own, log_of, replica_of
+from executor.transaction import Transaction
+from executor.views.runtime import ViewRuntime
+
+if TYPE_CHECKING:
+    from executor.database import Database
+
+
+def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
+    """The views that somebody can go on with, and is to. Raises 42704, and 55000 where the server may be adopted by
+    nobody, or not yet."""
+    member = registry.require(home)
+    if member.is_living:
+        raise SqlError("55000", f'server "{home}" runs', hint="It counts as lost when its lease has run out.")
+    if member.is_adopted and member.heir != registry.name:
+        raise adopted(home, member.heir)
+    found = [owned for owned in ownership.all() if owned.home == home]
+    if not found and not member.is_adopted:
+        raise SqlError("55000", f'no view of server "{home}" has left it or is copied, and so no stream is known')
+    for owned in found:
+        if owned.is_suspended:
+            hint = "Let it go on here first, with millstream.resume()."
+            raise SqlError("55000", f'view "{owned.view}" is suspended', hint=hint)
+    return [owned for owned in found if _has_states(owned)]
+
+
+def _has_states(owned: Owned) -> bool:
+    """Whether there are any on the storage, and no error is the view's value."""
+    return not owned.is_at_home and owned.failure is None
+
+
+def given(owned: Owned, server: str) -> Owned:
+    """A view's entry when a server is to go on with it."""
+    if owned.owner == server:
+        return owned
+    giver = owned.owner if owned.taken else owned.giver
+    return replace(owned, owner=server, giver=giver, taken=False, error=None)
+
+
+def require_taken(ownership: Ownership, home: str, server: str) -> None:
+    """All views of a home are a server's. Raises why one is not."""
+    for owned in ownership.all():
+        if owned.home == home and _has_states(owned) and (owned.owner != server or not owned.taken):
+            sqlstate, message = owned.error or ("55000", "it is on its way")
+            raise SqlError(sqlstate, f'view "{owned.view}" cannot be taken: {message}')
+
+
+@contextmanager
+def closed(database: Database, home: str) -> Iterator[None]:
+    """Nothing comes to a server's log any more, and nobody starts with it or by its name. Raises 55000, 55006,
+    58P01."""
+    own = database.registry.name
+    with logs.closed(log_of(database, home), home, own):
+        database.registry.adopt(home)
+        yield
+
+
+def adopt(database: Database, ownership: Ownership, home: str) -> None:
+    """This server's guests and replicas of a home are its own from now on. Where none are here they are already."""
+    replica = database.replicas.of(home)
+    if replica is None:
+        return
+    entries = {owned.name: owned for owned in ownership.all() if owned.home == home}
+    with defining(database) as transaction, replica.lock:
+        replica.catch_up()
+        guests = [item for item in database.runtimes() if replica_of(database.replicas, item) is replica]
+        enums.keep(transaction, database.catalog, home)
+        streams = {oid: _own_stream(database, transaction, oid) for oid in replica.streams}
+        for runtime in guests:
+            _own_view(database, transaction, runtime, streams, entries.get(runtime.shared))
+        database.sequencer.skip(replica.position)
+        database.commit(transaction)
+    replica.close()
+
+
+def _own_stream(database: Database, transaction: Transaction, oid: int) -> int:
+    """A stream in place of a replica, which others may write; its oid."""
+    catalog = transaction.catalog or database.catalog
+    rights, before = catalog.rights_of(oid), catalog.objects[oid]
+    assert isinstance(before, Stream)
+    catalog = recording.drop_object(transaction, catalog, oid)
+    item = replace(as_own(before), oid=0)
+    item = replace(item, oid=recording.free_oid(database, catalog, item))
+    recording.add_object(transaction, catalog, item)
+    set_rights(transaction, item.oid, rights)
+    return item.oid
+
+
+def _own_view(
+    database: Database, transaction: Transaction, runtime: ViewRuntime, streams: dict[int, int], owned: Owned | None
+) -> None:
+    """A view in place of a guest, with what that has; none where an error is its value, or it was dropped."""
+    states, catalog = _states(database, runtime), transaction.catalog or database.catalog
+    rights, before = catalog.rights_of(runtime.view.oid), catalog.objects[runtime.view.oid]
+    assert isinstance(before, View)
+    catalog = recording.drop_object(transaction, catalog, before.oid)
+    if states is None or owned is None:
+        return
+    view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
+    view = replace(view, oid=recording.free_oid(database, catalog, view))
+    transaction.views.append(begun(view, runtime.program, streams, runtime.statics, states, owned))
+    recording.add_object(transaction, catalog, view)
+    set_rights(transaction, view.oid, rights)
+
+
+def _states(database: Database, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
+    try:
+        return current(database, runtime)[0]
+    except SqlError:
+        if runtime.error is None:
+            raise
+        return None
+
+
+def at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:
+    """The entry of a view whose home a server has become."""
+    path = runtime.paths[0]
+    at, stream = path.durable, path.path.stream
+    whose = replace(owned, home=server, stream=stream, owner=server, giver=server, at=at)
+    return replace(whose, handover="", older="", taken=True, error=None, copied=False, unasked=False)

@@ -1,0 +1,230 @@
+"""Streams of a server that is gone for good: another has them, and nothing acknowledged is lost, or there twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.cluster import logs
+from executor.moving import views
+from tests.executor.client import Client
+from tests.executor.moving import READ, Rows, Servers, lost
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def rows(servers: Servers, a: Client) -> Rows:
+    """What was acknowledged of a stream whose view is at b, and its server gone; its LSNs are above those of b."""
+    rows = Rows()
+    for _ in range(20):
+        rows.insert(a, 1)
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    rows.insert(a, 5)
+    gone(servers)
+    return rows
+
+
+def gone(servers: Servers) -> None:
+    """Nobody renews the lease of a server any more."""
+    servers.stop("a")
+    lost(servers["b"], "a")
+
+
+def adopt(servers: Servers, by: str = "b") -> int:
+    return servers[by].view_moving.adopt("a")
+
+
+def require_written(servers: Servers, rows: Rows, by: str = "b") -> None:
+    """The stream has writers again, and its view each row once and in order, also after a restart."""
+    for _ in range(2):
+        rows.insert(servers.client(by), 3)
+        assert servers.client(by).run(READ) == rows.wanted()
+        servers.stop(by)
+        assert servers.client(by).run(READ) == rows.wanted()
+
+
+def test_writers_go_on(servers: Servers, rows: Rows) -> None:
+    b = servers.client("b")
+    assert servers["a"].sequencer.visible > servers["b"].sequencer.visible
+    gone(servers)
+    with pytest.raises(SqlError, match="42809"):
+        b.run("INSERT INTO s VALUES (1, 1, '')")
+    assert adopt(servers) == 1
+    require_written(servers, rows)
+    assert servers.client("b").run("SELECT name, server, home FROM millstream.views") == [("v", "b", "b")]
+    assert adopt(servers) == 0, "it is done"
+    servers.client("b").run("ALTER FOREIGN TABLE s ADD COLUMN m int")
+    servers.client("b").run("CREATE VIEW w AS SELECT count(*) AS c, count(m) AS m FROM s")
+    servers.migrate("b", "c")
+    servers.client("b").run("INSERT INTO s VALUES (0, 100, '100', 7)")
+    assert servers.client("c").run("SELECT sum(c) FROM v") == [(29 + 3,)]
+    assert servers.client("b").run("SELECT * FROM w") == [(1, 1)]
+    servers.client("b").run("DROP FOREIGN TABLE s CASCADE")
+    wait_until(lambda: not servers["c"].streams, 20, "the guest's end")
+
+
+def test_nobody_starts_as_who_was_adopted(servers: Servers, rows: Rows) -> None:
+    """Neither with its data folder, which has its log, nor with another one."""
+    adopt(servers)
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+        _ = servers["a"]
+    (servers._folder / "a").rename(servers._folder / "before")
+    (servers._folder / "storage" / "servers" / "a" / "log").rename(servers._folder / "log")
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+        _ = servers["a"]
+    assert servers.client("b").run("SELECT name, state FROM millstream.servers ORDER BY 1") == [
+        ("a", "adopted"),
+        ("b", "up"),
+    ]
+
+
+def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
+    """From another server that lives, from one that is lost, and from copies of those that were at home."""
+    a.run("CREATE VIEW w AS SELECT count(*), min(n) FROM s")
+    a.run("CREATE VIEW x AS SELECT max(n) FROM s")
+    a.run("CREATE VIEW y AS SELECT sum(n) FROM s")
+    rows = Rows()
+    rows.insert(a, 5)
+    for view, target in (("v", "b"), ("w", "c"), ("x", "d")):
+        servers.migrate("a", target, view)
+    rows.insert(a, 5)
+    servers["a"].view_moving.checkpoint(servers["a"].catalog.require("y"))  # type: ignore[arg-type]
+    rows.insert(a, 5)
+    servers.stop("d")
+    gone(servers)
+    lost(servers["b"], "d")
+    assert adopt(servers) == 4
+    wait_until(lambda: not servers["c"].streams, 20, "the other guest's end")
+    rows.insert(servers.client("b"), 5)
+    b = servers.client("b")
+    assert b.run(READ) == rows.wanted()
+    assert b.run("SELECT * FROM w, x, y") == [(20, 0, 19, 190)]
+    wait_until(lambda: not servers["d"].streams, 20, "the lost guest's end")
+    assert {entry.home for entry in servers["b"].view_moving.ownership.all()} == {"b"}
+
+
+class DiedError(BaseException):
+    """What a process does not survive."""
+
+
+@pytest.mark.parametrize("step", ["home-closed", "streams-adopted"])
+def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else inherits what may have rows there already; it goes on itself, from where its stream is by asking."""
+
+    def dying(name: str) -> None:
+        if name == step:
+            raise DiedError
+
+    monkeypatch.setattr(views, "failpoint", dying)
+    monkeypatch.setattr(views.ViewMoving, "_settle_adopted", lambda *given: None)
+    with pytest.raises(DiedError):
+        adopt(servers)
+    is_written = step == "streams-adopted"
+    if is_written:
+        rows.insert(servers.client("b"), 3)
+    servers.stop("b")
+    monkeypatch.undo()
+    _ = servers["c"]
+    lost(servers["c"], "b")
+    (entry,) = servers["c"].view_moving.ownership.all()
+    assert (entry.home, entry.owner) == ("a", "b")
+    assert servers["c"].view_moving._heirs.entry(entry) is None
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+        adopt(servers, "c")
+    _ = servers["b"]
+    if not is_written:
+        assert adopt(servers) == 1
+    wait_until(lambda: servers["c"].view_moving.ownership.all()[0].home == "b", 20, "the entry")
+    require_written(servers, rows)
+
+
+def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
+    _ = servers["b"]
+    with pytest.raises(SqlError, match="42704"):
+        servers["b"].view_moving.adopt("nobody")
+    with pytest.raises(SqlError, match='55000: server "a" runs'):
+        adopt(servers)
+    gone(servers)
+    with pytest.raises(SqlError, match='55000: no view of server "a" has left it'):
+        adopt(servers)
+    servers["a"].view_moving.suspend(servers["a"].catalog.require("v"))  # type: ignore[arg-type]
+    gone(servers)
+    with pytest.raises(SqlError, match='55000: view "v" is suspended'):
+        adopt(servers)
+    (entry,) = servers["b"].view_moving.ownership.all()
+    servers["b"].view_moving.resume(entry, lambda: False)
+    log = servers._folder / "storage" / "servers" / "a" / "log"
+    log.rename(log.with_name("away"))
+    with pytest.raises(SqlError, match="58P01"):
+        adopt(servers)
+    log.with_name("away").rename(log)
+    started = log / "started"
+    word = started.read_text()
+    started.unlink()
+    with pytest.raises(SqlError, match='55000: the log of server "a" is not on the storage'):
+        adopt(servers)
+    started.write_text(word)
+    assert servers["a"].catalog.find("v") is not None, "nothing has happened yet"
+    gone(servers)
+    assert adopt(servers) == 1
+
+
+def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
+    """Nothing is adopted before each view is here."""
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    a.run("INSERT INTO s VALUES (1, 1, '')")
+    servers.migrate("a", "b")
+    servers.migrate("a", "c", "w")
+    servers.client("b").run("CREATE TABLE w (k int)")
+    gone(servers)
+    with pytest.raises(SqlError, match='42P07: view "w" cannot be taken'):
+        adopt(servers)
+    wait_until(lambda: servers.client("c").run("SELECT * FROM w") == [(1,)], 20, "the view where it was")
+    servers.client("b").run("DROP TABLE w")
+    assert adopt(servers) == 2
+    servers.client("b").run("INSERT INTO s VALUES (1, 1, '')")
+    assert servers.client("b").run("SELECT * FROM w") == [(2,)]
+
+
+def test_a_view_that_rows_made_an_error(servers: Servers, a: Client) -> None:
+    """It is dropped, since nobody could ever do anything else with it."""
+    a.run("CREATE VIEW w AS SELECT sum(1 / k) AS n FROM s")
+    for view in "vw":
+        servers.migrate("a", "b", view)
+    a.run("INSERT INTO s VALUES (0, 0, '0')")
+    gone(servers)
+    assert adopt(servers) == 1
+    assert servers["b"].catalog.find("w") is None
+    assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["v"]
+
+
+def test_enums_and_rights(servers: Servers, a: Client) -> None:
+    a.run("CREATE TYPE mood AS ENUM ('sad', 'glad')")
+    a.run("CREATE FOREIGN TABLE e (m mood, n int) SERVER stream")
+    a.run("CREATE VIEW w AS SELECT m, count(*) AS c FROM e GROUP BY m")
+    a.run("INSERT INTO e VALUES ('glad', 1)")
+    servers.migrate("a", "b", "w")
+    b = servers.client("b")
+    b.run("CREATE ROLE reader")
+    b.run("GRANT SELECT ON w TO reader")
+    gone(servers)
+    assert adopt(servers) == 1
+    b.run("ALTER TYPE mood ADD VALUE 'mad'")
+    b.run("INSERT INTO e VALUES ('mad', 1), ('glad', 2)")
+    assert b.run("SELECT m::text, c FROM w ORDER BY w.m") == [("glad", 2), ("mad", 1)]
+    assert b.run("SELECT has_table_privilege('reader', 'w', 'select')") == [(True,)]
+
+
+def test_a_log_that_a_process_has(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(own: object) -> int:
+        raise SqlError("55006", "another process has the log open")
+
+    monkeypatch.setattr(logs, "_hold", held)
+    with pytest.raises(SqlError, match="55006"):
+        adopt(servers)
+    monkeypatch.undo()
+    assert adopt(servers) == 1
+    require_written(servers, rows)

@@ -1,0 +1,76 @@
+"""A home that is gone for good, between servers as processes: killed under COPY or while they adopt; a zombie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.rig.process import wait_until
+from tests.server.test_cluster import server
+from tests.server.test_cluster_views import LEASE, SETUP, Writer, copies, migrate, placed, require, state_of
+
+pytestmark = pytest.mark.slow
+
+ADOPT = "SELECT millstream.adopt('a')"
+
+
+@pytest.mark.parametrize("failpoint", ["home-closed", "streams-adopted"])
+def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: Path) -> None:
+    """Its home is killed under COPY, and who adopts it at a step of that: what was acknowledged is there, once."""
+    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, failpoint) as b:
+        a.settings |= {"view_copy_interval": 0.5}
+        a.restart()
+        with a.connect() as client:
+            client.execute(SETUP)
+            with Writer(client) as writer:
+                wait_until(lambda: bool(copies(tmp_path)), 60, "a copy")
+                done = writer.done
+                wait_until(lambda: writer.done > done + 5000, 60, "rows behind it")
+                a.kill9()
+        shutil.rmtree(a.data)
+        with contextlib.suppress(psycopg.Error), b.connect() as client:
+            wait_until(lambda: state_of(client, "a") == ("lost",), 60, "the end of the lease")
+            client.execute(ADOPT)
+        assert b.wait(60) == -signal.SIGKILL
+        b.environment = {}
+        b.restart()
+        with b.connect() as client:
+            wait_until(lambda: placed(client) == ("b",), 60, "the view")
+            assert client.execute(ADOPT).fetchone() in ((0,), (1,))
+            found = client.execute("SELECT sum(c) FROM v").fetchone()
+            assert found is not None
+            require(client, writer.done, writer.done + 500)
+            with Writer(client, int(found[0])) as again:
+                wait_until(lambda: again.done > int(found[0]) + 5000, 60, "rows")
+        b.kill9()
+        b.restart()
+        with b.connect() as client:
+            require(client, again.done)
+
+
+def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> None:
+    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b, a.connect() as client:
+        client.execute(SETUP)
+        writer = Writer(client)
+        writer.copy(1000)
+        migrate(client, "b")
+        os.kill(a.pid, signal.SIGSTOP)
+        with b.connect() as other:
+            wait_until(lambda: state_of(other, "a") == ("lost",), 60, "the end of the lease")
+            with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
+                other.execute(ADOPT)
+            os.kill(a.pid, signal.SIGCONT)
+            writer.copy(1000)  # to its own log, which is still its own
+            require(other, writer.done)
+            a.kill9()
+            assert other.execute(ADOPT).fetchone() == (1,)
+            with pytest.raises(AssertionError, match='the streams of server "a" are those of server "b" now'):
+                a.start()
+            Writer(other, writer.done).copy(1000)
+            require(other, writer.done + 1000)
