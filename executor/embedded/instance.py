@@ -27,6 +27,7 @@ from executor.embedded.functions import (
     macros,
     macros_functions,
     moments,
+    multiranges,
     networks,
     number_reading,
     octets,
@@ -165,6 +166,7 @@ def _create_macros(connection: Any) -> None:
             + moments.STATEMENTS
             + shapes.STATEMENTS
             + ranges.STATEMENTS
+            + multiranges.STATEMENTS
             + amounts.STATEMENTS
         )
     connection.begin()

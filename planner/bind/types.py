@@ -24,6 +24,7 @@ from catalog.types import (
     INT4,
     INT8,
     MAX_PRECISION,
+    MULTIRANGES,
     NAMED_OIDS,
     NUMERIC,
     OPAQUE,
@@ -55,7 +56,7 @@ NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
 #: Types whose values those of another type carry.
-_CARRIED: Final = OPAQUE | {"money", "xid8"}
+_CARRIED: Final = OPAQUE | {"money", "xid8"} | MULTIRANGES.keys()
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.types import MULTIRANGES, SqlType
+from executor.embedded.functions import multiranges
 from executor.embedded.printing import arithmetic
 from executor.embedded.printing.jsons import sort_key
 from executor.embedded.printing.nodes import macro
@@ -60,8 +61,24 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
     return around.call(node.function, *arguments)
 
 
+def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """range_agg."""
+    return multiranges.union_of(_present(around, arguments[0]), node.arguments[0].type)
+
+
+def _present(around: Surroundings, argument: Expr) -> Expr:
+    """The list of the values that are not NULL; NULL where there is none."""
+    return around.call("list", argument, where=_is_present(argument.copy()))
+
+
+def _is_present(argument: Expr) -> Expr:
+    return exp.Not(this=exp.Paren(this=exp.Is(this=operand(argument), expression=exp.null())))
+
+
 def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
+    if (kind := node.arguments[0].type).name in MULTIRANGES:
+        return multiranges.shared_by(_present(around, arguments[0]), kind)
     lower = around.call("max", macro("ms_range_lower_cut", arguments[0]))
     upper = around.call("min", macro("ms_range_upper_cut", arguments[0].copy()))
     none = macro("ms_range_none", around.call("min", arguments[0].copy()))
@@ -93,8 +110,7 @@ def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr])
     value, delimiter = arguments
     fields = (("v", value), ("d", function("coalesce", delimiter, text(""))))
     pair = exp.Struct(expressions=[exp.PropertyEQ(this=identifier(name), expression=part) for name, part in fields])
-    present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(value.copy()), expression=exp.null())))
-    return macro("ms_delimited", around.call("list", pair, where=present))
+    return macro("ms_delimited", around.call("list", pair, where=_is_present(value.copy())))
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
@@ -221,6 +237,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
+    "range_agg": _union,
     "range_intersect_agg": _intersection,
     **dict.fromkeys(("string_agg", "array_agg"), _list),
     **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),
