@@ -88,6 +88,7 @@ class Instance:
             batches.register(self._database, family.FUNCTIONS)
         for family in (document_changes, documents, shapes):
             batches.register(self._database, family.OF_NULL, strict=False)
+        batches.register_columns(self._database, multiranges.OF_COLUMNS)
         late.register(self._database, self._query)
         _create_macros(self._database)
         if path is not None:

@@ -1,8 +1,9 @@
 """Multiranges: ``{[1,5),[7,9)}`` and the binary form, made of the codecs of their ranges.
 
-Owns: both forms as PostgreSQL's multirange_out() and multirange_send() write them, and the union of each row's ranges
-as vectors (``catalog.multiranges`` says how, and has the bytes). A text without escapes and without the word "empty",
-which is every text that PostgreSQL writes of such types, is taken apart with its whole column; others one by one.
+Owns: both forms as PostgreSQL's multirange_out() and multirange_send() write them, and columns of multiranges as
+columns of their ranges (``catalog.multiranges`` has the bytes, ``catalog.unions`` each row's union). A text without
+escapes and without the word "empty", which is every text that PostgreSQL writes of such types, is taken apart with its
+whole column; others one by one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 from catalog.multiranges import made, range_of, read, width_of
 from catalog.ranges import subtype_of
 from catalog.types import SqlType
+from catalog.unions import united
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
@@ -71,28 +73,8 @@ def opened(array: pa.Array, type_: SqlType) -> tuple[pa.Array, Vector]:
 
 def closed(parts: pa.Array, bounds: Vector, type_: SqlType, like: pa.Array) -> pa.Array:
     """The multiranges of consecutive ranges, those of each row from one of ``bounds`` on; null where ``like`` is."""
-    width = width_of(type_)
-    data = value_bytes(parts).reshape(-1, width)
-    rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    present = data[:, 0] != 0
-    data, rows = data[present], rows[present]
-    lower, upper = (_sorted(data[:, side : side + width // 2], rows) for side in (0, width // 2))
-    first = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
-    starts = first.copy()
-    starts[1:] |= _keys(upper)[:-1] < _keys(lower)[1:]
-    ends = np.append(starts[1:], True)[: len(rows)]
-    lengths = np.bincount(rows[starts], minlength=len(bounds) - 1) * width
-    return variable(np.hstack((lower[starts], upper[ends])).reshape(-1), lengths, like)
-
-
-def _sorted(cuts: Vector, rows: Vector) -> Vector:
-    """Each row's cuts in order."""
-    return cuts[np.lexsort((_keys(cuts), rows))]
-
-
-def _keys(cuts: Vector) -> Vector:
-    """Cuts as values that compare as their bytes do."""
-    return np.ascontiguousarray(cuts).view(f"S{cuts.shape[1]}").reshape(-1)
+    data = value_bytes(parts).reshape(-1, width_of(type_))
+    return variable(*united(data, np.diff(bounds)), like)
 
 
 # --- to the client ---------------------------------------------------------------------------------------------------

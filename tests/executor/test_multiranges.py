@@ -55,3 +55,17 @@ def test_operators_are_those_of_sets() -> None:
         assert [_values(item) for item in row[:3]] == [a | b, a & b, a - b]
         assert all(made(MULTIRANGE, parts_of(MULTIRANGE, item)) == item for item in row[:3])
         assert row[3:] == (a >= b, bool(a & b), 5 in a)
+
+
+def test_many_ranges_make_one_multirange() -> None:
+    """Longer than what is taken apart by slices."""
+    engine = Instance(1)
+    connection = engine.acquire()
+    parts = "list_transform(range(500, 0, -1), lambda n: ms_range_make_8(n * 3, n * 3 + 2, '[)'))"
+    try:
+        again = "ms_multirange_make_8(ms_multirange_parts_8(m)) = m"
+        query = f"SELECT len(ms_multirange_parts_8(m)), {again} FROM (SELECT ms_multirange_make_8({parts}) AS m)"
+        assert connection.execute(query).fetchall() == [(500, True)]
+    finally:
+        engine.release(connection)
+        engine.close()

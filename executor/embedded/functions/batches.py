@@ -34,6 +34,8 @@ _ARROW: Final = {
 }
 #: By name: the function over values, and the type of its result.
 Functions = Mapping[str, tuple[Callable[..., object], str]]
+#: The same over columns.
+ColumnFunctions = Mapping[str, tuple[Callable[..., pa.Array], str]]
 
 
 def error(state: str, message: str) -> ValueError:
@@ -46,6 +48,12 @@ def register(connection: Any, functions: Functions, strict: bool = True) -> None
     for name, (function, result) in functions.items():
         batch = _over_batches(function, _ARROW[result], strict)
         connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
+
+
+def register_columns(connection: Any, functions: ColumnFunctions) -> None:
+    """The same of functions over columns, which may have nulls."""
+    for name, (function, result) in functions.items():
+        connection.create_function(name, function, None, result, type="arrow", null_handling="special")
 
 
 def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:

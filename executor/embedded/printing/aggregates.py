@@ -63,22 +63,17 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
 
 def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """range_agg."""
-    return multiranges.union_of(_present(around, arguments[0]), node.arguments[0].type)
+    return _united(around, arguments[0], node.arguments[0].type)
 
 
-def _present(around: Surroundings, argument: Expr) -> Expr:
-    """The list of the values that are not NULL; NULL where there is none."""
-    return around.call("list", argument, where=_is_present(argument.copy()))
-
-
-def _is_present(argument: Expr) -> Expr:
-    return exp.Not(this=exp.Paren(this=exp.Is(this=operand(argument), expression=exp.null())))
+def _united(around: Surroundings, argument: Expr, kind: SqlType) -> Expr:
+    return multiranges.united_digits(around.call("string_agg", function("hex", argument), text("")), kind)
 
 
 def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
     if (kind := node.arguments[0].type).name in MULTIRANGES:
-        return multiranges.shared_by(_present(around, arguments[0]), kind)
+        return multiranges.complement(_united(around, multiranges.complement(arguments[0], kind), kind), kind)
     lower = around.call("max", macro("ms_range_lower_cut", arguments[0]))
     upper = around.call("min", macro("ms_range_upper_cut", arguments[0].copy()))
     none = macro("ms_range_none", around.call("min", arguments[0].copy()))
@@ -110,7 +105,8 @@ def _delimited(node: AggregateCall, around: Surroundings, arguments: list[Expr])
     value, delimiter = arguments
     fields = (("v", value), ("d", function("coalesce", delimiter, text(""))))
     pair = exp.Struct(expressions=[exp.PropertyEQ(this=identifier(name), expression=part) for name, part in fields])
-    return macro("ms_delimited", around.call("list", pair, where=_is_present(value.copy())))
+    present = exp.Not(this=exp.Paren(this=exp.Is(this=operand(value.copy()), expression=exp.null())))
+    return macro("ms_delimited", around.call("list", pair, where=present))
 
 
 def _documents(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
