@@ -31,6 +31,10 @@ class Surroundings:
         self.order = order
         self.over = over
 
+    def as_a_set(self) -> Surroundings:
+        """The same for an aggregate to which neither order nor repetition of its values means anything."""
+        return Surroundings(False, self.where, [], self.over)
+
     def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
         """name(DISTINCT arguments ORDER BY ...) FILTER (...) OVER (...)."""
         items = list(arguments)
@@ -67,6 +71,7 @@ def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
 
 
 def _united(around: Surroundings, argument: Expr, kind: SqlType) -> Expr:
+    around = around.as_a_set()
     return multiranges.united_digits(around.call("string_agg", function("hex", argument), text("")), kind)
 
 
@@ -74,6 +79,7 @@ def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: 
     """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
     if (kind := node.arguments[0].type).name in MULTIRANGES:
         return multiranges.complement(_united(around, multiranges.complement(arguments[0], kind), kind), kind)
+    around = around.as_a_set()
     lower = around.call("max", macro("ms_range_lower_cut", arguments[0]))
     upper = around.call("min", macro("ms_range_upper_cut", arguments[0].copy()))
     none = macro("ms_range_none", around.call("min", arguments[0].copy()))

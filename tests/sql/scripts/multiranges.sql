@@ -68,7 +68,7 @@ SELECT range_intersect_agg(i), range_intersect_agg(n) FILTER (WHERE id IN (1, 5,
 SELECT id % 2, range_agg(r), range_agg(i), range_intersect_agg(i) FROM manyfold WHERE id <> 5 GROUP BY 1 ORDER BY 1;
 SELECT id, range_agg(r) OVER (ORDER BY id), range_intersect_agg(i) OVER (ORDER BY id) FROM manyfold ORDER BY id;
 SELECT range_agg(int4range(x, x + 2)), range_agg(int4range(x, x + 1)) FILTER (WHERE x % 3 > 0), range_agg(numrange(x, x + 1, '()')) FROM generate_series(1, 9) x;
-SELECT range_agg(DISTINCT r ORDER BY r DESC), range_agg(r ORDER BY id), range_agg(DISTINCT i) FROM manyfold WHERE id <> 5;
+SELECT range_agg(DISTINCT r ORDER BY r DESC), range_agg(r ORDER BY id), range_agg(DISTINCT i), range_intersect_agg(DISTINCT r ORDER BY r) FROM manyfold WHERE id <> 5;
 SELECT length(range_agg(int4range(x * 3, x * 3 + 2))::text), count(*) FROM generate_series(1, 2000) x;
 SELECT count(*), min(lower(u)), max(upper(u)) FROM (SELECT range_agg(numrange(x * 3, x * 3 + 2)) m FROM generate_series(1, 2000) x) y, unnest(m) u;
 SELECT range_agg(1);
