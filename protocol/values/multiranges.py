@@ -8,7 +8,6 @@ whole column; others one by one.
 
 from __future__ import annotations
 
-from functools import partial
 from struct import error as StructError
 from struct import unpack_from
 from typing import Final
@@ -23,9 +22,11 @@ from catalog.unions import united
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
+    Codecs,
     ColumnError,
     Vector,
     bad_binary,
+    codec_over,
     fast_or_exact,
     joined,
     offsets,
@@ -34,7 +35,7 @@ from protocol.values.codec import (
     variable,
 )
 from protocol.values.framing import fixed_binaries, framed
-from protocol.values.ranges import Codecs, next_field
+from protocol.values.ranges import next_field
 
 _BLANK: Final = r"[ \t\n\v\f\r]*"
 _RANGE: Final = r'[\[(](?:"[^"\\\[\]()]+"|[^",)(\[\]\\])*,(?:"[^"\\\[\]()]+"|[^",)(\[\]\\])*[\])]'
@@ -49,14 +50,7 @@ _WHOLE: Final = pa.array([], pa.binary())
 
 def multirange_codec(codecs: Codecs) -> Codec:
     """The codec of all multirange types over the codecs of their ranges and bounds."""
-    return Codec(
-        text=partial(_text, codecs),
-        binary=partial(_binary, codecs),
-        from_text=partial(_from_text, codecs),
-        from_binary=partial(_from_binary, codecs),
-        column_from_text=partial(_column_from_text, codecs),
-        column_from_binary=partial(_column_from_binary, codecs),
-    )
+    return codec_over(codecs, _text, _binary, _from_text, _from_binary, _column_from_text, _column_from_binary)
 
 
 # --- columns of bytes ------------------------------------------------------------------------------------------------
