@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from catalog import ranges
@@ -41,9 +40,9 @@ def _united(width: int, column: pa.ChunkedArray) -> pa.Array:
     data = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[bounds[0] : bounds[-1]]
     united_data, lengths = united(data.reshape(-1, width), np.diff(bounds) // width)
     ends = np.append(0, np.cumsum(lengths)).astype("<i4")
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(united_data))]
-    found = pa.Array.from_buffers(pa.binary(), len(whole), buffers)
-    return pc.if_else(pc.is_valid(parts), found, pa.scalar(None, pa.binary())) if parts.null_count else found
+    present = pa.array(parts.is_valid().to_numpy(zero_copy_only=False)).buffers()[1] if parts.null_count else None
+    buffers = [present, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(united_data))]
+    return pa.Array.from_buffers(pa.binary(), len(whole), buffers)
 
 
 OF_COLUMNS: Final[ColumnFunctions] = {
