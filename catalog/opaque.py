@@ -32,8 +32,6 @@ _UNEQUAL: Final = GEOMETRIC | frozenset(
 )
 #: Types that it finds no order of.
 _UNSORTED: Final = _UNEQUAL | frozenset(("xid", "cid", "aclitem"))
-#: Types that it finds no hash of.
-_UNHASHED: Final = _UNEQUAL | frozenset(("bit", "varbit", "money", "tsvector", "tsquery"))
 #: Types whose order is that of texts that a function makes of them (``planner.bind.calls.formed``).
 KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid"}
 #: Types whose order is not that of what carries them.
@@ -70,16 +68,6 @@ def check_sorted(kind: SqlType, what: str, position: int | None = None) -> None:
     if holds(kind, lambda found: found.name in _UNSORTED):
         hint = "Use an explicit ordering operator or modify the query." if what == "an ordering operator" else None
         raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position)
-
-
-def check_indexed(kind: SqlType, method: str) -> None:
-    """Raises 42704 for a type that no index of a method is of, and 0A000 where equal values are not equal texts."""
-    if method not in ("btree", "hash") or kind.element is not None or kind.row is not None:
-        return
-    if kind.name in (_UNSORTED if method == "btree" else _UNHASHED):
-        words = f'has no default operator class for access method "{method}"'
-        raise SqlError("42704", f"data type {_shown(kind)} {words}")
-    check_equality(kind)
 
 
 def _shown(kind: SqlType) -> str:

@@ -78,6 +78,12 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "daterange": TypeInfo(3912, 3913, -1, "R"),
     "tsrange": TypeInfo(3908, 3909, -1, "R"),
     "tstzrange": TypeInfo(3910, 3911, -1, "R"),
+    "int4multirange": TypeInfo(4451, 6150, -1, "R"),
+    "int8multirange": TypeInfo(4536, 6157, -1, "R"),
+    "nummultirange": TypeInfo(4532, 6151, -1, "R"),
+    "datemultirange": TypeInfo(4535, 6155, -1, "R"),
+    "tsmultirange": TypeInfo(4533, 6152, -1, "R"),
+    "tstzmultirange": TypeInfo(4534, 6153, -1, "R"),
     # What only system catalogs are made of.
     "char": TypeInfo(18, 1002, 1, "Z"),
     "regproc": TypeInfo(24, 1008, 4, "N"),
@@ -161,6 +167,10 @@ RANGES: Final = {
     "tsrange": "timestamp",
     "tstzrange": "timestamptz",
 }
+#: Multiranges, and the types of their ranges (``catalog.multiranges``).
+MULTIRANGES: Final = {name.replace("range", "multirange"): name for name in RANGES}
+#: Types that are carried as bytes that order as their values do.
+SPANS: Final = RANGES.keys() | MULTIRANGES.keys()
 
 #: Types whose modifier rounds or cuts values when they are stored, or cast to it.
 ROUNDED: Final = frozenset(("time", "timetz", "timestamp", "timestamptz", "interval"))
@@ -202,7 +212,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
     "money": pa.int64(),  # cents
     "xid8": pa.int64(),
     **dict.fromkeys(OPAQUE, pa.string()),
-    **dict.fromkeys(RANGES, pa.binary()),  # bytes that order as the ranges do: catalog.ranges
+    **dict.fromkeys(SPANS, pa.binary()),
     "enum": pa.int64(),
 }
 

@@ -9,8 +9,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from catalog.ranges import written
-from catalog.types import RANGES
+from catalog import multiranges, ranges
+from catalog.types import RANGES, SPANS
 from planner.algebra import SortKey
 from planner.expression import (
     AggregateCall,
@@ -171,8 +171,8 @@ def _literal(literal: Literal) -> str:
         return f"'{months} mons {days} days {micros / 1_000_000:g} secs'::interval"
     if kind.enum is not None:
         value = kind.enum.labels[kind.enum.places.index(int(str(value)))]
-    if kind.name in RANGES and isinstance(value, bytes):
-        value = written(kind, value)
+    if kind.name in SPANS and isinstance(value, bytes):
+        value = (ranges if kind.name in RANGES else multiranges).written(kind, value)
     if isinstance(value, str):
         text = "'" + value.replace("'", "''") + "'"
     elif isinstance(value, bytes):

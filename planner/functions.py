@@ -237,6 +237,13 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     *(Function(f"range_{name}", 2, 2) for name in ("contains", "contained", "contains_value", "contained_value")),
     *(Function(f"range_{name}", 2, 2) for name in ("overlaps", "before", "after", "overleft", "overright", "adjacent")),
     *(Function(f"range_{name}", 2, 2) for name in ("union", "merge", "intersect", "minus")),
+    # Of multiranges, and ranges as such.
+    Function("multirange_make", 1, 1),  # of an array of ranges
+    Function("multirange_of", 1, 1),  # of a range
+    Function("multirange_parts", 1, 1),  # its ranges as an array
+    Function("multirange_span", 1, 1),  # the range from its first bound to its last
+    *(Function(f"multirange_{name}", 2, 2) for name in ("contains", "contains_value", "overlaps")),
+    *(Function(f"multirange_{name}", 2, 2) for name in ("union", "intersect", "minus")),
     Function("array_positions", 2, 2),
     Function("array_to_string", 2, 3),
     Function("string_to_array", 2, 3),
@@ -381,6 +388,7 @@ AGGREGATES: Final = frozenset(
         "bit_and",
         "bit_or",
         "bit_xor",
+        "range_agg",
         "range_intersect_agg",
         "corr",
         "covar_pop",

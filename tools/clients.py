@@ -24,7 +24,6 @@ from tools.compatibility import CLIENTS, PAGE, with_part
 _COUNT: Final = re.compile(r"^(\w+)\s+n=(\d+)\s+ok=(\d+) ", re.MULTILINE)
 #: Why the queries that differ do.
 _CAUSES: Final = {
-    "asyncpg/13": "multiranges are no type yet",
     "asyncpg/15": "a type of an extension",
     "jdbc/51": "points have no functions yet",
     "jdbc/83": "the oid that the recorded server gave a type",

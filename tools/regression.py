@@ -39,6 +39,7 @@ FILES: Final = (
         "regex",
         "arrays",
         "rangetypes",
+        "multirangetypes",
         "json",
         "jsonb",
         "jsonpath",

@@ -25,8 +25,9 @@ _ARRAY: Final = {
 }  # fmt: skip
 _ENUM: Final = {"typinput": 3506, "typoutput": 3507, "typreceive": 3532, "typsend": 3533}
 _DOMAIN: Final = {"typinput": 2597, "typreceive": 2598}
-#: An array of an enum, as a domain's base type.
-_ENUMS: Final[Row] = {"typlen": -1, "typcategory": "A", "typalign": "i", "typstorage": "x", **_ARRAY}
+#: Rows, and an array of what users declare, as a domain's base type.
+_ROWS: Final[Row] = {"typlen": -1, "typcategory": "C", "typalign": "d", "typstorage": "x", **_RECORD}
+_ARRAYS: Final[Row] = {"typlen": -1, "typcategory": "A", "typalign": "i", "typstorage": "x", **_ARRAY}
 #: What a domain has from its base type.
 _INHERITED: Final = (
     *("typlen", "typbyval", "typcategory", "typalign", "typstorage"),
@@ -109,8 +110,10 @@ def _domain(catalog: Catalog, declared: Domain) -> Row:
     below = catalog.declared(declared.parent or base.oid)
     if isinstance(below, Domain):
         inherited = _domain(catalog, below)
+    elif isinstance(below, Enumeration):
+        inherited = _enum(catalog, below)
     else:
-        inherited = _enum(catalog, below) if isinstance(below, Enumeration) else _stored().get(base.oid, _ENUMS)
+        inherited = _ROWS if base.row is not None else _stored().get(base.oid, _ARRAYS)
     return {
         **_declared(catalog, declared, "d"),
         **_DOMAIN,

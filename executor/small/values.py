@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.types import RANGES, SqlType
+from catalog.types import SPANS, SqlType
 from planner.expression import AggregateCall, ColumnRef
 
 #: Values (rows times columns) up to which Python is quicker than an engine.
@@ -40,7 +40,7 @@ KEYS: Final = frozenset(
         "uuid",
         "bytea",
         "enum",
-        *RANGES,
+        *SPANS,
     )
 )
 #: Types that Python orders as SQL does.

@@ -25,7 +25,7 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.precision import expressed, is_fitted
-from catalog.types import RANGES, SqlType
+from catalog.types import SPANS, SqlType
 from executor.printing.nodes import Build, Expr, digits, function
 from executor.printing.printer import Printer
 from executor.printing.selects import Block, Selects
@@ -59,14 +59,14 @@ _TYPES: Final[dict[str, str]] = {
     "jsonpath": "STRING",
     "uuid": "STRING",
     "bytea": "BINARY",
-    **dict.fromkeys(RANGES, "BINARY"),
+    **dict.fromkeys(SPANS, "BINARY"),
     "date": "DATE",
     "timetz": "BIGINT",
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
 }
 #: min and max of these order as PostgreSQL's do.
-_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"} - RANGES.keys()
+_ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"} - SPANS
 #: Conversions without loss and without an error: to -> from.
 _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
     "int4": ("int2", "bool"),
@@ -78,7 +78,7 @@ _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def _is_coded(kind: SqlType) -> bool:
-    return holds(kind, lambda item: item.name == "timetz" or item.name in RANGES)
+    return holds(kind, lambda item: item.name == "timetz" or item.name in SPANS)
 
 
 class _Generator(Spark.Generator):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.objects import Table
-from catalog.types import RANGES
+from catalog.types import SPANS
 from executor.commit.frames import ValuesEncoder
 
 Key = tuple[object, ...]
@@ -19,7 +19,7 @@ Columns = tuple[str, ...]
 
 #: Types whose values are equal in Python exactly where they are in SQL, and which Python always holds.
 _KEYS: Final = frozenset(
-    (*("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea"), *RANGES)
+    (*("int2", "int4", "int8", "text", "varchar", "uuid", "bool", "numeric", "enum", "timetz", "bytea"), *SPANS)
 )
 #: Definitions that are known at a time.
 _MOST: Final = 1024

@@ -13,22 +13,25 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
+from catalog import multiranges, ranges
 from catalog.errors import SqlError, invalid_text, out_of_range
 from catalog.forms.bits import fit_bits
 from catalog.forms.numbers import read_unsigned
 from catalog.intervals import FULL_RANGE, parse_interval
 from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.money import read_money
+from catalog.multiranges import range_of
 from catalog.nested import split_array, split_row
 from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
-from catalog.ranges import read, subtype_of
+from catalog.ranges import subtype_of
 from catalog.shapes import split_shaped
 from catalog.types import (
     BITS,
     DISPLAY,
     MAX_PRECISION,
+    MULTIRANGES,
     OIDS,
     OPAQUE,
     RANGES,
@@ -59,14 +62,20 @@ def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
     if kind.row is not None:
         return _row(text, kind.row, time_zone)
     if kind.name in RANGES:
-        bound = subtype_of(kind)
-        return read(text, kind, lambda written: value_of(written, bound, time_zone))
+        return ranges.read(text, kind, _reader(subtype_of(kind), time_zone))
+    if kind.name in MULTIRANGES:
+        return multiranges.read(text, kind, _reader(subtype_of(range_of(kind)), time_zone))
     if kind.name in ROUNDED:
         return fit_moment(_moment(text, kind, time_zone), kind)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
     return reader(text, kind)
+
+
+def _reader(kind: SqlType, time_zone: str) -> Callable[[str], Value]:
+    """What reads a bound."""
+    return lambda text: value_of(text, kind, time_zone)
 
 
 def _bool(text: str, kind: SqlType) -> Value:

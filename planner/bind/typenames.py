@@ -44,9 +44,7 @@ _DOMAINS: Final = {
     "time_stamp": SqlType("timestamptz"),
 }
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
-_FOREIGN: Final = frozenset(
-    ("record", *(f"{name}multirange" for name in ("int4", "int8", "num", "date", "ts", "tstz")))
-)
+_FOREIGN: Final = frozenset(("record",))
 
 
 def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
@@ -84,8 +82,7 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if schema not in ([], ["pg_catalog"]):
         raise unknown_type(binding, names, position)
     if name in _FOREIGN:
-        instead = f"Use {name.replace('multi', '')}[]." if "multirange" in name else "Use another type, or text."
-        raise unsupported(f"type {name}", instead, position)
+        raise unsupported(f"type {name}", "Use another type, or text.", position)
     if name not in _KNOWN or (name == "void" and is_array):
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)

@@ -24,6 +24,7 @@ from catalog.types import (
     INT4,
     INT8,
     MAX_PRECISION,
+    MULTIRANGES,
     NAMED_OIDS,
     NUMERIC,
     OPAQUE,
@@ -48,14 +49,16 @@ from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
-from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
+from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar, Value
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
 #: Types whose values those of another type carry.
-_CARRIED: Final = OPAQUE | {"money", "xid8"}
+#: Types of a length in which explicit casts cut.
+_CUT: Final = BITS | {"varchar", "bpchar"}
+_CARRIED: Final = OPAQUE | {"money", "xid8"} | MULTIRANGES.keys()
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
 
 
@@ -328,17 +331,31 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
 
 
 def _typed(text: str, target: SqlType, level: Level, time_zone: str) -> Literal:
-    """A text's value. An explicit cast to bits of a length reads all of them, and cuts them then.
+    """A text's value. An explicit cast to a type with a length reads all of it, and cuts it then.
 
     Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
     """
-    if level == "explicit" and target.name in BITS:
-        return Literal(_fit_bits(str(value_of(text, by_name(target.name))), target, level), target)
+    if level == "explicit" and (target.element or target).name in _CUT:
+        return Literal(_cut(value_of(text, plain(target)), target), target)
     value = value_of(text, target, time_zone)
     is_of_numerics = target.element is not None and target.element.name == "numeric"
     if is_of_numerics and level == "implicit" and value != value_of(text, plain(target), time_zone):
         raise unsupported("an array in quotes beside one of fewer decimals", "Cast it to numeric[].")
     return Literal(value, target)
+
+
+def _cut(value: Value, target: SqlType) -> Value:
+    """A value in its type's length; an array's elements in theirs."""
+    if value is None:
+        return None
+    if target.element is not None:
+        assert isinstance(value, tuple)
+        items, *shape = value if target.name == "shaped" else (value,)
+        found = tuple(_cut(item, target.element) for item in items)
+        return (found, *shape) if shape else found
+    if target.name in BITS:
+        return _fit_bits(str(value), target, "explicit")
+    return fit_text(str(value), target, explicit=True)
 
 
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:

@@ -27,7 +27,9 @@ from planner.rules.nulls import is_never_null
 from planner.walk import used_columns, walk
 
 #: Aggregates for which a value seen twice is a value seen once.
-_IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "range_intersect_agg"))
+_IDEMPOTENT: Final = frozenset(
+    ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "range_agg", "range_intersect_agg")
+)
 #: Aggregates that merge by themselves.
 _SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
 #: By an aggregate that fills a column of a group's state, the one that merges two.

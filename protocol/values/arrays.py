@@ -18,7 +18,7 @@ from catalog.nested import split_array
 from catalog.nesting import delimiter_of
 from catalog.types import SqlType
 from protocol.compute import constant, pc
-from protocol.values.codec import Codec, Codecs, ColumnError, Value, Vector, bad_binary, codec_over, variable
+from protocol.values.codec import Codec, Codecs, ColumnError, Value, Vector, bad_binary, codec_over, joined, variable
 from protocol.values.framing import framed
 from protocol.values.quoting import quoted
 
@@ -40,15 +40,11 @@ def _bounds(array: pa.Array) -> Vector:
     return bounds
 
 
-def _join(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Array:
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements), separator)
-
-
 def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     delimiter = delimiter_of(element)
     texts = quoted(codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string()), delimiter)
-    body = _join(texts, _bounds(array), delimiter)
+    body = joined(texts, _bounds(array), delimiter)
     texts = pc.binary_join_element_wise(constant("{"), body, constant("}"), constant(""))
     return pc.if_else(pc.is_valid(array), texts, constant(None))
 
@@ -69,7 +65,7 @@ def _binary(codecs: Codecs, array: pa.Array, type_: SqlType) -> pa.Array:
     kept = np.ones(head.shape, bool)
     kept[:, 3:] = (lengths > 0)[:, None]
     heads = variable(head[kept].view(np.uint8), kept.sum(axis=1) * 4, array)
-    return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), constant(b""))
+    return pc.binary_join_element_wise(heads, joined(framed(elements), bounds, b""), constant(b""))
 
 
 def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:

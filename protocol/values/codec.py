@@ -134,6 +134,11 @@ def pieces(data: Vector, starts: Vector, ends: Vector, like: pa.Array) -> pa.Arr
     return pc.take(every, odd, boundscheck=False)
 
 
+def joined(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Array:
+    """The elements between each two of ``bounds``, as one value."""
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements), separator)
+
+
 def from_vector(data: Vector, arrow: pa.DataType, like: pa.Array) -> pa.Array:
     """An array of a fixed-width Arrow type over numpy values, null where ``like`` is."""
     return pa.Array.from_buffers(arrow, len(data), [validity(like), pa.py_buffer(np.ascontiguousarray(data))])

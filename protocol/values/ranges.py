@@ -316,7 +316,7 @@ def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> p
     sides = []
     for absent in (_NO_LOWER, _NO_UPPER):
         present = (flags & (absent | _EMPTY)) == 0
-        start, place = _next_field(data, place, bounds[1:], present, type_)
+        start, place = next_field(data, place, bounds[1:], present, type_)
         fields = pc.if_else(pa.array(present), pieces(data, start, place, _WHOLE), _NULL)
         sides.append(codecs[subtype.name].column_from_binary(fields, subtype))
     if (longer := valid & (place != bounds[1:])).any():
@@ -325,7 +325,7 @@ def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> p
     return closed(column, type_, binaries)
 
 
-def _next_field(data: Vector, place: Vector, ends: Vector, present: Vector, type_: SqlType) -> tuple[Vector, Vector]:
+def next_field(data: Vector, place: Vector, ends: Vector, present: Vector, type_: SqlType) -> tuple[Vector, Vector]:
     """Where each row's next field begins and ends, behind its length. Raises ``ColumnError``."""
     if (short := present & (place + 4 > ends)).any():
         raise ColumnError(int(np.flatnonzero(short)[0]), bad_binary(type_.name))

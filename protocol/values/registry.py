@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.errors import SqlError
 from catalog.shapes import is_shaped
-from catalog.types import RANGES, ROUNDED, TYPES, SqlType
+from catalog.types import MULTIRANGES, RANGES, ROUNDED, TYPES, SqlType
 from protocol.utf8 import decode_utf8
 from protocol.values import (
     addresses,
@@ -38,6 +38,7 @@ from protocol.values import (
 )
 from protocol.values.arrays import array_codec
 from protocol.values.codec import Codec, Value
+from protocol.values.multiranges import multirange_codec
 from protocol.values.precision import fitted
 from protocol.values.ranges import range_codec
 from protocol.values.rows import row_codec
@@ -67,6 +68,7 @@ _CODECS: Final[dict[str, Codec]] = {
     **xmls.CODECS,
 }
 _CODECS.update(dict.fromkeys(RANGES, range_codec(_CODECS)))
+_CODECS.update(dict.fromkeys(MULTIRANGES, multirange_codec(_CODECS)))
 assert _CODECS.keys() == TYPES.keys(), "every type has a codec"
 _CODECS.update({name: fitted(_CODECS[name]) for name in ROUNDED})
 _CODECS.update(enums.CODECS)

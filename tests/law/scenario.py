@@ -27,8 +27,9 @@ VALUES: Final[dict[str, st.SearchStrategy[object]]] = {
         lambda micros: datetime(1999, 12, 31) + timedelta(microseconds=micros * 977)
     ),
     "int4range": st.sampled_from(("empty", "(,)", "[1,5)", "[1,4]", "(0,4]", "[3,)", "(,9]", "[5,7)")),
+    "int4multirange": st.sampled_from(("{}", "{(,)}", "{[1,5)}", "{[1,3),[4,6)}", "{(0,2],[4,5]}", "{[3,)}", "{(,9]}")),
 }
-KEYS: Final = ("smallint", "integer", "text", "boolean", "date", "numeric(12,2)", "int4range")
+KEYS: Final = ("smallint", "integer", "text", "boolean", "date", "numeric(12,2)", "int4range", "int4multirange")
 
 _NUMBER: Final = ("sum({})", "avg({})", "stddev({})", "variance({})", "stddev_pop({})", "var_pop({})")
 _ORDERED: Final = ("min({})", "max({})")
@@ -58,7 +59,14 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "numeric(12,2)": (*_NUMBER, *_ORDERED, *_ANY, "sum({0} * (1 - {0}))"),
     "double precision": ("sum({})", "avg({})", *_ORDERED, "count({})"),
     "text": (*_ORDERED, *_ANY, "string_agg({}, ',')", "string_agg({0}, '-' order by {0} desc)"),
-    "int4range": (*_ANY, "range_intersect_agg({})", "sum(upper({})) filter (where {} && '[2,4)')", "bool_or({} @> 3)"),
+    "int4range": (
+        *(*_ANY, "range_intersect_agg({})", "range_agg({})", "bool_or({} @> 3)"),
+        "sum(upper({})) filter (where {} && '[2,4)')",
+    ),
+    "int4multirange": (
+        *(*_ANY, "range_intersect_agg({})", "range_agg({})", "bool_or({} @> 3)"),
+        "range_agg({0} * '{{[2,4)}}') filter (where {0} && '{{[2,4)}}')",
+    ),
     "boolean": ("bool_and({})", "bool_or({})", "every({})", "count({})", "count(distinct {})"),
     "date": (*_ORDERED, *_ANY),
     "timestamp": (*_ORDERED, "count({})", "count(distinct {})"),

@@ -7,6 +7,8 @@ import json
 import struct
 import uuid
 from decimal import Decimal
+from functools import partial
+from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
+from catalog import multiranges, ranges
 from catalog.errors import SqlError
 from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
 from catalog.ranges import Bounds, canonical, unpacked
@@ -24,8 +27,10 @@ from catalog.ranges import packed as range_bytes
 from catalog.shapes import shaped as shaped_as
 from catalog.types import (
     BOOL,
+    MULTIRANGES,
     QUOTIENT,
     RANGES,
+    SPANS,
     TYPES,
     UNCONSTRAINED,
     Composite,
@@ -91,6 +96,11 @@ def ranges_of(kind: SqlType) -> st.SearchStrategy[bytes]:
     return bounds_of(kind).map(lambda bounds: range_bytes(kind, canonical(kind, bounds)))
 
 
+def multiranges_of(kind: SqlType) -> st.SearchStrategy[bytes]:
+    """Multiranges as they are carried."""
+    return st.lists(ranges_of(multiranges.range_of(kind)), max_size=4).map(partial(multiranges.made, kind))
+
+
 SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "bool": (by_name("bool"), st.booleans()),
     "int2": (by_name("int2"), st.integers(-(2**15), 2**15 - 1)),
@@ -118,6 +128,7 @@ SCALARS: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "timetz": (by_name("timetz"), st.builds(packed, st.integers(0, DAY), st.integers(1 - LIMIT, LIMIT - 1))),
     "interval": (by_name("interval"), INTERVALS),
     **{name: (by_name(name), ranges_of(by_name(name))) for name in RANGES},
+    **{name: (by_name(name), multiranges_of(by_name(name))) for name in MULTIRANGES},
 }
 
 
@@ -338,8 +349,79 @@ def test_bad_binary_ranges(data: bytes) -> None:
     assert among.value.index == 2
 
 
+@pytest.mark.parametrize("name", ["int4multirange", "nummultirange"])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_multiranges_are_unions(name: str, data: st.DataObject) -> None:
+    """A column of ranges in any order makes what each row's ranges make alone; a row's value is within it or not."""
+    kind = by_name(name)
+    single = multiranges.range_of(kind)
+    few = st.integers(-3, 12).map(lambda number: number * (1 if name == "int4multirange" else 10**18))
+    bounds = st.builds(Bounds, st.none() | few, st.none() | few, st.booleans(), st.booleans())
+    ordered = bounds.filter(lambda item: item.lower is None or item.upper is None or item.lower <= item.upper)
+    parts = ordered.map(lambda item: range_bytes(single, canonical(single, item)))
+    rows = data.draw(st.lists(st.lists(parts, max_size=6), min_size=1, max_size=4))
+    carried = [multiranges.made(kind, each) for each in rows]
+    for each, found in zip(rows, carried, strict=True):
+        kept = multiranges.parts_of(kind, found)
+        half = len(kept[0]) // 2 if kept else 0
+        assert all(before[half:] < after[:half] for before, after in pairwise(kept))
+        for part in each:
+            assert part[0] == 0 or any(one[:half] <= part[:half] and part[half:] <= one[half:] for one in kept)
+    texts = ["{" + ", ".join(ranges.written(single, part) for part in each) + "}" for each in rows]
+    assert decode_text_column(pa.array(texts), kind).to_pylist() == carried
+    assert [decode_value(text.encode(), kind, 0) for text in texts] == carried
+    fields = [[field for part in each for field in _sent(part, single)] for each in rows]
+    binaries = [struct.pack(">i", len(each)) + b"".join(sent) for each, sent in zip(rows, fields, strict=True)]
+    assert decode_binary_column(pa.array([None, *binaries], pa.binary()), kind).to_pylist() == [None, *carried]
+    assert [decode_value(binary, kind, 1) for binary in binaries] == carried
+
+
+def _sent(part: bytes, kind: SqlType) -> tuple[bytes, bytes]:
+    (field,) = encode_binary(column([part], kind), kind).to_pylist()
+    return struct.pack(">i", len(field)), field
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("", "22P02"),
+        ("[1,2)", "22P02"),
+        ("{,}", "22P02"),
+        ("{[1,2),}", "22P02"),
+        ("{[1,2)", "22P02"),
+        ("{[1,2)}x", "22P02"),
+        ("{[1,2) [3,4)}", "22P02"),
+        ("{[1,2),[a,2)}", "22P02"),
+        ("{[1,2),[2,1)}", "22000"),
+        ("{[1,2),[1,2147483647]}", "22003"),
+    ],
+)
+def test_wrong_multiranges(text: str, sqlstate: str) -> None:
+    kind = by_name("int4multirange")
+    with pytest.raises(SqlError) as alone:
+        decode_value(text.encode(), kind, 0)
+    with pytest.raises(ColumnError) as among:
+        decode_text_column(pa.array([None, "{[1,2),[5,6)}", text, "{(,)}"]), kind)
+    assert alone.value.sqlstate == among.value.error.sqlstate == sqlstate
+    assert among.value.index == 2
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\xff\xff\xff\xff", b"\0\0\0\1", b"\0\0\0\1\0\0\0\2\1", b"\0\0\0\0x", b"\0\0\0\1\0\0\0\0"]
+)
+def test_bad_binary_multiranges(data: bytes) -> None:
+    kind = by_name("int4multirange")
+    with pytest.raises(SqlError) as alone:
+        decode_value(data, kind, 1)
+    with pytest.raises(ColumnError) as among:
+        decode_binary_column(pa.array([None, b"\0\0\0\1\0\0\0\1\1", data, b"\0\0\0\0"]), kind)
+    assert alone.value.sqlstate == among.value.error.sqlstate == "22P03"
+    assert among.value.index == 2
+
+
 #: Types whose values psycopg loads as the Python values that we encode.
-JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)", *RANGES)]
+JUDGED = [name for name in SCALARS if name not in ("json", "jsonb", "interval", "timetz", "bpchar(14)", *SPANS)]
 
 
 @pytest.mark.parametrize("name", JUDGED)

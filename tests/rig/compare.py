@@ -11,6 +11,8 @@ from functools import cache
 from types import NoneType
 from typing import Any
 
+from psycopg.types.multirange import Multirange
+
 RELATIVE = 1e-9
 _PLAIN = frozenset((int, str, bool, bytes, Decimal, date, NoneType))
 
@@ -56,6 +58,8 @@ def _image(value: Any) -> Any:
             return ("list", *map(_image, value))
         case dict():
             return ("dict", tuple(sorted((key, _image(item)) for key, item in value.items())))
+        case Multirange():
+            return ("multirange", *value)
         case Decimal():
             return ("numeric", value)
         case float():

@@ -77,8 +77,6 @@ def test_asyncpg(plain_server: Millstream) -> None:
 @pytest.mark.parametrize(
     ("sql", "hint"),
     [
-        ("SELECT range_agg(r) FROM (VALUES ('[1,2)'::int4range)) AS t (r)", "array_agg"),
-        ("SELECT '{[1,2)}'::int4multirange", "int4range[]"),
         ("CREATE TABLE reserved (r int4range, EXCLUDE USING gist (r WITH &&))", "NOT EXISTS"),
         ("CREATE TYPE float8range AS RANGE (subtype = float8)", "numrange"),
     ],

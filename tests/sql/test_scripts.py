@@ -36,7 +36,7 @@ EVERY = 12
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = ("numeric_nested", "numeric_scales", "numeric_spreads")
 #: Whose bounds may be infinite dates, which Python has not.
-RANGES = ("daterange", "tsrange", "tstzrange")
+RANGES = ("daterange", "tsrange", "tstzrange", "datemultirange", "tsmultirange", "tstzmultirange")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 

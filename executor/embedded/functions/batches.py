@@ -34,6 +34,8 @@ _ARROW: Final = {
 }
 #: By name: the function over values, and the type of its result.
 Functions = Mapping[str, tuple[Callable[..., object], str]]
+#: The same over columns.
+ColumnFunctions = Mapping[str, tuple[Callable[..., pa.Array], str]]
 
 
 def error(state: str, message: str) -> ValueError:
@@ -51,6 +53,12 @@ def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: s
     """Makes a function over columns known."""
     batch.__annotations__ = {}  # DuckDB would evaluate them
     connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
+
+
+def register_columns(connection: Any, functions: ColumnFunctions) -> None:
+    """The same of functions over columns, which may have nulls."""
+    for name, (function, result) in functions.items():
+        connection.create_function(name, function, None, result, type="arrow", null_handling="special")
 
 
 def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:

@@ -29,6 +29,7 @@ from executor.embedded.functions import (
     macros,
     macros_functions,
     moments,
+    multiranges,
     networks,
     number_reading,
     octets,
@@ -59,7 +60,8 @@ FAMILIES: Final = (
     zoned_times,
 )
 MACROS: Final = "".join(
-    family.STATEMENTS for family in (macros, macros_functions, zoned_times, moments, shapes, ranges, amounts)
+    family.STATEMENTS
+    for family in (macros, macros_functions, zoned_times, moments, shapes, ranges, multiranges, amounts)
 )
 #: The catalog of an instance in memory, and what the file's is called in it.
 _OWN, _KEPT = "memory", "kept"
@@ -72,6 +74,7 @@ def install(database: Any, query: late.Query) -> None:
         batches.register(database, family.FUNCTIONS)
     for family in (document_changes, documents, shapes):
         batches.register(database, family.OF_NULL, strict=False)
+    batches.register_columns(database, multiranges.OF_COLUMNS)
     late.register(database, query)
     database.commit()
     path = kept_macros()

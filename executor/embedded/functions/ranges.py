@@ -161,7 +161,7 @@ def written(argument: Expr, kind: SqlType, shown: Callable[[Expr, SqlType], Expr
     return bound(argument, build)
 
 
-def _number(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
+def number_of(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:
     """The number of a bound's value."""
     subtype = ranges.subtype_of(kind)
     value = exp.Cast(this=value, to=printer.type(subtype))
@@ -192,7 +192,7 @@ def _bound_of(value: Expr, kind: SqlType, side: str) -> Expr:
 
 def _make(printer: DuckPrinter, arguments: list[Expr], node: Call) -> Expr:
     kind = node.type
-    lower, upper, flags = *(_number(printer, item, kind) for item in arguments[:2]), arguments[2]
+    lower, upper, flags = *(number_of(printer, item, kind) for item in arguments[:2]), arguments[2]
     subtype = RANGES[kind.name]
     if subtype not in ranges.LARGEST:
         return macro(f"ms_range_make_{ranges.width_of(kind)}", lower, upper, flags)
@@ -211,7 +211,7 @@ def _value_within(range_: int) -> Build:
 
     def build(printer: DuckPrinter, arguments: list[Expr], node: Call) -> Expr:
         kind = node.arguments[range_].type
-        value = _number(printer, arguments[1 - range_], kind)
+        value = number_of(printer, arguments[1 - range_], kind)
         return macro(f"ms_range_contains_{ranges.width_of(kind)}", arguments[range_], value)
 
     return build

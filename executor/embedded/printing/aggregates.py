@@ -12,7 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.types import MULTIRANGES, SqlType
+from executor.embedded.functions import multiranges
 from executor.embedded.printing import arithmetic
 from executor.embedded.printing.jsons import sort_key
 from executor.embedded.printing.nodes import macro
@@ -29,6 +30,10 @@ class Surroundings:
         self.where = where
         self.order = order
         self.over = over
+
+    def as_a_set(self) -> Surroundings:
+        """The same for an aggregate to which neither order nor repetition of its values means anything."""
+        return Surroundings(False, self.where, [], self.over)
 
     def call(self, name: str, *arguments: Expr, where: Expr | None = None) -> Expr:
         """name(DISTINCT arguments ORDER BY ...) FILTER (...) OVER (...)."""
@@ -60,8 +65,21 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
     return around.call(node.function, *arguments)
 
 
+def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """range_agg."""
+    return _united(around, arguments[0], node.arguments[0].type)
+
+
+def _united(around: Surroundings, argument: Expr, kind: SqlType) -> Expr:
+    around = around.as_a_set()
+    return multiranges.united_digits(around.call("string_agg", function("hex", argument), text("")), kind)
+
+
 def _intersection(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """What is above all lower cuts and below all upper ones; the cuts of an empty range are below all others."""
+    if (kind := node.arguments[0].type).name in MULTIRANGES:
+        return multiranges.complement(_united(around, multiranges.complement(arguments[0], kind), kind), kind)
+    around = around.as_a_set()
     lower = around.call("max", macro("ms_range_lower_cut", arguments[0]))
     upper = around.call("min", macro("ms_range_upper_cut", arguments[0].copy()))
     none = macro("ms_range_none", around.call("min", arguments[0].copy()))
@@ -221,6 +239,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
+    "range_agg": _union,
     "range_intersect_agg": _intersection,
     **dict.fromkeys(("string_agg", "array_agg"), _list),
     **dict.fromkeys(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"), _documents),

@@ -21,11 +21,13 @@ from catalog.types import (
     BITS,
     DISPLAY,
     INTERNAL,
+    MULTIRANGES,
     NUMERIC,
     OIDS,
     OPAQUE,
     RANGES,
     ROUNDED,
+    SPANS,
     SPREAD,
     TEXT,
     UNCONSTRAINED,
@@ -33,7 +35,7 @@ from catalog.types import (
     SqlType,
     array,
 )
-from executor.embedded.functions import moments, ranges, shapes, zoned_times
+from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
 from executor.embedded.printing.nodes import bound, macro
 from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
@@ -174,6 +176,8 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         return _looked_up(argument, source.enum.places, source.enum.labels)
     if source.name in RANGES:
         return ranges.written(argument, source, lambda value, kind: to_text(printer, value, kind))
+    if source.name in MULTIRANGES:
+        return multiranges.written(argument, source, lambda value, kind: to_text(printer, value, kind))
     match source.name:
         case "bpchar":
             return function("rtrim", argument, text(" "))
@@ -307,7 +311,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         return exp.Cast(this=macro("ms_enum", argument.copy(), found, text(str(target))), to=printer.type(target))
     if target.row is not None:
         return _row_from_text(printer, argument, target)
-    if target.name in RANGES:
+    if target.name in SPANS:
         return ranges.read(printer, argument, target)
     match target.name:
         case "bool":

@@ -24,7 +24,7 @@ from sqlglot.generator import Generator
 from catalog.errors import unsupported
 from catalog.nesting import holds
 from catalog.objects import is_unconstrained
-from catalog.types import INT4, OIDS, OPAQUE, RANGES, TEXT, SqlType, array
+from catalog.types import INT4, OIDS, OPAQUE, SPANS, TEXT, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
@@ -68,7 +68,7 @@ _TYPES: Final[dict[str, Any]] = {
     "timestamp": exp.DataType.Type.TIMESTAMP,
     "timestamptz": exp.DataType.Type.TIMESTAMPTZ,
     "interval": exp.DataType.Type.INTERVAL,
-    **dict.fromkeys(RANGES, exp.DataType.Type.BINARY),
+    **dict.fromkeys(SPANS, exp.DataType.Type.BINARY),
     **dict.fromkeys(OIDS | {"xid", "cid", "xid8", "money"}, exp.DataType.Type.BIGINT),
     **dict.fromkeys(OPAQUE, exp.DataType.Type.VARCHAR),
     **dict.fromkeys(

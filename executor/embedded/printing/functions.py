@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from executor.embedded.functions import bit_strings, late, networks, octets, regexes
+from executor.embedded.functions.multiranges import BUILDS as MULTIRANGES
 from executor.embedded.functions.ranges import BUILDS as RANGES
 from executor.embedded.functions.shapes import SHAPED
 from executor.embedded.functions.zoned_times import at_zone
@@ -316,6 +317,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **ROWS,
     **SETS,
     **RANGES,
+    **MULTIRANGES,
     "require": lambda printer, arguments, node: macro("ms_require", *arguments),
     "declared": lambda printer, arguments, node: arguments[0],
 }

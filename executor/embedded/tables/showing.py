@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog import ranges
+from catalog import multiranges, ranges
 from catalog.money import money_text
 from catalog.objects import ColumnDefinition, Table, scale_name
-from catalog.types import RANGES, SqlType
+from catalog.types import MULTIRANGES, RANGES, SqlType
 from catalog.zoned_times import written
 from executor.printing.literals import infinite
 
@@ -31,6 +31,9 @@ def shown(value: Any, kind: SqlType) -> str:
         return money_text(value)
     if kind.name in RANGES:
         return ranges.written(kind, value, lambda bound: shown(bound, ranges.subtype_of(kind)))
+    if kind.name in MULTIRANGES:
+        bounds = ranges.subtype_of(multiranges.range_of(kind))
+        return multiranges.written(kind, value, lambda bound: shown(bound, bounds))
     if kind.row is not None:
         pairs = zip(value.values(), kind.row.fields, strict=True)
         return f"({','.join('' if item is None else shown(item, each) for item, (_, each) in pairs)})"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.errors import unsupported
+from catalog.multiranges import multirange_of
 from catalog.opaque import KEYED, check_equality, refuse_order
 from catalog.types import (
     BOOL,
@@ -20,6 +21,7 @@ from catalog.types import (
     JSON,
     JSONB,
     QUOTIENT,
+    RANGES,
     SPREAD,
     TEXT,
     SqlType,
@@ -70,6 +72,9 @@ _ORDERED: Final = (
 )
 
 
+_SPANS: Final = ("anyrange", "anymultirange")
+
+
 def _table() -> dict[str, Table]:
     def unary(name: str, kinds: tuple[str, ...]) -> Table:
         return table(Overload(name, (kind,), kind) for kind in kinds)
@@ -84,7 +89,8 @@ def _table() -> dict[str, Table]:
         **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
         **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
-        "range_intersect_agg": table([Overload("range_intersect_agg", ("anyrange",), "anyrange")]),
+        "range_agg": table(Overload("range_agg", (kind,), "anymultirange") for kind in _SPANS),
+        "range_intersect_agg": unary("range_intersect_agg", _SPANS),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", (kind, kind), kind) for kind in ("text", "bytea")]),
         "array_agg": table(Overload("array_agg", (kind,), "array") for kind in ("anynonarray", "anyarray")),
@@ -247,7 +253,7 @@ def _is_written_alike(kind: SqlType) -> bool:
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
-    if target in ("any", "anynonarray", "anyarray", "anyrange"):
+    if target in ("any", "anynonarray", "anyarray", *_SPANS):
         kind = TEXT if scalar.type.name == "unknown" else scalar.type
     elif target == "text" and scalar.type.name == "varchar":
         kind = scalar.type
@@ -273,6 +279,8 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
             return INTERVAL if kind.name == "interval" else _average(kind)
         case "bool_and" | "bool_or":
             return BOOL
+        case "range_agg":
+            return multirange_of(kind) if kind.name in RANGES else kind
         case "bit_and" | "bit_or" | "bit_xor" | "range_intersect_agg":
             return kind
         case name if name in REGRESSIONS:

@@ -12,7 +12,7 @@ from catalog.postgres import PgProc, cast_behind, operator_behind
 from catalog.types import by_oid, is_known
 from planner.bind.calls.operation import operate, prefix
 from planner.bind.calls.overloads import Table, chosen_function
-from planner.bind.calls.resolution import OF_RANGES, Ambiguous
+from planner.bind.calls.resolution import OF_RANGES, UNKNOWN, Ambiguous, polymorphic_types
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
 from planner.expression import Scalar
@@ -46,13 +46,16 @@ def bind_behind(env: Environment, name: str, arguments: list[Scalar], node: Any,
 
 def _operands(env: Environment, function: PgProc, arguments: list[Scalar], node: Any) -> list[Scalar] | None:
     """The arguments in the types that the function declares, of which Millstream must have all; what is polymorphic is
-    the operator's matter."""
+    the operator's matter, but for literals."""
     if len(function.arguments) != len(arguments):
         return None
-    if not all(is_known(oid) or oid in OF_RANGES for oid in function.arguments):
+    meant = polymorphic_types([item.type.oid for item in arguments], function.arguments) or {}
+    if not all(is_known(oid) or (oid in OF_RANGES and is_known(meant[oid])) for oid in function.arguments):
         return None
     found = [
-        item if oid in (item.type.oid, *OF_RANGES) else coerce(env.binding, item, by_oid(oid), "implicit", place)
+        item
+        if oid == item.type.oid or (oid in OF_RANGES and item.type.oid != UNKNOWN)
+        else coerce(env.binding, item, by_oid(meant.get(oid, oid)), "implicit", place)
         for item, oid, place in zip(arguments, function.arguments, node.args, strict=True)
     ]
     operands = [item for item in found if item is not None]

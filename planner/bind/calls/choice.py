@@ -17,11 +17,6 @@ from planner.bind.types import display
 from planner.expression import Scalar
 
 NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
-#: What to write instead of functions that are not there.
-_INSTEAD: Final = {
-    "range_agg": "Gather the ranges in an array with array_agg().",
-    **dict.fromkeys(("multirange", "unnest"), "Use an array of ranges."),
-}
 _AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."
 
 
@@ -34,7 +29,7 @@ def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, know
     if found is None or (isinstance(found, TypeCall) and not is_known(found.target)):
         raise no_function(env, arguments, node)
     if isinstance(found, Beyond):
-        raise unsupported(found.words, _INSTEAD.get(name), env.binding.position(node))
+        raise unsupported(found.words, position=env.binding.position(node))
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.opaque import KEYED
+from catalog.types import MULTIRANGES
 
 #: Types of which values are compared: their carriers are, or keys of their order.
 COMPARED: Final = ("bit", "varbit", "money", "macaddr", "macaddr8", "xid8", *KEYED)
@@ -100,4 +101,5 @@ CASTS: Final[dict[tuple[str, str], str]] = {
     ("int8", "money"): "money_whole",
     ("numeric", "money"): "money_rounded",
     ("money", "numeric"): "money_numeric",
+    **{(range_, name): "multirange_of" for name, range_ in MULTIRANGES.items()},
 }

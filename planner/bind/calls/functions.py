@@ -155,8 +155,8 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"
         return found
-    if chosen.arguments and chosen.arguments[0] == "anyrange":
-        return of_ranges(env, name, chosen, arguments, node)
+    if chosen.arguments and chosen.arguments[0] in ("anyrange", "anymultirange"):
+        return of_ranges(env, chosen, arguments, node)
     if chosen.name == "range_make":
         return range_of(env, name, chosen, arguments, node)
     coerced = [

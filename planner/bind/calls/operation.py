@@ -14,6 +14,7 @@ from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_kno
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, SETS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
+from planner.bind.calls.ranges import of_spans
 from planner.bind.calls.resolution import Ambiguous, common
 from planner.bind.calls.shapes import call_of_shaped, is_shaped, opened
 from planner.bind.environment import Environment
@@ -58,7 +59,7 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
             return found
     if GATHERED.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
-        return Call(overload.name, tuple(arguments), result(overload, arguments))
+        return of_spans(overload.name, arguments, result(overload, arguments))
     first = _operand(env, left, overload.arguments[0], nodes[0])
     second = _operand(env, right, overload.arguments[1], nodes[1])
     return _result(env, symbol, overload, first, second, node)

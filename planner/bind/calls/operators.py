@@ -34,19 +34,18 @@ _OF_JSONB: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "@?": (("path_found", "jsonpath", "bool"),),
     "@@": (("path_holds", "jsonpath", "bool"),),
 }
-_OF_RANGES: Final = {
-    "@>": ("range_contains", "bool"),
-    "<@": ("range_contained", "bool"),
-    "&&": ("range_overlaps", "bool"),
-    "<<": ("range_before", "bool"),
-    ">>": ("range_after", "bool"),
-    "&<": ("range_overleft", "bool"),
-    "&>": ("range_overright", "bool"),
-    "-|-": ("range_adjacent", "bool"),
-    "+": ("range_union", "anyrange"),
-    "*": ("range_intersect", "anyrange"),
-    "-": ("range_minus", "anyrange"),
+_TESTS_OF_SPANS: Final = {
+    "@>": "range_contains",
+    "<@": "range_contained",
+    "&&": "range_overlaps",
+    "<<": "range_before",
+    ">>": "range_after",
+    "&<": "range_overleft",
+    "&>": "range_overright",
+    "-|-": "range_adjacent",
 }
+_SPANS_OF_SPANS: Final = {"+": "range_union", "*": "range_intersect", "-": "range_minus"}
+_SPANS: Final = ("anyrange", "anymultirange")
 #: The operands of an operator of rows.
 ROWS: Final = ("record", "record")
 #: Negated spellings: NOT around the canonical function.
@@ -124,7 +123,8 @@ def _comparison(name: str) -> Iterator[Overload]:
     yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("anyenum", "anyenum"), "bool")
-    yield Overload(name, ("anyrange", "anyrange"), "bool")
+    for kind in _SPANS:
+        yield Overload(name, (kind, kind), "bool")
     yield Overload(name, ROWS, "bool")
     yield Overload(name, ("name", "text"), "bool")
     yield Overload(name, ("text", "name"), "bool")
@@ -170,17 +170,21 @@ def _binary(symbol: str) -> Iterator[Overload]:
     yield from _of_documents(symbol)
     for name, left, right, result in formed.OPERATORS.get(symbol, ()):
         yield Overload(name, (left, right), result)
-    yield from _of_ranges(symbol)
+    yield from _of_spans(symbol)
 
 
-def _of_ranges(symbol: str) -> Iterator[Overload]:
-    if symbol in _OF_RANGES:
-        name, result = _OF_RANGES[symbol]
-        yield Overload(name, ("anyrange", "anyrange"), result)
-    if symbol == "@>":
-        yield Overload("range_contains_value", ("anyrange", "anyelement"), "bool")
-    if symbol == "<@":
-        yield Overload("range_contained_value", ("anyelement", "anyrange"), "bool")
+def _of_spans(symbol: str) -> Iterator[Overload]:
+    """Operators of ranges and multiranges."""
+    if symbol in _TESTS_OF_SPANS:
+        for pair in product(_SPANS, _SPANS):
+            yield Overload(_TESTS_OF_SPANS[symbol], pair, "bool")
+    for kind in _SPANS:
+        if symbol in _SPANS_OF_SPANS:
+            yield Overload(_SPANS_OF_SPANS[symbol], (kind, kind), kind)
+        if symbol == "@>":
+            yield Overload("range_contains_value", (kind, "anyelement"), "bool")
+        if symbol == "<@":
+            yield Overload("range_contained_value", ("anyelement", kind), "bool")
 
 
 def _of_documents(symbol: str) -> Iterator[Overload]:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from catalog.errors import SqlError
+from catalog.multiranges import multirange_of, range_of
 from catalog.nesting import is_declared
 from catalog.postgres import type_oids
 from catalog.ranges import subtype_of
-from catalog.types import SqlType, array, by_name, by_oid
+from catalog.types import MULTIRANGES, SqlType, array, by_name, by_oid
 from planner.bind.calls.overloads import Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
@@ -23,9 +24,10 @@ from planner.expression import Scalar
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
 #: Those whose operators' operands are brought to one type.
-GATHERED: Final = ARRAYS | {"anyenum", "anyrange"}
+GATHERED: Final = ARRAYS | {"anyenum", "anyrange", "anymultirange"}
+_SPANS: Final = frozenset(("anyrange", "anymultirange"))
 POLYMORPHIC: Final = (
-    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray", "anyrange")) | ARRAYS
+    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray")) | ARRAYS | _SPANS
 )
 
 
@@ -50,7 +52,7 @@ def result(chosen: Overload, arguments: Sequence[Scalar]) -> SqlType:
 
 def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
     """The type of a polymorphic name or of an array's (_text); None for every other."""
-    if name == "anyrange":
+    if name in _SPANS:
         return elements[name]
     if name in POLYMORPHIC:
         kind = elements["compatible" if "compatible" in name else "simple"]
@@ -59,7 +61,7 @@ def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
 
 
 def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str, SqlType]:
-    """The element type of both families, of those that occur, and the range type."""
+    """The element type of both families, of those that occur, and the types of ranges and of multiranges."""
     found: dict[str, SqlType] = {}
     for family in ("simple", "compatible"):
         pairs = [
@@ -67,8 +69,9 @@ def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str,
             for name, scalar in zip(declared, arguments, strict=True)
             if name in POLYMORPHIC and ("compatible" in name) == (family == "compatible")
         ]
-        if of_ranges := [kind for name, kind in pairs if name == "anyrange" and kind.name != "unknown"]:
-            found |= {"anyrange": of_ranges[0], family: subtype_of(of_ranges[0])}
+        if spans := [kind for name, kind in pairs if name in _SPANS and kind.name != "unknown"]:
+            span = range_of(spans[0]) if spans[0].name in MULTIRANGES else spans[0]
+            found |= {"anyrange": span, "anymultirange": multirange_of(span), family: subtype_of(span)}
         elif pairs:
             found[family] = _element(pairs)
     return found

@@ -34,8 +34,8 @@ ANYMULTIRANGE: Final = 4537
 ANYCOMPATIBLERANGE: Final = 5080
 ANYCOMPATIBLEMULTIRANGE: Final = 4538
 
-#: What operators between ranges, and between a range and a value, take.
-OF_RANGES: Final = (ANYRANGE, ANYELEMENT)
+#: What operators between ranges and multiranges, and between them and a value, take.
+OF_RANGES: Final = (ANYRANGE, ANYMULTIRANGE, ANYELEMENT)
 
 _SIMPLE: Final = frozenset((ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM, ANYRANGE, ANYMULTIRANGE))
 _COMPATIBLE: Final = frozenset(

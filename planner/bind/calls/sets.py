@@ -32,7 +32,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     + "; ".join(f"{kind} {kind} > {kind}; {kind} {kind} {kind} > {kind}" for kind in ("int4", "int8", "numeric"))
     + _STAMPS,
     "generate_subscripts": "array_subscripts: anyarray int4 > int4; anyarray int4 bool > int4",
-    "unnest": "=: anyarray > anyelement",
+    "unnest": "=: anyarray > anyelement | multirange_parts: anymultirange > anyrange",
     "regexp_split_to_table": "regexp_split_to_array: text text > text; text text text > text",
     "regexp_matches": "=: text text > text; text text text > text",
     "string_to_table": "string_to_array: text text > text; text text text > text",

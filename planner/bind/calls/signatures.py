@@ -108,11 +108,15 @@ _SIGNATURES: Final[dict[str, str]] = {
     "regexp_substr": "=: text text > text; text text int4 > text; text text int4 int4 > text;"
     " text text int4 int4 text > text; text text int4 int4 text int4 > text",
     "regexp_match": "=: text text > _text; text text text > _text",
-    "lower": "=: text > text | range_lower: anyrange > anyelement",
-    "upper": "=: text > text | range_upper: anyrange > anyelement",
-    "isempty": "range_is_empty: anyrange > bool",
-    **{name: f"range_{name}: anyrange > bool" for name in ("lower_inc", "upper_inc", "lower_inf", "upper_inf")},
-    "range_merge": "=: anyrange anyrange > anyrange",
+    "lower": "=: text > text | range_lower: anyrange > anyelement; anymultirange > anyelement",
+    "upper": "=: text > text | range_upper: anyrange > anyelement; anymultirange > anyelement",
+    "isempty": "range_is_empty: anyrange > bool; anymultirange > bool",
+    **{
+        name: f"range_{name}: anyrange > bool; anymultirange > bool"
+        for name in ("lower_inc", "upper_inc", "lower_inf", "upper_inf")
+    },
+    "range_merge": "=: anyrange anyrange > anyrange | multirange_span: anymultirange > anyrange",
+    "multirange": "multirange_of: anyrange > anymultirange",
     **{name: f"range_make: {of} {of} > {name}; {of} {of} text > {name}" for name, of in RANGES.items()},
     "initcap": "=: text > text",
     "reverse": "=: text > text",

@@ -11,8 +11,9 @@ from functools import reduce
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, TEXT
+from catalog.types import BOOL, INT4, MULTIRANGES, TEXT
 from planner.bind.calls.choice import no_function
+from planner.bind.calls.ranges import multirange_make, multirange_of_array
 from planner.bind.calls.shapes import items_of
 from planner.bind.calls.text_functions import OF_TEXTS
 from planner.bind.environment import Environment
@@ -21,7 +22,7 @@ from planner.expression import Call, Case, Literal, Scalar
 
 Bind = Callable[[Environment, list[Scalar], Any], Scalar]
 #: Those that take an array, too.
-OF_ARRAYS: Final = frozenset(("concat", "concat_ws", "format", "num_nulls", "num_nonnulls"))
+OF_ARRAYS: Final = frozenset(("concat", "concat_ws", "format", "num_nulls", "num_nonnulls", *MULTIRANGES))
 
 
 def _counting(test: str) -> Bind:
@@ -41,6 +42,7 @@ VARIADIC: Final[dict[str, Bind]] = {
     **OF_TEXTS,
     "num_nulls": _counting("is_null"),
     "num_nonnulls": _counting("is_not_null"),
+    **dict.fromkeys(MULTIRANGES, multirange_make),
 }
 
 
@@ -50,6 +52,8 @@ def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     if len(before) != (name in ("concat_ws", "format")):
         raise no_function(env, arguments, node)
     items = items_of(given)
+    if name in MULTIRANGES:
+        return multirange_of_array(env, name, items, node)
     if items.type.element is None:
         raise env.error("42804", "VARIADIC argument must be an array", node.args[-1])
     if name == "format":

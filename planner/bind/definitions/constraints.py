@@ -12,11 +12,11 @@ from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
-from catalog.opaque import check_indexed
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import labels_of
+from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
 from planner.bind.texts import bind_tree, row_of, unqualified

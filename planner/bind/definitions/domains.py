@@ -54,8 +54,6 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
         base, parent = type_or_domain(binding, node.typeName)
         if base.name == "void":
             raise SqlError("42804", '"void" is not a valid base type for a domain')
-        if base.row is not None or (base.element is not None and base.element.row is not None):
-            raise unsupported("a domain over a composite type", "Check the fields where they are used.")
         if node.collClause is not None:
             check_collation(binding, node.collClause, base)
         domain = Domain(catalog.type_oid(), name, base, 0 if parent is None else parent.oid, schema=where)

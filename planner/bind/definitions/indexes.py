@@ -17,10 +17,10 @@ from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name
 from catalog.objects import Index, Table, UniqueKey, View
-from catalog.opaque import check_indexed
-from catalog.types import BOOL
+from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.index_parts import index_parts, labels_of
+from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
@@ -102,18 +102,21 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             if item.name not in names:
                 raise SqlError("42703", f'column "{item.name}" does not exist')
             used[item.name] = None
-            if item in node.indexParams and not item.opclass:
-                kind = next(column.type for column in table.columns if column.name == item.name)
-                check_indexed(kind, node.accessMethod)
+            kind = next(column.type for column in table.columns if column.name == item.name)
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
         else:
-            texts.append(_expression(binding, unqualified(item.expr, table.name), scan.columns, used))
-    predicate = None if where is None else _expression(binding, where, scan.columns, used, "predicate")
+            text, kind = _expression(binding, unqualified(item.expr, table.name), scan.columns, used)
+            texts.append(text)
+        if item in node.indexParams and not item.opclass:
+            check_indexed(kind, node.accessMethod)
+    predicate = None if where is None else _expression(binding, where, scan.columns, used, "predicate")[0]
     return tuple(texts), tuple(used), predicate
 
 
-def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None], what: str = "expression") -> str:
-    """An expression's text. Raises 0A000 and 42P17."""
+def _expression(
+    binding: Binding, tree: Any, columns: Any, used: dict[str, None], what: str = "expression"
+) -> tuple[str, SqlType]:
+    """An expression's text and type. Raises 0A000 and 42P17."""
     scalar = bind_tree(binding, tree, columns, None, "index")
     if what == "predicate" and coerce(binding, scalar, BOOL, "implicit", tree) is None:
         message = f"argument of WHERE must be type boolean, not type {display(scalar.type)}"
@@ -126,7 +129,7 @@ def _expression(binding: Binding, tree: Any, columns: Any, used: dict[str, None]
         instead = "Index a generated column of that value."
         raise unsupported(f"a user's function in an index {what}", instead, binding.start(tree))
     used.update(dict.fromkeys(column.name for column in used_columns(scalar)))
-    return str(RawStream()(tree))
+    return str(RawStream()(tree)), scalar.type
 
 
 def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> None:
