@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.objects import ColumnDefinition, Stream, Table, scale_name
+from catalog.objects import Stream, Table, scale_name
 from catalog.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
@@ -49,7 +49,7 @@ class CopySink:
         self._session = session
         self.statement = statement
         self._transaction = transaction
-        self._stored = _stored(statement.target)
+        self._stored = statement.target.stored
         self._schema = pa.schema([pa.field(item.name, item.type.arrow) for item in self._stored])
         self._places = _places(statement)
         self._completion = self._find_completion()
@@ -188,13 +188,8 @@ class CopySink:
             self._session.database.copies_running(-1)
 
 
-def _stored(target: Table | Stream) -> tuple[ColumnDefinition, ...]:
-    """What a row holds."""
-    return target.stored if isinstance(target, Table) else target.columns
-
-
 def _places(statement: CopyIn) -> tuple[int, ...]:
     """Where in a row each column of a parsed batch belongs."""
-    places = {item.name: place for place, item in enumerate(_stored(statement.target))}
+    places = {item.name: place for place, item in enumerate(statement.target.stored)}
     given = [statement.target.columns[index] for index in statement.columns]
     return (*statement.columns, *(places[scale_name(item.name)] for item in given if item.keeps_scale))

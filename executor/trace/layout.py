@@ -58,7 +58,7 @@ class Layout:
         names = [column.name or f"__dropped_{place}" for place, column in enumerate(stream.layout)]
         fields = [pa.field(name, column.type.arrow) for name, column in zip(names, stream.layout, strict=True)]
         places = {column.name: place for place, column in enumerate(stream.layout) if column.name}
-        return cls(shown, pa.schema(fields), [places[column.name] for column in stream.columns], stream.fills)
+        return cls(shown, pa.schema(fields), [places[column.name] for column in stream.stored], stream.fills)
 
     def stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows that are shown so, as a record has them."""
@@ -137,8 +137,8 @@ def home_of(stream: Stream) -> str:
 
 
 def schema_of(stream: Stream) -> pa.Schema:
-    """A stream's rows as they are shown."""
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+    """A stream's rows as they are shown, and their scales."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.stored])
 
 
 def stored_rows(stream: Stream, batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:

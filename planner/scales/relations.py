@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.objects import CatalogObject, Table, scale_name
+from catalog.objects import CatalogObject, Stream, Table, View, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
@@ -143,6 +143,11 @@ class Carrying:
         """A relation's own columns, and more beside them."""
         return projected(relation, (column for column in relation.columns if column not in self._added), more)
 
+    def showing(self, columns: Iterable[Column]) -> list[tuple[Column, Scalar]]:
+        """Which columns of numerics show other decimals than their types say, and how many."""
+        found = (column for column in columns if column.type.name == "numeric" and self._shows(ColumnRef(column)))
+        return [(column, self.of_column(column)) for column in found]
+
     def leaving(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
         """Some of a relation's columns as a client gets them."""
         if not any(self._shows(ColumnRef(column)) for column in columns):
@@ -253,7 +258,7 @@ class Carrying:
 
     def _carried(self, node: Any) -> Relation:
         match node:
-            case Scan(kind="table"):
+            case Scan(kind="table" | "stream" | "view" | "changes"):
                 return self._scan(node)
             case Snapshot():
                 return self._snapshot(node)
@@ -279,8 +284,7 @@ class Carrying:
 
     def _scan(self, scan: Scan) -> Scan:
         read = keeping_columns(scan, self._tables.get(scan.oid) or self._objects.get(scan.oid))
-        columns = tuple(map(self.beside, read))
-        sources = tuple(map(scale_name, read.values()))
+        columns, sources = tuple(map(self.beside, read)), tuple(read.values())
         return replace(scan, columns=(*scan.columns, *columns), sources=(*scan.sources, *sources))
 
     def _snapshot(self, leaf: Snapshot) -> Snapshot:
@@ -379,7 +383,11 @@ def projected(relation: Relation, columns: Iterable[Column], more: Iterable[tupl
     return over(relation, (*((column, ColumnRef(column)) for column in columns), *more))
 
 
-def keeping_columns(scan: Scan, table: object) -> dict[Column, str]:
-    """The columns of a table's scan that keep scales, and their names in the table."""
-    keeping = {item.name for item in table.columns if item.keeps_scale} if isinstance(table, Table) else ()
-    return {column: name for column, name in zip(scan.columns, scan.sources, strict=True) if name in keeping}
+def keeping_columns(scan: Scan, relation: object) -> dict[Column, str]:
+    """The columns of a relation's scan that keep scales, and the sources of these: names, or places for changes."""
+    if not isinstance(relation, Table | Stream | View):
+        return {}
+    names = [item.name for item in relation.stored]
+    called = dict(zip(names, map(str, range(len(names))) if scan.kind == "changes" else names, strict=True))
+    scales = {called[item.name]: called[scale_name(item.name)] for item in relation.columns if item.keeps_scale}
+    return {column: scales[name] for column, name in zip(scan.columns, scan.sources, strict=True) if name in scales}

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from catalog.objects import CatalogObject
+from catalog.objects import CatalogObject, Stream
 from planner.algebra import Scan
-from planner.definitions import AlterTable, AlterType, CreateTable, CreateTableAs, DropType
+from planner.definitions import AlterTable, AlterType, CreateStream, CreateTable, CreateTableAs, CreateView, DropType
 from planner.expression import Call, Cast, ColumnRef, Literal
-from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated
+from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated, viewed
 from planner.scales.expressions import is_number, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
@@ -43,14 +43,18 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
     """The statement with what it stores and shows of scales."""
     match statement:
         case CreateTable(table=table):
-            return replace(statement, table=keeping(table))
+            return replace(statement, table=replace(table, columns=keeping(table.columns)))
+        case CreateStream(stream=Stream() as stream) if not stream.option("source"):
+            return replace(statement, stream=replace(stream, columns=keeping(stream.columns)))
+        case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
+            return viewed(Carrying(objects, new), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):
             found = tuple(altered(Carrying(objects, new), item) for item in alterations)
             return replace(statement, alterations=found)
         case CreateTableAs(table=table, query=query):
-            kept = keeping(table)
+            kept = replace(table, columns=keeping(table.columns))
             rows = filling(Carrying(objects, new), query.relation, kept)
             return replace(statement, table=kept, query=replace(query, relation=rows))
         case Explain(statement=inner):
@@ -68,13 +72,11 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
 
 
 def _meets(statement: Statement, objects: Objects) -> bool:
-    """Whether a statement reads a column that keeps scales or changes its table, and no stream, which has none."""
+    """Whether a statement reads a column that keeps scales or changes its relation."""
     if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
         return keeps(statement.target)
     nodes = [item for root in roots(statement) for item in walk(root)]
     scans = [item for item in nodes if isinstance(item, Scan)]
-    if any(item.kind == "stream" for item in scans):
-        return False
     if any(item.kind == "query" for item in scans):  # whose numerics may come as they showed
         return True
     if isinstance(statement, Query) and not scans:
