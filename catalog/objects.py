@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from catalog.errors import SqlError, Subject
 from catalog.names import quote_name
 from catalog.nesting import redeclared
-from catalog.types import BOOL, INT4, INT8, UNCONSTRAINED, Composite, Enumeration, SqlType
+from catalog.scales import scale_kind, scale_name
+from catalog.types import BOOL, INT8, Composite, Enumeration, SqlType
 
 if TYPE_CHECKING:
     from catalog.privileges import Grant
@@ -51,19 +52,10 @@ class ColumnDefinition:
     grants: tuple[Grant, ...] = ()
 
 
-def scale_name(name: str) -> str:
-    """What the column is called that stores how many decimals the numerics of another one show."""
-    return f"__scale_{name}"
-
-
 def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
     """What a row of these columns holds: them, then the scales of those that keep them."""
-    return columns + tuple(ColumnDefinition(scale_name(item.name), INT4) for item in columns if item.keeps_scale)
-
-
-def is_unconstrained(kind: SqlType) -> bool:
-    """Whether a column's type is numeric without digits, so that each value has decimals of its own."""
-    return kind.name == "numeric" and kind.modifiers == UNCONSTRAINED
+    kept = (item for item in columns if item.keeps_scale)
+    return columns + tuple(ColumnDefinition(scale_name(item.name), scale_kind(item.type)) for item in kept)
 
 
 @dataclass(frozen=True, slots=True)

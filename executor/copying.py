@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from catalog.objects import Stream, Table, scale_name
+from catalog.objects import Stream, Table
+from catalog.scales import scale_name
 from catalog.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
-from catalog.objects import ColumnDefinition, Stream, Table, View, is_unconstrained
+from catalog.objects import ColumnDefinition, Stream, Table, View
+from catalog.scales import has_unconstrained
 from planner.algebra import Project, Relation, Values
 from planner.definitions import AlterTable, CreateView
 from planner.expression import Call, Column, Literal, Parameter, Scalar
 from planner.scales.expressions import of_type
+from planner.scales.nested import in_place
 from planner.scales.relations import Carrying, projected
 from planner.statements import (
     Conflict,
@@ -34,11 +36,11 @@ Checks = tuple[tuple[str, Scalar], ...]
 
 
 def keeping(columns: tuple[ColumnDefinition, ...], before: Iterable[object] = ()) -> tuple[ColumnDefinition, ...]:
-    """Columns, of which those of numeric without digits keep scales, those of ``before`` (name, type) as they did."""
+    """Columns: those with numerics without digits keep scales, those of ``before`` (name, type) as they did."""
     known = set(before)
     return tuple(
         replace(
-            item, keeps_scale=is_unconstrained(item.type) and (item.keeps_scale or (item.name, item.type) not in known)
+            item, keeps_scale=has_unconstrained(item.type) and (item.keeps_scale or (item.name, item.type) not in known)
         )
         for item in columns
     )
@@ -54,6 +56,16 @@ def _places(target: Table | Stream) -> list[int]:
     return [place for place, column in enumerate(target.columns) if column.keeps_scale]
 
 
+def _scale(carrying: Carrying, scalar: Scalar) -> Scalar:
+    """A value's scale as it is stored."""
+    return in_place(carrying.of(scalar), scalar.type)
+
+
+def _scale_of(carrying: Carrying, column: Column) -> Scalar:
+    """The same of a column's values."""
+    return in_place(carrying.of_column(column), column.type)
+
+
 def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> tuple[Column, ...]:
     """New columns for the scales of a row's, whose others show what their types say: they are stored so."""
     for place, column in enumerate(row):
@@ -65,7 +77,7 @@ def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> t
 def _whole(carrying: Carrying, outputs: Outputs, places: list[int], beside: Iterable[Column] | None = None) -> Outputs:
     """A row's values, as they are written, and then their scales."""
     values = tuple((column, carrying.scalar(scalar)) for column, scalar in outputs)
-    scales = [carrying.of(values[place][1]) for place in places]
+    scales = [_scale(carrying, values[place][1]) for place in places]
     columns = _beside(carrying, tuple(column for column, _ in outputs), places) if beside is None else tuple(beside)
     return (*values, *zip(columns, scales, strict=True))
 
@@ -74,7 +86,7 @@ def filling(carrying: Carrying, relation: Relation, table: Table) -> Relation:
     """The rows of a new table."""
     own = relation.columns
     found = carrying.relation(relation)
-    scales = [(own[place], carrying.of_column(own[place])) for place in _places(table)]
+    scales = [(own[place], _scale_of(carrying, own[place])) for place in _places(table)]
     return projected(found, own, [(carrying.beside(column), scale) for column, scale in scales])
 
 
@@ -102,14 +114,14 @@ def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Inser
     source, own, literals = insert.source, insert.source.columns, None
     if isinstance(source, Values):
         rows = [tuple(map(carrying.scalar, cells)) for cells in source.rows]
-        scales = [tuple(carrying.of(cells[place]) for place in places) for cells in rows]
+        scales = [tuple(_scale(carrying, cells[place]) for place in places) for cells in rows]
         beside = _beside(carrying, own, places)
         whole = tuple((*cells, *more) for cells, more in zip(rows, scales, strict=True))
         source = replace(source, columns=(*own, *beside), rows=whole)
         literals = whole if insert.literals is not None and all(map(_is_plain, chain(*scales))) else None
     else:
         found = carrying.relation(source)
-        scales_of = [carrying.of_column(own[place]) for place in places]
+        scales_of = [_scale_of(carrying, own[place]) for place in places]
         beside = _beside(carrying, own, places)
         source = projected(found, own, list(zip(beside, scales_of, strict=True)))
     return replace(
@@ -136,7 +148,7 @@ def copied(carrying: Carrying, copy: CopyIn) -> CopyIn:
     places = _places(copy.target)
     beside = _beside(carrying, copy.row, places)
     defaults = [(index, carrying.scalar(value)) for index, value in copy.defaults]
-    scales = [(len(copy.row) + places.index(i), carrying.of(value)) for i, value in defaults if i in places]
+    scales = [(len(copy.row) + places.index(i), _scale(carrying, value)) for i, value in defaults if i in places]
     return replace(
         copy,
         defaults=(*defaults, *scales),
@@ -220,7 +232,7 @@ def _read(
     added: list[tuple[Column, Scalar]] = []
     whole = []
     for row in rows:
-        scales = [carrying.of_column(row[place]) for place in places]
+        scales = [_scale_of(carrying, row[place]) for place in places]
         beside = _beside(carrying, row, places)
         added += zip(beside, scales, strict=True)
         whole.append((*row, *beside))

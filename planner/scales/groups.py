@@ -31,8 +31,8 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
     divided: list[tuple[Column, Scalar]] = []
     for column, scalar in node.keys:
         scale = carrying.of(scalar)
-        if column.type.name == "numeric" and differs(scale):
-            added.append((carrying.beside(column), AggregateCall("max", (scale,), INT4)))
+        if has_scales(column.type) and differs(scale):
+            added.append((carrying.beside(column), AggregateCall("max", (scale,), scale.type)))
         elif column.type.name == "numeric":
             carrying.know(column, scale)
     for column, call in node.aggregates:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.objects import CatalogObject, Stream, Table, View, scale_name
+from catalog.objects import CatalogObject, Stream, Table, View
+from catalog.scales import scale_kind, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
@@ -52,7 +53,7 @@ from planner.scales.expressions import (
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
-from planner.scales.nested import has_scales, in_place, scale_kind, shown_kind
+from planner.scales.nested import has_scales, in_place, shown_kind
 from planner.scales.sets import combined
 from planner.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 
@@ -144,9 +145,9 @@ class Carrying:
         return projected(relation, (column for column in relation.columns if column not in self._added), more)
 
     def showing(self, columns: Iterable[Column]) -> list[tuple[Column, Scalar]]:
-        """Which columns of numerics show other decimals than their types say, and how many."""
-        found = (column for column in columns if column.type.name == "numeric" and self._shows(ColumnRef(column)))
-        return [(column, self.of_column(column)) for column in found]
+        """Which columns show other decimals than their types say, and how many."""
+        found = (column for column in columns if self._shows(ColumnRef(column)))
+        return [(column, in_place(self.of_column(column), column.type)) for column in found]
 
     def leaving(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
         """Some of a relation's columns as a client gets them."""

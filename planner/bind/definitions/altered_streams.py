@@ -15,7 +15,8 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, Stream, scale_name, with_scales
+from catalog.objects import ColumnDefinition, Stream, with_scales
+from catalog.scales import scale_name
 from planner.algebra import Project, Values
 from planner.bind.context import Binding
 from planner.bind.definitions.alteration import needed
