@@ -45,8 +45,8 @@ stream declared `numeric` without digits keeps the decimals of each value (18 at
 COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows, WITH RECURSIVE, texts and
 documents of queries that read one, and so do queries of constants alone. Where the decimals differ from row to row they
 are not kept in streams that follow a folder, averages and quotients of scalar subqueries, array_remove() and
-array_replace(), percentile_disc() and mode(), DISTINCT in array_agg(), recursion without ALL, and queries that read
-tables without such a column: there a value shows no zeros at its end, values of several scales that meet show the
+array_replace(), mode(), DISTINCT in array_agg(), recursion without ALL, and aggregates of CASE and the like in queries
+that read no such column: there a value shows no zeros at its end, values of several scales that meet show the
 largest of these scales, and of a root, a power and a logarithm the number of zeros at the end may be another. A
 quotient, a root, a power, an exponential and a logarithm have 20 decimals at most, a product of values that keep their
 own 18. A group shows the decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text,

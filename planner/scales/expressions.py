@@ -365,5 +365,5 @@ _RULES: Final[Mapping[str, Rule]] = {
     "coalesce": _coalesced,
     **dict.fromkeys(("greatest", "least"), _extreme),
     "require": _required,
-    **dict.fromkeys(("subscript", "field", "shaped_at"), _taken),
+    **dict.fromkeys(("subscript", "field", "shaped_at", "percentile_disc_at"), _taken),
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from catalog.nesting import holds
 from catalog.objects import CatalogObject, Stream, Table, View
 from catalog.scales import scale_kind, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
@@ -346,7 +347,8 @@ class Carrying:
 
         def side(relation: Relation) -> Relation:
             own = self.own(relation).columns
-            return self.only(relation, [(self.new("scale", INT4), self.of_column(own[place])) for place, _ in kept])
+            scales = [in_place(self.of_column(own[place]), column.type) for place, column in kept]
+            return self.only(relation, [(self.new("scale", scale.type), scale) for scale in scales])
 
         return replace(node, base=side(node.base), step=side(node.step), columns=(*node.columns, *beside))
 
@@ -369,7 +371,7 @@ class Carrying:
 
 def is_varying(kind: SqlType) -> bool:
     """Whether a type does not say how many decimals its numerics show."""
-    return kind.name == "numeric" and kind.is_loose
+    return holds(kind, lambda each: each.is_loose)
 
 
 def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:

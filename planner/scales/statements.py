@@ -15,7 +15,7 @@ from decimal import Decimal
 from catalog.objects import CatalogObject, Stream
 from planner.algebra import Scan
 from planner.definitions import AlterTable, AlterType, CreateStream, CreateTable, CreateTableAs, CreateView, DropType
-from planner.expression import Call, Cast, ColumnRef, Literal
+from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal
 from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated, viewed
 from planner.scales.expressions import is_number, of_literal, of_type
 from planner.scales.nested import has_scales
@@ -34,7 +34,7 @@ from planner.statements import (
     Statement,
     Update,
 )
-from planner.walk import walk
+from planner.walk import Node, walk
 
 Objects = Mapping[int, CatalogObject]
 
@@ -87,7 +87,17 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
-    return bool(keeping) and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes)
+    if keeping and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes):
+        return True
+    return isinstance(statement, Query) and _is_mixed_outside(nodes)
+
+
+def _is_mixed_outside(nodes: list[Node]) -> bool:
+    """Whether constants of several scales meet outside of aggregates, which would take longer with each row's scale."""
+    if not any(map(_is_mixed, nodes)):
+        return False
+    inside = {id(item) for node in nodes if isinstance(node, AggregateCall) for item in walk(node)}
+    return any(_is_mixed(item) for item in nodes if id(item) not in inside)
 
 
 def _is_mixed(node: object) -> bool:
