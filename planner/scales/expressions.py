@@ -20,6 +20,8 @@ from planner.scales.nested import INTEGERS, has_scales, in_place
 #: No rule tells how many decimals a value shows.
 UNKNOWN: Final = Literal(None, INT4)
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown"))
+#: Functions of numerics whose decimals only their result tells.
+TRANSCENDENTAL: Final = frozenset(("exp", "ln", "log", "power", "sqrt"))
 _ARRAYS: Final = ("array", "shaped")
 #: Decimals that a quotient keeps.
 _MOST: Final = QUOTIENT[1]
@@ -167,6 +169,11 @@ def quotient_scale(left: Scalar, right: Scalar, least: Scalar) -> Scalar:
     if least == UNKNOWN:
         return UNKNOWN
     return _repeated(Call("quotient_scale", (left, right, least), INT4), left, right)
+
+
+def _transcendental(call: Call, scales: Scales) -> Scalar:
+    """By the result's digits, of which there are 16 at least."""
+    return _repeated(Call("transcendental_scale", call.arguments, INT4), *call.arguments)
 
 
 def _trimmed(call: Call, scales: Scales) -> Scalar:
@@ -362,6 +369,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("round", "trunc"), _of_result),
     **dict.fromkeys(("ceil", "floor", "sign", "factorial", "whole_quotient"), _none),
     "trim_scale": _trimmed,
+    "transcendental": _transcendental,
     "coalesce": _coalesced,
     **dict.fromkeys(("greatest", "least"), _extreme),
     "require": _required,

@@ -45,6 +45,7 @@ from planner.expression import (
 from planner.rules.support import rename_columns, volatility
 from planner.scales.expressions import (
     TEXTS,
+    TRANSCENDENTAL,
     UNKNOWN,
     differs,
     is_array_of_query,
@@ -220,6 +221,10 @@ class Carrying:
                 return (
                     replace(scalar, function="div_scaled", arguments=(left, right, least)) if differs(least) else scalar
                 )
+            case Call(function=function, arguments=arguments) if _is_transcendental(scalar):
+                least = largest(*map(self.of, arguments))
+                told = Literal(0, INT4) if least == UNKNOWN else least
+                return replace(scalar, function="transcendental", arguments=(Literal(function, TEXT), *arguments, told))
             case Call(function=function, arguments=(argument,)) if function in _DOCUMENTS and self._shows(argument):
                 text = self._text(argument, JSON)
                 if text.type != JSON:
@@ -367,6 +372,10 @@ class Carrying:
         """A recursion's column for a scale, which its rounds know before its end does."""
         known = self._known.get(column)
         return known.column if isinstance(known, ColumnRef) else self.beside(column)
+
+
+def _is_transcendental(call: Call) -> bool:
+    return call.function in TRANSCENDENTAL and call.type.name == "numeric"
 
 
 def is_varying(kind: SqlType) -> bool:

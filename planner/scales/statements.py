@@ -17,7 +17,7 @@ from planner.algebra import Scan
 from planner.definitions import AlterTable, AlterType, CreateStream, CreateTable, CreateTableAs, CreateView, DropType
 from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal
 from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated, viewed
-from planner.scales.expressions import is_number, of_literal, of_type
+from planner.scales.expressions import TRANSCENDENTAL, is_number, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
 from planner.statement_nodes import roots
@@ -106,6 +106,8 @@ def _is_mixed(node: object) -> bool:
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)
+        case Call(function=function, type=kind) if function in TRANSCENDENTAL and kind.name == "numeric":
+            return True
         case Literal(value=Decimal(), type=kind):
             return of_literal(node) != of_type(kind)
         case Literal(value=tuple(), type=kind) | Call(function="array", type=kind):

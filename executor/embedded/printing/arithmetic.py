@@ -238,6 +238,20 @@ def transcendental(name: str) -> Build:
     return build
 
 
+def transcendental_named(ending: str) -> Build:
+    """The function that the first argument names, beside the decimals that the others show; or how many its result
+    does."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        _, *values, least = arguments
+        name = node.arguments[0]
+        assert isinstance(name, Literal)
+        suffix = "_base" if name.value == "log" and len(values) == 2 else ""
+        return function(f"num_{name.value}{suffix}{ending}", *values, function("coalesce", least, number(0)))
+
+    return build
+
+
 def of_integers(name: str) -> Build:
     """gcd and lcm, which DuckDB has of integers."""
 

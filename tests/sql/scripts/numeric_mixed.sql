@@ -27,3 +27,6 @@ SELECT a FROM measured WHERE a > CASE WHEN a = 1 THEN 1.5 ELSE 2.25 END ORDER BY
 WITH RECURSIVE r(v, k) AS (SELECT 2.0, 1 UNION ALL SELECT (v + 2/v)/2, k + 1 FROM r WHERE k < 6) SELECT * FROM r ORDER BY 2;
 WITH RECURSIVE r(v, k) AS (SELECT row(1.0, 2), 1 UNION ALL SELECT row(k * 1.100, 3), k + 1 FROM r WHERE k < 3) SELECT * FROM r ORDER BY 2;
 DROP TABLE measured;
+WITH RECURSIVE r (v) AS (SELECT row(1.0) UNION ALL SELECT row(1.55) FROM r WHERE false) SELECT v FROM r;
+WITH RECURSIVE r (v) AS (SELECT array[1.0] UNION ALL SELECT array[1.55] FROM r WHERE cardinality(v) < 1) SELECT v FROM r;
+SELECT array[1.0] = '{1.04}', array[1.0] = '{1.00}', array[1.0] || '{1.04}' = '{1,1.04}';
