@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from catalog.errors import SqlError, Subject
 from catalog.names import quote_name
 from catalog.nesting import redeclared
-from catalog.types import BOOL, INT4, INT8, UNCONSTRAINED, Composite, Enumeration, SqlType
+from catalog.scales import scale_kind, scale_name
+from catalog.types import BOOL, INT8, Composite, Enumeration, SqlType
 
 if TYPE_CHECKING:
     from catalog.privileges import Grant
@@ -32,8 +33,8 @@ class ColumnDefinition:
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
-    type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which a table stores
-    in a column beside it (``Table.stored``). ``collation`` is the oid of a declared one, 0 that of the type.
+    type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
+    column beside it (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type.
     ``grants`` are of this column alone.
     """
 
@@ -51,14 +52,10 @@ class ColumnDefinition:
     grants: tuple[Grant, ...] = ()
 
 
-def scale_name(name: str) -> str:
-    """What the column is called that stores how many decimals the numerics of another one show."""
-    return f"__scale_{name}"
-
-
-def is_unconstrained(kind: SqlType) -> bool:
-    """Whether a column's type is numeric without digits, so that each value has decimals of its own."""
-    return kind.name == "numeric" and kind.modifiers == UNCONSTRAINED
+def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
+    """What a row of these columns holds: them, then the scales of those that keep them."""
+    kept = (item for item in columns if item.keeps_scale)
+    return columns + tuple(ColumnDefinition(scale_name(item.name), scale_kind(item.type)) for item in kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +147,8 @@ class Table:
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
-        """What a row holds: the columns, then the scales of those that keep them."""
-        scales = tuple(ColumnDefinition(scale_name(item.name), INT4) for item in self.columns if item.keeps_scale)
-        return self.columns + scales
+        """What a row holds."""
+        return with_scales(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +156,8 @@ class Stream:
     """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
     ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. Once
-    columns came or went, ``layout`` are those that records have, in the order in which they came; one that was dropped
-    has no name. ``fills`` are the values that rows from before a column have of it.
+    columns came or went, ``layout`` are those that records have (scales too), in the order in which they came; one that
+    was dropped has no name. ``fills`` are the values that rows from before a column have of it.
     """
 
     oid: int
@@ -172,6 +168,11 @@ class Stream:
     comment: str | None = None
     layout: tuple[ColumnDefinition, ...] = ()
     fills: tuple[Any, ...] = ()
+
+    @property
+    def stored(self) -> tuple[ColumnDefinition, ...]:
+        """What a row holds."""
+        return with_scales(self.columns)
 
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""
@@ -237,6 +238,11 @@ class View:
     kept_labels: tuple[int, ...] = ()
     materialized: bool = False
     functions: tuple[int, ...] = ()
+
+    @property
+    def stored(self) -> tuple[ColumnDefinition, ...]:
+        """What a row of a continuous view holds."""
+        return with_scales(self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.objects import ColumnDefinition, Stream, Table, scale_name
+from catalog.objects import Stream, Table
+from catalog.scales import scale_name
 from catalog.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
@@ -50,7 +51,7 @@ class CopySink:
         self._session = session
         self.statement = statement
         self._transaction = transaction
-        self._stored = _stored(statement.target)
+        self._stored = statement.target.stored
         self._schema, self._places, self._is_whole = _shape(statement)
         self._completion = self._find_completion()
         self._defaults = self._evaluate_defaults()
@@ -187,23 +188,15 @@ class CopySink:
             self._session.database.copies_running(-1)
 
 
-def _stored(target: Table | Stream) -> tuple[ColumnDefinition, ...]:
-    """What a row holds."""
-    return target.stored if isinstance(target, Table) else target.columns
-
-
 def _find_shape(statement: CopyIn) -> tuple[pa.Schema, tuple[int, ...], bool]:
     """A row; where in it each column of a parsed batch belongs; and whether that is where it is."""
     target = statement.target
-    stored = _stored(target)
-    fields = ((item.name, item.type.arrow) for item in stored)
+    fields = ((item.name, item.type.arrow) for item in target.stored)
     schema = schema_of(target) if isinstance(target, Stream) else pa.schema(fields)
-    places = {item.name: place for place, item in enumerate(stored)}
-    scales = (
-        scale_name(target.columns[index].name) for index in statement.columns if target.columns[index].keeps_scale
-    )
-    found = (*statement.columns, *(places[name] for name in scales))
-    return schema, found, found == tuple(range(len(stored)))
+    places = {item.name: place for place, item in enumerate(target.stored)}
+    given = [target.columns[index] for index in statement.columns]
+    found = (*statement.columns, *(places[scale_name(item.name)] for item in given if item.keeps_scale))
+    return schema, found, found == tuple(range(len(target.stored)))
 
 
 _shape: Final = Remembered(_find_shape)

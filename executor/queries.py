@@ -430,7 +430,7 @@ class Reader:
             return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
-        return table.rename_columns([column.name for column in view.columns])
+        return table.rename_columns([column.name for column in view.stored])
 
     def cancel(self) -> None:
         """Interrupts what runs."""

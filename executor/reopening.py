@@ -140,6 +140,6 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
 
 def _no_program(view: View, streams: list[int]) -> Program:
     """What stands for a program that cannot be read."""
-    columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.columns, 1))
+    columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.stored, 1))
     paths = tuple(Path(oid, ()) for oid in streams)
     return Program((), (), paths, Values(columns, ()), columns)

@@ -167,8 +167,8 @@ def wanted(relation: Relation | None, runtime: ViewRuntime, parameters: tuple[Va
     nodes: list[Node] = [] if relation is None else list(walk(relation))
     scans = [node for node in nodes if isinstance(node, Scan) and (node.kind, node.oid) == ("view", view.oid)]
     if not scans:
-        columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.columns, 1))
-        return Scan(view.oid, view.name, "view", columns, tuple(item.name for item in view.columns))
+        columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.stored, 1))
+        return Scan(view.oid, view.name, "view", columns, tuple(item.name for item in view.stored))
     (scan,) = joined_scans(scans)
     if not scan.columns:  # rows without columns have no number
         first = view.columns[0]

@@ -15,9 +15,9 @@ from catalog.errors import SqlError, out_of_range
 from catalog.nesting import holds
 from catalog.objects import Stream, null_value
 from catalog.precision import fit_moment
-from catalog.types import ROUNDED, SqlType
+from catalog.types import ROUNDED, UNCONSTRAINED, SqlType
 from executor.tables.finite import is_moment, require_finite_values
-from planner.expression import Cast, Literal, Parameter, Scalar, Value
+from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.statements import Insert
 
 
@@ -70,8 +70,16 @@ def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
             return True, fit(value, item.type)
         case Cast(argument=Parameter(index=index) as argument, explicit=False) if _same_form(argument.type, item.type):
             return True, fit(parameters[index], item.type)
+        case Call(function="written_scale", arguments=(Parameter(index=index),)):
+            return True, _written_scale(parameters[index])
         case _:
             return False, None
+
+
+def _written_scale(value: Value) -> int | None:
+    """How many decimals a numeric is written with, as far as they are kept."""
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return None if value is None else min(max(-int(exponent), 0), UNCONSTRAINED[1])
 
 
 def _same_form(source: SqlType, target: SqlType) -> bool:
@@ -167,6 +175,8 @@ def _is_plain(item: Scalar) -> bool:
             return True
         case Cast(argument=Literal() | Parameter() as argument, explicit=False):
             return _same_form(argument.type, item.type)
+        case Call(function="written_scale", arguments=(Parameter(),)):
+            return True
         case _:
             return False
 
@@ -193,7 +203,7 @@ def _maker(row: tuple[Scalar, ...], target: Stream) -> Maker:
 
 
 def _parameter(item: Scalar) -> Parameter | None:
-    argument = item.argument if isinstance(item, Cast) else item
+    argument = item.argument if isinstance(item, Cast) else item.arguments[0] if isinstance(item, Call) else item
     return argument if isinstance(argument, Parameter) else None
 
 

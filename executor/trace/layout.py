@@ -61,7 +61,7 @@ class Layout:
         names = [column.name or f"__dropped_{place}" for place, column in enumerate(stream.layout)]
         fields = [pa.field(name, column.type.arrow) for name, column in zip(names, stream.layout, strict=True)]
         places = {column.name: place for place, column in enumerate(stream.layout) if column.name}
-        return cls(shown, pa.schema(fields), [places[column.name] for column in stream.columns], stream.fills)
+        return cls(shown, pa.schema(fields), [places[column.name] for column in stream.stored], stream.fills)
 
     def stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows that are shown so, as a record has them."""
@@ -144,10 +144,11 @@ def home_of(stream: Stream) -> str:
 
 
 def _schema_of(stream: Stream) -> pa.Schema:
-    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.columns])
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in stream.stored])
 
 
-#: A stream's rows as they are shown. One object for all who ask: only then schemas are compared at a glance.
+#: A stream's rows as they are shown, and their scales. One object for all who ask, since schemas are then compared at a
+#: glance.
 schema_of: Final = Remembered(_schema_of)
 
 

@@ -295,7 +295,7 @@ def _weight(count: int, weight: int) -> pa.Array:
 
 def _weights(runtime: ViewRuntime) -> State:
     """A relation with weights, as a trace: rows that are alike become one."""
-    own = tuple(Column(index, item.name, item.type) for index, item in enumerate(runtime.view.columns, 1))
+    own = tuple(Column(index, item.name, item.type) for index, item in enumerate(runtime.view.stored, 1))
     weight = Column(len(own) + 1, "weight", INT8, False)
     total = AggregateCall("sum", (ColumnRef(weight),), INT8)
     return State("weights", "aggregate", (*own, weight), own, ((weight, total),))

@@ -42,7 +42,7 @@ class ViewIndexes:
         """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
         runtime = self._core.view(oid)
         program = runtime.program
-        names = {column: item.name for column, item in zip(program.columns, runtime.view.columns, strict=True)}
+        names = {column: item.name for column, item in zip(program.columns, runtime.view.stored, strict=True)}
         return tuple(names[column] for column in program.point_key)
 
     def fresh(self, oid: int) -> Indexed | None:
@@ -80,4 +80,4 @@ class ViewIndexes:
         table = None if final.small is None else final.small.run(states)
         if table is None:
             table = self._core.engine.query(final.relation, states, (), runtime.time_zone)
-        return table.rename_columns([column.name for column in runtime.view.columns])
+        return table.rename_columns([column.name for column in runtime.view.stored])

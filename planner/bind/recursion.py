@@ -16,7 +16,7 @@ from pglast.enums import SetOperation as SetKind
 from pglast.visitors import Visitor
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType, array, numeric, row
+from catalog.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
@@ -82,10 +82,20 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
         known = replace(before, ctes={**before.ctes, BASE: Known(base, labels)})
         base, labels = bind_select(known, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
-    columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
     typmods = tuple(output.typmod for output in base.outputs)
-    itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
-    step = bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
+
+    def stepped() -> tuple[Itself, BoundQuery]:
+        columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
+        itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
+        return itself, bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
+
+    itself, step = stepped()
+    pairs = zip(kinds, step.relation.columns, typmods, strict=False)
+    if gaining := [place for place, (kind, column, mod) in enumerate(pairs) if mod == -1 and _gains(kind, column.type)]:
+        found = [column.type for column in step.relation.columns]
+        kinds = [_loosened(kind, found[place]) if place in gaining else kind for place, kind in enumerate(kinds)]
+        itself, step = stepped()
+    columns = itself.columns
     _check_places(name, step.relation, itself)
     _check_types(binding, node, query, base, step, kinds)
     relation = Fixpoint(
@@ -123,6 +133,18 @@ def _kept(kind: SqlType) -> SqlType:
     if kind.row is not None and not kind.row.oid:
         return row(kind.row.over(_kept))
     return numeric(38, kind.scale) if kind.name == "numeric" else kind
+
+
+def _loosened(kept: SqlType, kind: SqlType) -> SqlType:
+    """A type with numerics that have as many decimals as those of another one are computed with."""
+    if kept.element is not None and kind.element is not None:
+        return replace(kept, element=_loosened(kept.element, kind.element))
+    if kept.row is not None and kind.row is not None and not kept.row.oid:
+        pairs = zip(kept.row.fields, kind.row.fields, strict=True)
+        return record(*((name, _loosened(ours, theirs)) for (name, ours), (_, theirs) in pairs))
+    if not _gains(kept, kind):
+        return kept
+    return NUMERIC if kind.scale <= NUMERIC.scale else SqlType("numeric", QUOTIENT)
 
 
 def _gains(kept: SqlType, kind: SqlType) -> bool:

@@ -5,6 +5,7 @@
 result. So both engines run the same four, and equal columns of several aggregates exist once:
 
     avg(x)        sum(x), count(x)                     avg_final(sum, count)
+    max_by(y, x)  max(row(x, y))                       its second field
     var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT4, FLOAT8, INT8, TEXT, UNCONSTRAINED, SqlType, numeric
+from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, numeric, record
 from planner.algebra import SortKey
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.incremental.signature import key_of
@@ -97,6 +98,8 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _average(call, never_null)
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case "min_by" | "max_by":
+            return _beside_extreme(call)
         case name if name not in _SELF_MERGING:
             gathers = name.startswith("json")
             instead = (
@@ -160,6 +163,17 @@ def _average(call: AggregateCall, never_null: frozenset[Column]) -> Split:
             lambda columns: Call("div", (columns[0], Cast(columns[1], FLOAT8)), call.type),
         )
     return Split((total, _count(call, never_null)), lambda columns: Call("avg_final", tuple(columns), call.type))
+
+
+def _beside_extreme(call: AggregateCall) -> Split:
+    """What is beside the least or greatest value, of several equal ones the least or greatest: rows of both."""
+    beside, value = call.arguments
+    pair = Call("row", (value, beside), record(("f1", value.type), ("f2", beside.type)))
+    present = Call("is_not_null", (value,), BOOL)
+    only = present if call.filter is None else Call("and", (call.filter, present), BOOL)
+    name = call.function.removesuffix("_by")
+    column = StateColumn(_named(call.function, call), AggregateCall(name, (pair,), pair.type, filter=only))
+    return Split((column,), lambda merged: Call("field", (merged[0], Literal(2, INT4)), call.type))
 
 
 def _variance(call: AggregateCall, never_null: frozenset[Column]) -> Split:

@@ -2,10 +2,11 @@
 
 PostgreSQL's numeric knows its display scale; engines' decimals have one for a whole column. So a value of a type whose
 scale nobody declared travels as two: the value, and an integer expression that says how many decimals it shows. Tables
-store that expression's value in a column of their own (``catalog.objects.Table.stored``); ``expressions`` derives it of
+store that expression's value in a column of its own (``catalog.objects.with_scales``); ``expressions`` derives it of
 operators and functions, ``relations`` carries it through a statement's relations, and ``statements`` puts both together
-where a value leaves: as a column of a result or as text. NULL says that nobody knows: such a value shows no zeros at
-its end, as do all values of relations without scales (streams, views over them, files).
+where a value leaves: as a column of a result or as text. Streams store it as tables do, and a continuous view's query
+has it as further columns, for which its program has states as for any others. NULL says that nobody knows: such a value
+shows no zeros at its end, as do all values of relations without scales (files).
 
 Equality, order and grouping are the value's alone. Does not know how an engine writes or stores any of it.
 """

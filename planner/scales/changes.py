@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
-from catalog.objects import Table, is_unconstrained
+from catalog.objects import ColumnDefinition, Stream, Table, View
+from catalog.scales import has_unconstrained
 from planner.algebra import Project, Relation, Values
-from planner.definitions import AlterTable
-from planner.expression import Column, Scalar
+from planner.definitions import AlterTable, CreateView
+from planner.expression import Call, Column, Literal, Parameter, Scalar
 from planner.scales.expressions import of_type
+from planner.scales.nested import in_place
 from planner.scales.relations import Carrying, projected
 from planner.statements import (
     Conflict,
@@ -32,27 +35,35 @@ Outputs = tuple[tuple[Column, Scalar], ...]
 Checks = tuple[tuple[str, Scalar], ...]
 
 
-def keeping(table: Table, before: Iterable[object] = ()) -> Table:
-    """A table whose columns of numeric without digits keep scales, those of ``before`` (name, type) as they did."""
+def keeping(columns: tuple[ColumnDefinition, ...], before: Iterable[object] = ()) -> tuple[ColumnDefinition, ...]:
+    """Columns: those with numerics without digits keep scales, those of ``before`` (name, type) as they did."""
     known = set(before)
-    columns = tuple(
+    return tuple(
         replace(
-            item, keeps_scale=is_unconstrained(item.type) and (item.keeps_scale or (item.name, item.type) not in known)
+            item, keeps_scale=has_unconstrained(item.type) and (item.keeps_scale or (item.name, item.type) not in known)
         )
-        for item in table.columns
+        for item in columns
     )
-    return table if columns == table.columns else replace(table, columns=columns)
 
 
 def keeps(item: object) -> bool:
-    """Whether something is a table with columns that keep scales."""
-    return isinstance(item, Table) and any(column.keeps_scale for column in item.columns)
+    """Whether something is a relation with columns that keep scales."""
+    return isinstance(item, Table | Stream | View) and any(column.keeps_scale for column in item.columns)
 
 
-def _places(target: object) -> list[int]:
+def _places(target: Table | Stream) -> list[int]:
     """Which of a target's columns keep scales."""
-    columns = target.columns if isinstance(target, Table) else ()
-    return [place for place, column in enumerate(columns) if column.keeps_scale]
+    return [place for place, column in enumerate(target.columns) if column.keeps_scale]
+
+
+def _scale(carrying: Carrying, scalar: Scalar) -> Scalar:
+    """A value's scale as it is stored."""
+    return in_place(carrying.of(scalar), scalar.type)
+
+
+def _scale_of(carrying: Carrying, column: Column) -> Scalar:
+    """The same of a column's values."""
+    return in_place(carrying.of_column(column), column.type)
 
 
 def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> tuple[Column, ...]:
@@ -66,7 +77,7 @@ def _beside(carrying: Carrying, row: tuple[Column, ...], places: list[int]) -> t
 def _whole(carrying: Carrying, outputs: Outputs, places: list[int], beside: Iterable[Column] | None = None) -> Outputs:
     """A row's values, as they are written, and then their scales."""
     values = tuple((column, carrying.scalar(scalar)) for column, scalar in outputs)
-    scales = [carrying.of(values[place][1]) for place in places]
+    scales = [_scale(carrying, values[place][1]) for place in places]
     columns = _beside(carrying, tuple(column for column, _ in outputs), places) if beside is None else tuple(beside)
     return (*values, *zip(columns, scales, strict=True))
 
@@ -75,8 +86,23 @@ def filling(carrying: Carrying, relation: Relation, table: Table) -> Relation:
     """The rows of a new table."""
     own = relation.columns
     found = carrying.relation(relation)
-    scales = [(own[place], carrying.of_column(own[place])) for place in _places(table)]
+    scales = [(own[place], _scale_of(carrying, own[place])) for place in _places(table)]
     return projected(found, own, [(carrying.beside(column), scale) for column, scale in scales])
+
+
+def viewed(carrying: Carrying, statement: CreateView) -> CreateView:
+    """A continuous view, which keeps the scales that its columns' types do not say."""
+    view, query = statement.view, statement.query
+    own = query.relation.columns
+    found = carrying.relation(query.relation)
+    shown = carrying.showing(own)
+    scales = [(carrying.beside(column), scale) for column, scale in shown]
+    kept = {column for column, _ in shown}
+    pairs = zip(view.columns, own, strict=True)
+    columns = tuple(replace(item, keeps_scale=column in kept) for item, column in pairs)
+    return replace(
+        statement, view=replace(view, columns=columns), query=replace(query, relation=projected(found, own, scales))
+    )
 
 
 # --- INSERT and COPY -------------------------------------------------------------------------------------------------
@@ -85,16 +111,17 @@ def filling(carrying: Carrying, relation: Relation, table: Table) -> Relation:
 def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Insert:
     """INSERT."""
     places, row = _places(insert.target), insert.row
-    source, own = insert.source, insert.source.columns
+    source, own, literals = insert.source, insert.source.columns, None
     if isinstance(source, Values):
         rows = [tuple(map(carrying.scalar, cells)) for cells in source.rows]
-        scales = [tuple(carrying.of(cells[place]) for place in places) for cells in rows]
+        scales = [tuple(_scale(carrying, cells[place]) for place in places) for cells in rows]
         beside = _beside(carrying, own, places)
         whole = tuple((*cells, *more) for cells, more in zip(rows, scales, strict=True))
         source = replace(source, columns=(*own, *beside), rows=whole)
+        literals = whole if insert.literals is not None and all(map(_is_plain, chain(*scales))) else None
     else:
         found = carrying.relation(source)
-        scales_of = [carrying.of_column(own[place]) for place in places]
+        scales_of = [_scale_of(carrying, own[place]) for place in places]
         beside = _beside(carrying, own, places)
         source = projected(found, own, list(zip(beside, scales_of, strict=True)))
     return replace(
@@ -103,8 +130,16 @@ def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Inser
         row=(*row, *beside),
         checks=_checks(carrying, insert.checks),
         returning=_returning(carrying, insert.returning, shows),
+        literals=literals,
         conflict=_conflict(carrying, insert.conflict, places),
         generated=_generated(carrying, insert.generated, places, beside),
+    )
+
+
+def _is_plain(scale: Scalar) -> bool:
+    """Whether a scale is known without an engine."""
+    return isinstance(scale, Literal) or (
+        isinstance(scale, Call) and scale.function == "written_scale" and isinstance(scale.arguments[0], Parameter)
     )
 
 
@@ -113,7 +148,7 @@ def copied(carrying: Carrying, copy: CopyIn) -> CopyIn:
     places = _places(copy.target)
     beside = _beside(carrying, copy.row, places)
     defaults = [(index, carrying.scalar(value)) for index, value in copy.defaults]
-    scales = [(len(copy.row) + places.index(i), carrying.of(value)) for i, value in defaults if i in places]
+    scales = [(len(copy.row) + places.index(i), _scale(carrying, value)) for i, value in defaults if i in places]
     return replace(
         copy,
         defaults=(*defaults, *scales),
@@ -197,7 +232,7 @@ def _read(
     added: list[tuple[Column, Scalar]] = []
     whole = []
     for row in rows:
-        scales = [carrying.of_column(row[place]) for place in places]
+        scales = [_scale_of(carrying, row[place]) for place in places]
         beside = _beside(carrying, row, places)
         added += zip(beside, scales, strict=True)
         whole.append((*row, *beside))
@@ -210,7 +245,9 @@ def _read(
 def altered(carrying: Carrying, statement: AlterTable) -> AlterTable:
     """ALTER TABLE: columns that were there before keep scales as they did."""
     before = [(column.name, column.type) for column in statement.before.columns]
-    table = statement.table if statement.renames else keeping(statement.table, before)
+    table = statement.table
+    if not statement.renames:
+        table = replace(table, columns=keeping(table.columns, before))
     if not keeps(table) and not keeps(statement.before):
         return statement
     rows = statement.rows

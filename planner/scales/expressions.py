@@ -11,14 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, TypeGuard
 
+from catalog.scales import has_unconstrained, scale_kind
 from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
-from planner.scales.nested import INTEGERS, has_scales, in_place, scale_kind
+from planner.scales.nested import INTEGERS, has_scales, in_place
 
 #: No rule tells how many decimals a value shows.
 UNKNOWN: Final = Literal(None, INT4)
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown"))
+#: Functions of numerics whose decimals only their result tells.
+TRANSCENDENTAL: Final = frozenset(("exp", "ln", "log", "power", "sqrt"))
+_ARRAYS: Final = ("array", "shaped")
 #: Decimals that a quotient keeps.
 _MOST: Final = QUOTIENT[1]
 
@@ -33,8 +37,8 @@ def is_number(kind: SqlType) -> bool:
 
 
 def differs(scale: Scalar) -> bool:
-    """Whether a scale is another one from row to row."""
-    return not isinstance(scale, Literal)
+    """Whether a scale is more than one number for all rows."""
+    return not isinstance(scale, Literal) or isinstance(scale.value, tuple)
 
 
 def constant(scale: int) -> Literal:
@@ -54,10 +58,10 @@ def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
     match scalar:
         case Literal(value=None | Decimal()):
             return of_literal(scalar)
-        case Parameter() if scalar.type.name == "numeric" and scalar.type.is_loose:
-            return Call("written_scale", (scalar,), INT4)
-        case Literal(value=tuple() as values) if scalar.type.name == "array" and scalar.type.element is not None:
-            return _of_items(scalar.type.element, [Literal(item, scalar.type.element) for item in values])
+        case Parameter() if has_unconstrained(scalar.type):
+            return Call("written_scale", (scalar,), scale_kind(scalar.type))
+        case Literal(value=tuple()) if has_scales(scalar.type):
+            return _of_nested_literal(scalar)
         case Cast():
             return _of_cast(scalar, scales)
         case Case():
@@ -83,8 +87,9 @@ def of_literal(literal: Literal) -> Literal:
 def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     """A cast that nobody wrote brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
-    if source.name == target.name == "array":
-        return scales(cast.argument) if is_kept(source, target, cast.explicit) else UNKNOWN
+    if source.name in _ARRAYS and target.name in _ARRAYS:
+        found = scales(cast.argument) if is_kept(source, target, cast.explicit) else UNKNOWN
+        return found if source.name == target.name or found == UNKNOWN else Cast(found, scale_kind(target))
     if target.name == "numeric" and is_number(source) and (target.is_loose or not cast.explicit):
         return scales(cast.argument)
     if target.name == "numeric" and source.name in TEXTS and not cast.explicit:  # a result that was shown before
@@ -166,6 +171,11 @@ def quotient_scale(left: Scalar, right: Scalar, least: Scalar) -> Scalar:
     return _repeated(Call("quotient_scale", (left, right, least), INT4), left, right)
 
 
+def _transcendental(call: Call, scales: Scales) -> Scalar:
+    """By the result's digits, of which there are 16 at least."""
+    return _repeated(Call("transcendental_scale", call.arguments, INT4), *call.arguments)
+
+
 def _trimmed(call: Call, scales: Scales) -> Scalar:
     return _repeated(Call("min_scale", call.arguments, INT4), *call.arguments)
 
@@ -209,21 +219,42 @@ def is_kept(source: SqlType, target: SqlType, explicit: bool) -> bool:
     """Whether a cast between arrays leaves their numerics the decimals that they have."""
     if source.element is None or target.element is None:
         return False
-    if source.element.name == target.element.name == "array":
+    if source.element == target.element:
+        return True
+    if source.element.name in _ARRAYS and target.element.name in _ARRAYS:
         return is_kept(source.element, target.element, explicit)
     return source.element.name == target.element.name == "numeric" and (target.element.is_loose or not explicit)
 
 
-def _of_items(kind: SqlType, items: Sequence[Literal]) -> Scalar:
-    """Constants of an array, each as it is written."""
-    return UNKNOWN if kind.name != "numeric" else _array(kind, list(map(of_literal, items)))
+def _of_nested_literal(literal: Literal) -> Scalar:
+    """Constants of an array or a row, each as it is written."""
+    kind, values = literal.type, literal.value
+    assert isinstance(values, tuple)
+    if kind.row is not None:
+        pairs = zip(values, kind.row.fields, strict=True)
+        return _row([(Literal(item, each), scale_of(Literal(item, each), of_constant)) for item, (_, each) in pairs])
+    assert kind.element is not None
+    items, shape = values if kind.name == "shaped" else (values, None)
+    found = [scale_of(Literal(item, kind.element), of_constant) for item in items]
+    if kind.name == "array":
+        return _array(kind.element, found)
+    scales = tuple(scale.value for scale in found if isinstance(scale, Literal))
+    return Literal((scales, shape), scale_kind(kind)) if len(scales) == len(found) else UNKNOWN
+
+
+def of_constant(scalar: Scalar) -> Scalar:
+    """What a constant's own scales are."""
+    return scale_of(scalar, of_constant)
 
 
 def _array(kind: SqlType, scales: Sequence[Scalar]) -> Scalar:
     """An array's scales by those of its elements, which are of a type."""
     if all(scale == of_type(kind) for scale in scales):
         return UNKNOWN
-    return Call("array", tuple(in_place(scale, kind) for scale in scales), array(scale_kind(kind)))
+    items = tuple(in_place(scale, kind) for scale in scales)
+    if all(isinstance(item, Literal) and not isinstance(item.value, tuple) for item in items):
+        return Literal(tuple(item.value for item in items if isinstance(item, Literal)), array(scale_kind(kind)))
+    return Call("array", items, array(scale_kind(kind)))
 
 
 def _of_array(call: Call, scales: Scales) -> Scalar:
@@ -232,8 +263,12 @@ def _of_array(call: Call, scales: Scales) -> Scalar:
 
 
 def _of_row(call: Call, scales: Scales) -> Scalar:
-    kinds = [item.type for item in call.arguments]
-    found = [scales(item) if has_scales(item.type) else UNKNOWN for item in call.arguments]
+    return _row([(item, scales(item) if has_scales(item.type) else UNKNOWN) for item in call.arguments])
+
+
+def _row(fields_of: Sequence[tuple[Scalar, Scalar]]) -> Scalar:
+    """A row's scales by its fields and theirs."""
+    kinds, found = [item.type for item, _ in fields_of], [scale for _, scale in fields_of]
     if all(scale in (UNKNOWN, of_type(kind)) for scale, kind in zip(found, kinds, strict=True)):
         return UNKNOWN
     fields = tuple(in_place(scale, kind) for scale, kind in zip(found, kinds, strict=True))
@@ -255,9 +290,38 @@ def _joined(call: Call, scales: Scales) -> Scalar:
     kinds = [item.type.element or item.type for item in call.arguments]
     if all(_says(kind, scale) for kind, scale in zip(kinds, found, strict=True)):
         return UNKNOWN
-    if UNKNOWN in found:
+    return _unless_unknown(call, list(zip(call.arguments, found, strict=True)))
+
+
+def _put(call: Call, scales: Scales) -> Scalar:
+    """An array with other elements: the same of the scales."""
+    whole, given, *places = call.arguments
+    found = [(item, in_place(_told(item, scales), item.type)) for item in (whole, given)]
+    if all(isinstance(scale, Literal) for _, scale in found) and found[0][1] == UNKNOWN:
         return UNKNOWN
-    return Call(call.function, tuple(found), scale_kind(call.type))
+    return _repeated(_unless_unknown(call, found, places), *places)
+
+
+def _unless_unknown(call: Call, parts: Sequence[tuple[Scalar, Scalar]], places: Sequence[Scalar] = ()) -> Scalar:
+    """The same function of the scales; NULL where those of a whole array are not known, which has elements."""
+    if any(scale == UNKNOWN for _, scale in parts):
+        return UNKNOWN
+    whole = [(item, scale) for item, scale in parts if item.type.name in _ARRAYS and not _is_made(scale)]
+    lost = [
+        Call("and", (Call("is_not_null", (item,), BOOL), Call("is_null", (scale,), BOOL)), BOOL)
+        for item, scale in whole
+    ]
+    kind = scale_kind(call.type)
+    found = Call(call.function, (*(scale for _, scale in parts), *places), kind)
+    unless = Case(tuple((condition, Literal(None, kind)) for condition in lost), found, kind) if lost else found
+    return _repeated(unless, *(item for item, _ in whole))
+
+
+def _is_made(scale: Scalar) -> bool:
+    """Whether scales are there for certain."""
+    while isinstance(scale, Cast):
+        scale = scale.argument
+    return scale.function == "array" if isinstance(scale, Call) else isinstance(scale, Literal) and differs(scale)
 
 
 def _told(scalar: Scalar, scales: Scales) -> Scalar:
@@ -269,15 +333,20 @@ def _told(scalar: Scalar, scales: Scales) -> Scalar:
         case Call(function="array", arguments=items) if scale == UNKNOWN:
             return Call("array", tuple(map(scales, items)), scale_kind(scalar.type))
         case Literal(value=tuple() as values) if scale == UNKNOWN:
-            return Call("array", tuple(of_literal(Literal(item, INT4)) for item in values), scale_kind(scalar.type))
+            return Literal(tuple(of_literal(Literal(item, INT4)).value for item in values), scale_kind(scalar.type))
         case _:
             return scale
 
 
 def _says(kind: SqlType, scale: Scalar) -> bool:
     """Whether a type of elements says a scale, or those in an array."""
-    told = scale.arguments if isinstance(scale, Call) and scale.function == "array" else (scale,)
-    return all(item == of_type(kind) for item in told)
+    match scale:
+        case Call(function="array", arguments=told):
+            return all(item == of_type(kind) for item in told)
+        case Literal(value=tuple() as values):
+            return all(value == of_type(kind).value for value in values)
+        case _:
+            return scale == of_type(kind)
 
 
 #: Functions and operators of arrays and rows; those that take one apart may give a numeric.
@@ -285,7 +354,9 @@ _OF_NESTED: Final[Mapping[str, Rule]] = {
     "array": _of_array,
     "row": _of_row,
     **dict.fromkeys(("subscript", "slice", "trim_array", "field"), _taken),
-    **dict.fromkeys(("array_append", "array_prepend", "array_cat"), _joined),
+    **dict.fromkeys(("shaped_at", "shaped_slice", "shaped_items", "stacked"), _taken),
+    **dict.fromkeys(("array_append", "array_prepend", "array_cat", "shaped_cat"), _joined),
+    "shaped_put": _put,
     "coalesce": _coalesced,
     "nullif": _first,
 }
@@ -298,8 +369,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("round", "trunc"), _of_result),
     **dict.fromkeys(("ceil", "floor", "sign", "factorial", "whole_quotient"), _none),
     "trim_scale": _trimmed,
+    "transcendental": _transcendental,
     "coalesce": _coalesced,
     **dict.fromkeys(("greatest", "least"), _extreme),
     "require": _required,
-    **dict.fromkeys(("subscript", "field"), _taken),
+    **dict.fromkeys(("subscript", "field", "shaped_at", "percentile_disc_at"), _taken),
 }

@@ -31,8 +31,8 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
     divided: list[tuple[Column, Scalar]] = []
     for column, scalar in node.keys:
         scale = carrying.of(scalar)
-        if column.type.name == "numeric" and differs(scale):
-            added.append((carrying.beside(column), AggregateCall("max", (scale,), INT4)))
+        if has_scales(column.type) and differs(scale):
+            added.append((carrying.beside(column), AggregateCall("max", (scale,), scale.type)))
         elif column.type.name == "numeric":
             carrying.know(column, scale)
     for column, call in node.aggregates:
@@ -51,6 +51,11 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
             picked = replace(call, function=_BESIDE[call.function], distinct=False)
             arguments = (scale, call.arguments[0])
             added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
+        elif call.function == "percentile_disc" and differs(picked_scale := carrying.of(call.order_by[0].expression)):
+            gathered = carrying.extra("scales", array(picked_scale.type))
+            added.append((gathered, _in_order(call, picked_scale)))
+            place = Call("percentile_disc_at", (ColumnRef(gathered), *call.arguments), picked_scale.type)
+            divided.append((column, place))
         elif call.function == "avg" and differs(scale):
             parts = _average(carrying, call, scale)
             added += parts
@@ -102,6 +107,13 @@ def windowed(carrying: Carrying, node: Window) -> Window:
 def _gathered(call: Any, scale: Scalar) -> Any:
     """The scales of gathered values, in the values' order."""
     return replace(call, arguments=(scale,), type=array(scale.type))
+
+
+def _in_order(call: AggregateCall, scale: Scalar) -> AggregateCall:
+    """The scales of all values in an ordered set's order."""
+    present = Call("is_not_null", (call.order_by[0].expression,), BOOL)
+    only = present if call.filter is None else Call("and", (call.filter, present), BOOL)
+    return AggregateCall("array_agg", (scale,), array(scale.type), filter=only, order_by=call.order_by)
 
 
 def _most(call: AggregateCall, scale: Scalar) -> AggregateCall:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.objects import CatalogObject, Table, scale_name
+from catalog.nesting import holds
+from catalog.objects import CatalogObject, Stream, Table, View
+from catalog.scales import scale_kind, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
@@ -43,6 +45,7 @@ from planner.expression import (
 from planner.rules.support import rename_columns, volatility
 from planner.scales.expressions import (
     TEXTS,
+    TRANSCENDENTAL,
     UNKNOWN,
     differs,
     is_array_of_query,
@@ -52,7 +55,7 @@ from planner.scales.expressions import (
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
-from planner.scales.nested import has_scales, in_place, scale_kind, shown_kind
+from planner.scales.nested import has_scales, in_place, shown_kind
 from planner.scales.sets import combined
 from planner.walk import RELATIONS, SCALARS, produced_columns, transform, walk
 
@@ -143,6 +146,11 @@ class Carrying:
         """A relation's own columns, and more beside them."""
         return projected(relation, (column for column in relation.columns if column not in self._added), more)
 
+    def showing(self, columns: Iterable[Column]) -> list[tuple[Column, Scalar]]:
+        """Which columns show other decimals than their types say, and how many."""
+        found = (column for column in columns if self._shows(ColumnRef(column)))
+        return [(column, in_place(self.of_column(column), column.type)) for column in found]
+
     def leaving(self, relation: Relation, columns: tuple[Column, ...]) -> Relation:
         """Some of a relation's columns as a client gets them."""
         if not any(self._shows(ColumnRef(column)) for column in columns):
@@ -213,6 +221,10 @@ class Carrying:
                 return (
                     replace(scalar, function="div_scaled", arguments=(left, right, least)) if differs(least) else scalar
                 )
+            case Call(function=function, arguments=arguments) if _is_transcendental(scalar):
+                least = largest(*map(self.of, arguments))
+                told = Literal(0, INT4) if least == UNKNOWN else least
+                return replace(scalar, function="transcendental", arguments=(Literal(function, TEXT), *arguments, told))
             case Call(function=function, arguments=(argument,)) if function in _DOCUMENTS and self._shows(argument):
                 text = self._text(argument, JSON)
                 if text.type != JSON:
@@ -253,7 +265,7 @@ class Carrying:
 
     def _carried(self, node: Any) -> Relation:
         match node:
-            case Scan(kind="table"):
+            case Scan(kind="table" | "stream" | "view" | "changes"):
                 return self._scan(node)
             case Snapshot():
                 return self._snapshot(node)
@@ -279,8 +291,7 @@ class Carrying:
 
     def _scan(self, scan: Scan) -> Scan:
         read = keeping_columns(scan, self._tables.get(scan.oid) or self._objects.get(scan.oid))
-        columns = tuple(map(self.beside, read))
-        sources = tuple(map(scale_name, read.values()))
+        columns, sources = tuple(map(self.beside, read)), tuple(read.values())
         return replace(scan, columns=(*scan.columns, *columns), sources=(*scan.sources, *sources))
 
     def _snapshot(self, leaf: Snapshot) -> Snapshot:
@@ -341,7 +352,8 @@ class Carrying:
 
         def side(relation: Relation) -> Relation:
             own = self.own(relation).columns
-            return self.only(relation, [(self.new("scale", INT4), self.of_column(own[place])) for place, _ in kept])
+            scales = [in_place(self.of_column(own[place]), column.type) for place, column in kept]
+            return self.only(relation, [(self.new("scale", scale.type), scale) for scale in scales])
 
         return replace(node, base=side(node.base), step=side(node.step), columns=(*node.columns, *beside))
 
@@ -362,9 +374,13 @@ class Carrying:
         return known.column if isinstance(known, ColumnRef) else self.beside(column)
 
 
+def _is_transcendental(call: Call) -> bool:
+    return call.function in TRANSCENDENTAL and call.type.name == "numeric"
+
+
 def is_varying(kind: SqlType) -> bool:
     """Whether a type does not say how many decimals its numerics show."""
-    return kind.name == "numeric" and kind.is_loose
+    return holds(kind, lambda each: each.is_loose)
 
 
 def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:
@@ -379,7 +395,11 @@ def projected(relation: Relation, columns: Iterable[Column], more: Iterable[tupl
     return over(relation, (*((column, ColumnRef(column)) for column in columns), *more))
 
 
-def keeping_columns(scan: Scan, table: object) -> dict[Column, str]:
-    """The columns of a table's scan that keep scales, and their names in the table."""
-    keeping = {item.name for item in table.columns if item.keeps_scale} if isinstance(table, Table) else ()
-    return {column: name for column, name in zip(scan.columns, scan.sources, strict=True) if name in keeping}
+def keeping_columns(scan: Scan, relation: object) -> dict[Column, str]:
+    """The columns of a relation's scan that keep scales, and the sources of these: names, or places for changes."""
+    if not isinstance(relation, Table | Stream | View):
+        return {}
+    names = [item.name for item in relation.stored]
+    called = dict(zip(names, map(str, range(len(names))) if scan.kind == "changes" else names, strict=True))
+    scales = {called[item.name]: called[scale_name(item.name)] for item in relation.columns if item.keeps_scale}
+    return {column: scales[name] for column, name in zip(scan.columns, scan.sources, strict=True) if name in scales}

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from catalog.types import BOOL, INT4, INT8
+from catalog.scales import scale_kind
+from catalog.types import BOOL, INT8
 from planner.algebra import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import conjunction
-from planner.scales.expressions import UNKNOWN, differs
+from planner.scales.expressions import differs
 from planner.scales.nested import has_scales, in_place
 
 if TYPE_CHECKING:
@@ -39,10 +40,6 @@ def combined(carrying: Carrying, node: SetOperation) -> Relation:
     if node.kind == "union" and node.all:
         columns = (*node.columns, *(carrying.beside(column) for column, _, _ in varying))
         return _union(carrying, node, columns, varying) if varying else whole
-    for column, _, _ in varying:
-        if column.type.name != "numeric":  # there is no largest one of these
-            carrying.know(column, UNKNOWN)
-    varying = [item for item in varying if item[0].type.name == "numeric"]
     if not varying:
         return whole
     if node.kind == "union":
@@ -55,10 +52,10 @@ def combined(carrying: Carrying, node: SetOperation) -> Relation:
 
 def _distinct_union(carrying: Carrying, node: SetOperation, varying: list[Varying]) -> Aggregate:
     rows = tuple(carrying.new(column.name, column.type) for column in node.columns)
-    scales = tuple(carrying.new("scale", INT4) for _ in varying)
+    scales = tuple(carrying.new("scale", scale_kind(column.type)) for column, _, _ in varying)
     keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, rows, strict=True))
     most = tuple(
-        (carrying.beside(column), AggregateCall("max", (ColumnRef(scale),), INT4))
+        (carrying.beside(column), AggregateCall("max", (ColumnRef(scale),), scale.type))
         for (column, _, _), scale in zip(varying, scales, strict=True)
     )
     return Aggregate(_union(carrying, node, (*rows, *scales), varying), keys, most)
@@ -78,7 +75,7 @@ def _union(carrying: Carrying, node: SetOperation, columns: tuple[Column, ...], 
 def _grouped(carrying: Carrying, node: SetOperation, whole: SetOperation, varying: list[Varying]) -> Join:
     """INTERSECT and EXCEPT as the groups of the left side that the right side has, or has not."""
     keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, whole.left.columns, strict=True))
-    most = tuple((carrying.beside(column), AggregateCall("max", (scale,), INT4)) for column, scale, _ in varying)
+    most = tuple((carrying.beside(column), AggregateCall("max", (scale,), scale.type)) for column, scale, _ in varying)
     return _met(node, Aggregate(node.left, keys, most), whole.right, node.columns, whole.right.columns)
 
 
@@ -86,7 +83,8 @@ def _numbered(carrying: Carrying, node: SetOperation, whole: SetOperation, varyi
     """INTERSECT ALL and EXCEPT ALL: the n-th of some equal rows has the right side's n-th for a partner, or none."""
     alike = tuple(ColumnRef(column) for column in whole.left.columns)
     most = tuple(
-        (carrying.beside(column), WindowCall("max", (scale,), INT4, partition=alike)) for column, scale, _ in varying
+        (carrying.beside(column), WindowCall("max", (scale,), scale.type, partition=alike))
+        for column, scale, _ in varying
     )
     number, other = (carrying.new("number", INT8) for _ in range(2))
     left = Window(node.left, ((number, _number(alike)), *most))

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from catalog.objects import CatalogObject
+from catalog.objects import CatalogObject, Stream
 from planner.algebra import Scan
-from planner.definitions import AlterTable, AlterType, CreateTable, CreateTableAs, DropType
-from planner.expression import Call, Cast, ColumnRef, Literal
-from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated
-from planner.scales.expressions import is_number, of_literal, of_type
+from planner.definitions import AlterTable, AlterType, CreateStream, CreateTable, CreateTableAs, CreateView, DropType
+from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal
+from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated, viewed
+from planner.scales.expressions import TRANSCENDENTAL, is_number, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
 from planner.statement_nodes import roots
@@ -34,7 +34,7 @@ from planner.statements import (
     Statement,
     Update,
 )
-from planner.walk import walk
+from planner.walk import Node, walk
 
 Objects = Mapping[int, CatalogObject]
 
@@ -43,14 +43,18 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
     """The statement with what it stores and shows of scales."""
     match statement:
         case CreateTable(table=table):
-            return replace(statement, table=keeping(table))
+            return replace(statement, table=replace(table, columns=keeping(table.columns)))
+        case CreateStream(stream=Stream() as stream) if not stream.option("source"):
+            return replace(statement, stream=replace(stream, columns=keeping(stream.columns)))
+        case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
+            return viewed(Carrying(objects, new), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):
             found = tuple(altered(Carrying(objects, new), item) for item in alterations)
             return replace(statement, alterations=found)
         case CreateTableAs(table=table, query=query):
-            kept = keeping(table)
+            kept = replace(table, columns=keeping(table.columns))
             rows = filling(Carrying(objects, new), query.relation, kept)
             return replace(statement, table=kept, query=replace(query, relation=rows))
         case Explain(statement=inner):
@@ -68,13 +72,11 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
 
 
 def _meets(statement: Statement, objects: Objects) -> bool:
-    """Whether a statement reads a column that keeps scales or changes its table, and no stream, which has none."""
+    """Whether a statement reads a column that keeps scales or changes its relation."""
     if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
         return keeps(statement.target)
     nodes = [item for root in roots(statement) for item in walk(root)]
     scans = [item for item in nodes if isinstance(item, Scan)]
-    if any(item.kind == "stream" for item in scans):
-        return False
     if any(item.kind == "query" for item in scans):  # whose numerics may come as they showed
         return True
     if isinstance(statement, Query) and not scans:
@@ -85,7 +87,17 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
-    return bool(keeping) and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes)
+    if keeping and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes):
+        return True
+    return isinstance(statement, Query) and _is_mixed_outside(nodes)
+
+
+def _is_mixed_outside(nodes: list[Node]) -> bool:
+    """Whether constants of several scales meet outside of aggregates, which would take longer with each row's scale."""
+    if not any(map(_is_mixed, nodes)):
+        return False
+    inside = {id(item) for node in nodes if isinstance(node, AggregateCall) for item in walk(node)}
+    return any(_is_mixed(item) for item in nodes if id(item) not in inside)
 
 
 def _is_mixed(node: object) -> bool:
@@ -94,6 +106,8 @@ def _is_mixed(node: object) -> bool:
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)
+        case Call(function=function, type=kind) if function in TRANSCENDENTAL and kind.name == "numeric":
+            return True
         case Literal(value=Decimal(), type=kind):
             return of_literal(node) != of_type(kind)
         case Literal(value=tuple(), type=kind) | Call(function="array", type=kind):

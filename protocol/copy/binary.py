@@ -18,8 +18,8 @@ from catalog.errors import SqlError
 from protocol.copy.chain import find_rows, no_rows
 from protocol.copy.format import CopyTarget
 from protocol.values.codec import ColumnError, Vector
-from protocol.values.decimal_binary import sent_scales
 from protocol.values.registry import decode_binary_column
+from protocol.values.scales import scales_of_binaries
 
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 TRAILER: Final = b"\xff\xff"
@@ -165,7 +165,7 @@ def parse_binary(block: BinaryBlock, target: CopyTarget) -> list[pa.Array]:
         fields = _gather(block.data, block.starts[column], block.lengths[column])
         try:
             columns.append(decode_binary_column(fields, type_))
-            scales += [sent_scales(fields)] if column in target.scaled else []
+            scales += [scales_of_binaries(fields, type_)] if column in target.scaled else []
         except ColumnError as error:
             if first is None or error.index < first[0]:
                 first = (error.index, column, error.error)

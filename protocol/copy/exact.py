@@ -18,8 +18,8 @@ from protocol.copy.split import Block
 from protocol.copy.text import unescape_value
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import ColumnError
-from protocol.values.decimal_text import written_scales
 from protocol.values.registry import decode_text_column
+from protocol.values.scales import scales_of_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _decode(lines: list[_Line], target: CopyTarget) -> list[pa.Array]:
         texts = pa.array([line.fields[column] for line in lines if len(line.fields) > column], pa.string())
         try:
             columns.append(decode_text_column(texts, type_, target.timezone))
-            scales += [written_scales(texts)] if column in target.scaled else []
+            scales += [scales_of_texts(texts, type_)] if column in target.scaled else []
         except ColumnError as error:
             if first is None or error.index < first[0]:
                 first = (error.index, column, error.error)

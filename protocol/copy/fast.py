@@ -24,9 +24,10 @@ from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block, count_byte
 from protocol.copy.text import unescape
 from protocol.values.codec import ColumnError, value_bytes, vector
-from protocol.values.decimal_text import WORD_DIGITS, written_scales
+from protocol.values.decimal_text import WORD_DIGITS
 from protocol.values.precision import fit_column
 from protocol.values.registry import decode_text_column
+from protocol.values.scales import scales_of_texts
 
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
@@ -90,7 +91,8 @@ class FastParser:
             else fit_column(column, type_)
             for column, type_ in zip(columns, self.target.types, strict=True)
         ]
-        return values + [written_scales(columns[place]) for place in self.target.scaled]
+        types = self.target.types
+        return values + [scales_of_texts(columns[place], types[place]) for place in self.target.scaled]
 
     def _forced(self, column: pa.Array, place: int) -> pa.Array:
         """FORCE_NOT_NULL: what stands for NULL is itself. FORCE_NULL: it is NULL where it is quoted, too."""

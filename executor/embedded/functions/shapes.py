@@ -119,6 +119,11 @@ def shaped_type(items: Expr, shape: Expr) -> Expr:
     return exp.DataType(this=exp.DataType.Type.STRUCT, expressions=fields, nested=True)
 
 
+def parts(value: Expr) -> tuple[Expr, Expr]:
+    """An array's elements and its shape."""
+    return macro("ms_items", value.copy()), macro("ms_shape", value.copy())
+
+
 def struct(fields: list[Expr]) -> Expr:
     """An array of its elements and shape, neither of which is NULL."""
     names = (exp.Identifier(this=name, quoted=True) for name in ("items", "shape"))

@@ -23,7 +23,7 @@ _LOG10_E: Final = 0.434294481903252
 
 def _fitted(value: Decimal, decimals: int, shown: int) -> Decimal:
     """The value with its decimals, of which 20 are kept. Raises 22003."""
-    if value.adjusted() > 37 - _MOST:
+    if value and value.adjusted() > 37 - _MOST:
         raise SqlError("22003", "value out of range: more than 38 digits")
     return value.quantize(Decimal(1).scaleb(-min(max(decimals, shown, 0), _MOST)), ROUND_HALF_UP, _EXACT)
 
@@ -79,6 +79,19 @@ def _power(base: Decimal, exponent: Decimal, shown: int) -> Decimal:
         return _fitted(Decimal(0), _SIGNIFICANT if whole else _MOST, shown)
     found = _EXACT.power(base, exponent.to_integral_value() if whole else exponent)
     return _fitted(found, _SIGNIFICANT if whole else _SIGNIFICANT - int(digits), shown)
+
+
+def _sqrt(value: Decimal, shown: int) -> Decimal:
+    """Its decimals are those that half of the digits in groups of four leave (numeric_sqrt)."""
+    if value < 0:
+        raise SqlError("2201F", "cannot take square root of a negative number")
+    half = (value.adjusted() // 4 + 1 if value else 1) * 2 - 1
+    return _fitted(_EXACT.sqrt(value), _SIGNIFICANT - half, shown)
+
+
+def _decimals(function: Callable[..., Decimal]) -> Callable[..., int]:
+    """How many decimals a function's result shows."""
+    return lambda *arguments: -int(function(*arguments).as_tuple().exponent)
 
 
 def _gcd(left: Decimal, right: Decimal) -> Decimal:
@@ -176,12 +189,17 @@ def _acosd(value: float) -> float:
     return math.acos(value) / _ACOS_HALF * 60.0
 
 
+_NUMERIC: Final[dict[str, Callable[..., Decimal]]] = {
+    "exp": _exp,
+    "ln": _ln,
+    "log": _log10,
+    "log_base": _log,
+    "power": _power,
+    "sqrt": _sqrt,
+}
 FUNCTIONS: Final[Functions] = {
-    "num_exp": (_exp, "DECIMAL(38, 20)"),
-    "num_ln": (_ln, "DECIMAL(38, 20)"),
-    "num_log": (_log10, "DECIMAL(38, 20)"),
-    "num_log_base": (_log, "DECIMAL(38, 20)"),
-    "num_power": (_power, "DECIMAL(38, 20)"),
+    **{f"num_{name}": (function, "DECIMAL(38, 20)") for name, function in _NUMERIC.items()},
+    **{f"num_{name}_scale": (_decimals(function), "INTEGER") for name, function in _NUMERIC.items()},
     "num_gcd": (_gcd, "DECIMAL(38, 18)"),
     "num_lcm": (_lcm, "DECIMAL(38, 18)"),
     "deg_sind": (_turned(_sine, below=True, half=False), "DOUBLE"),

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType
-from executor.embedded.functions import zoned_times
-from executor.embedded.printing import floats
+from catalog.scales import is_unconstrained
+from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType, array
+from executor.embedded.functions import shapes, zoned_times
+from executor.embedded.printing import floats, rows
+from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
@@ -87,7 +89,24 @@ def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if isinstance(argument, Literal) and isinstance(argument.value, Decimal):
         exponent = argument.value.as_tuple().exponent
         return exp.Literal.number(max(-exponent, 0) if isinstance(exponent, int) else 0)
-    written = value.this if isinstance(argument, Parameter) else value
+    if isinstance(argument, Parameter):
+        return _written_scale(printer, value.this, argument.type)
+    return _written_scale(printer, value, NUMERIC)
+
+
+def _written_scale(printer: Any, written: Expr, kind: SqlType) -> Expr:
+    """The decimals of a number's text, and likewise of each that is in an array or a row."""
+    if kind.name == "shaped" and kind.element is not None:
+        items, shape = shapes.parts(written)
+        return rows.unless_null(written, shapes.struct([_written_scale(printer, items, array(kind.element)), shape]))
+    if kind.element is not None:
+        element = kind.element
+        return rows.unless_null(written, each(written.copy(), lambda item: _written_scale(printer, item, element)))
+    if kind.row is not None:
+        fields = (_written_scale(printer, value, each_kind) for _, each_kind, value in rows.fields(written, kind))
+        return rows.unless_null(written, rows.struct(list(fields)))
+    if not is_unconstrained(kind):
+        return exp.Null()
     return macro("ms_written_scale", cast_to(printer, written, TEXT))
 
 
@@ -215,6 +234,20 @@ def transcendental(name: str) -> Build:
         shown = max(_shown_scale(item.type) for item in node.arguments)
         suffix = "_base" if node.function == "log" and len(arguments) == 2 else ""
         return function(f"num_{node.function}{suffix}", *arguments, exp.Literal.number(shown))
+
+    return build
+
+
+def transcendental_named(ending: str) -> Build:
+    """The function that the first argument names, beside the decimals that the others show; or how many its result
+    does."""
+
+    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+        _, *values, least = arguments
+        name = node.arguments[0]
+        assert isinstance(name, Literal)
+        suffix = "_base" if name.value == "log" and len(values) == 2 else ""
+        return function(f"num_{name.value}{suffix}{ending}", *values, function("coalesce", least, number(0)))
 
     return build
 

@@ -23,8 +23,7 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.nesting import holds
-from catalog.objects import is_unconstrained
-from catalog.types import INT4, OIDS, OPAQUE, SPANS, TEXT, SqlType, array
+from catalog.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
@@ -49,6 +48,7 @@ from executor.printing.selects import Block
 from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 from planner.lowering.outer_values import separate_outer_values
+from planner.scales.nested import written_kind
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
@@ -187,7 +187,7 @@ class DuckPrinter(Printer):
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
         as text, so that its own may be counted; a path as the client wrote it.
         """
-        self.parameters.setdefault(parameter.index, TEXT if is_unconstrained(parameter.type) else parameter.type)
+        self.parameters.setdefault(parameter.index, written_kind(parameter.type))
         place = list(self.parameters).index(parameter.index) + 1
         value = exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value

@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog.types import TEXT, UNCONSTRAINED, SqlType
+from catalog.types import TEXT, UNCONSTRAINED, SqlType, array
+from executor.embedded.functions import shapes
 from executor.embedded.printing import rows
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import own_text
@@ -27,7 +28,7 @@ def scaled_text(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 def _shown(printer: Any, value: Expr, scale: Expr, kind: SqlType) -> Expr:
     if kind.row is not None or kind.element is not None:
-        body = _row if kind.row is not None else _array
+        body = _row if kind.row is not None else _array if kind.name == "array" else _shaped
         both = rows.struct([value, scale])  # bound together: one binding hides another
         return bound(both, lambda pair: body(printer, rows.field(pair, 1), rows.field(pair.copy(), 2), kind))
     digits = cast_to(printer, value, TEXT)
@@ -44,6 +45,13 @@ def _array(printer: Any, items: Expr, scales: Expr, kind: SqlType) -> Expr:
     pairs = function("list_zip", items.copy(), scales)
     shown = each(pairs, lambda pair: _shown(printer, _part(pair, 1), _part(pair, 2), element))
     return rows.unless_null(items, shown)
+
+
+def _shaped(printer: Any, value: Expr, scales: Expr, kind: SqlType) -> Expr:
+    """An array of any dimensions: its items in its shape."""
+    assert kind.element is not None
+    (items, shape), (own, _) = shapes.parts(value), shapes.parts(scales)
+    return rows.unless_null(value, shapes.struct([_array(printer, items, own, array(kind.element)), shape]))
 
 
 def _part(pair: Expr, place: int) -> Expr:

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ForeignKey, Index, Table, UniqueKey, null_value, scale_name
+from catalog.objects import ForeignKey, Index, Table, UniqueKey, null_value
+from catalog.scales import scale_name
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import (
     Change,

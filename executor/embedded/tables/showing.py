@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from catalog import multiranges, ranges
 from catalog.money import money_text
-from catalog.objects import ColumnDefinition, Table, scale_name
+from catalog.objects import ColumnDefinition, Table
+from catalog.scales import scale_name
 from catalog.types import MULTIRANGES, RANGES, SqlType
 from catalog.zoned_times import written
 from executor.printing.literals import infinite
@@ -53,9 +54,22 @@ def shown(value: Any, kind: SqlType) -> str:
 def _in_row(row: Mapping[str, Any], column: ColumnDefinition) -> str:
     """A column's value in a stored row, a numeric with its own decimals."""
     value, scale = row[column.name], row[scale_name(column.name)] if column.keeps_scale else None
-    if value is not None and scale is not None:
-        value = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
-    return shown(value, column.type)
+    return shown(_scaled(value, scale), column.type)
+
+
+def _scaled(value: Any, scale: Any) -> Any:
+    """A numeric with its own decimals, also within arrays and rows."""
+    if value is None or scale is None:
+        return value
+    match value:
+        case Decimal():
+            return value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+        case list() if len(value) == len(scale):
+            return [_scaled(*pair) for pair in zip(value, scale, strict=True)]
+        case dict():
+            return {name: _scaled(item, each) for (name, item), each in zip(value.items(), scale.values(), strict=True)}
+        case _:
+            return value
 
 
 def _python(scalar: pa.Scalar) -> object:

@@ -61,7 +61,7 @@ def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
         message = f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
         raise env.error("42809", message, node)
     for scalar, place in zip(direct, node.args or (), strict=True):
-        if any(isinstance(item, ColumnRef) for item in walk(scalar)):
+        if name in _RANKS and any(isinstance(item, ColumnRef) for item in walk(scalar)):
             instead = "Give it as a constant."
             raise unsupported(f"a column as direct argument of {name}()", instead, env.binding.position(place))
     env = owner(env, [*direct, *keys, *([condition] if condition is not None else ())], node)

@@ -14,12 +14,12 @@ from catalog.multiranges import multirange_of, range_of
 from catalog.nesting import is_declared
 from catalog.postgres import type_oids
 from catalog.ranges import subtype_of
-from catalog.types import MULTIRANGES, SqlType, array, by_name, by_oid
+from catalog.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
 from planner.bind.calls.overloads import Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
-from planner.bind.types import as_numeric, coerce, common_numeric, target_type
-from planner.expression import Scalar
+from planner.bind.types import as_numeric, coerce, common_numeric, numeric_of, target_type
+from planner.expression import Literal, Scalar
 
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
@@ -64,16 +64,20 @@ def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str,
     """The element type of both families, of those that occur, and the types of ranges and of multiranges."""
     found: dict[str, SqlType] = {}
     for family in ("simple", "compatible"):
-        pairs = [
-            (name, scalar.type)
+        given = [
+            (name, scalar)
             for name, scalar in zip(declared, arguments, strict=True)
             if name in POLYMORPHIC and ("compatible" in name) == (family == "compatible")
         ]
+        pairs = [(name, scalar.type) for name, scalar in given]
         if spans := [kind for name, kind in pairs if name in _SPANS and kind.name != "unknown"]:
             span = range_of(spans[0]) if spans[0].name in MULTIRANGES else spans[0]
             found |= {"anyrange": span, "anymultirange": multirange_of(span), family: subtype_of(span)}
         elif pairs:
-            found[family] = _element(pairs)
+            kind = _element(pairs)
+            loose = [item for item in given if _is_written(item[1])] if kind.name == "numeric" else ()
+            digits = [NUMERIC if name in ARRAYS else numeric_of(scalar) for name, scalar in loose]
+            found[family] = common_numeric([kind, *digits]) if digits else kind
     return found
 
 
@@ -92,6 +96,11 @@ def _element(pairs: Sequence[tuple[str, SqlType]]) -> SqlType:
     if kind.name == "numeric":
         return common_numeric([as_numeric(item) for item in given]) if given else kind
     return kind
+
+
+def _is_written(scalar: Scalar) -> bool:
+    """Whether an argument is in quotes or a parameter, and may have digits of its own."""
+    return scalar.type.name == "unknown" and scalar != Literal(None, scalar.type)
 
 
 def _with_element(kind: SqlType) -> tuple[SqlType, ...]:

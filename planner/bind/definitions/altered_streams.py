@@ -15,7 +15,8 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import ColumnDefinition, Stream
+from catalog.objects import ColumnDefinition, Stream, with_scales
+from catalog.scales import scale_name
 from planner.algebra import Project, Values
 from planner.bind.context import Binding
 from planner.bind.definitions.alteration import needed
@@ -29,6 +30,8 @@ from planner.definitions import Redefine
 from planner.expression import Literal
 from planner.renaming import follow_columns
 from planner.rules.fold_constants import fold_constants
+from planner.scales.changes import keeping
+from planner.scales.expressions import of_literal
 
 #: Options that say where a stream's rows are: these are what it has.
 _FIXED: Final = ("source", "path", "format")
@@ -85,7 +88,7 @@ def _refuse_followed(change: _Change, what: str) -> None:
 
 
 def _layout(stream: Stream) -> tuple[tuple[ColumnDefinition, ...], tuple[Any, ...]]:
-    return stream.layout or stream.columns, stream.fills or (None,) * len(stream.columns)
+    return stream.layout or stream.stored, stream.fills or (None,) * len(stream.stored)
 
 
 def _add(change: _Change, command: Any) -> None:
@@ -107,7 +110,10 @@ def _add(change: _Change, command: Any) -> None:
         instead = "Give it a constant DEFAULT, or leave NOT NULL out."
         raise unsupported("a column of a stream that is added NOT NULL and has no constant default", instead)
     layout, fills = _layout(stream)
-    change.after = replace(stream, columns=tuple(parts.columns), layout=(*layout, added), fills=(*fills, fill))
+    stored = with_scales(keeping((added,)))
+    filled = (fill, None if fill is None else of_literal(Literal(fill, added.type)).value)[: len(stored)]
+    columns = (*stream.columns, stored[0])
+    change.after = replace(stream, columns=columns, layout=(*layout, *stored), fills=(*fills, *filled))
 
 
 def _fill(binding: Binding, column: ColumnDefinition) -> Any:
@@ -135,11 +141,11 @@ def _drop(change: _Change, command: Any) -> None:
     if len(stream.columns) == 1:
         raise unsupported("a stream without columns", "Drop the stream.")
     layout, fills = _layout(stream)
-    nameless = replace(gone, name="", not_null=False, default=None, comment=None)
+    gone_with = (name, scale_name(name)) if gone.keeps_scale else (name,)
     after = replace(
         stream,
         columns=tuple(column for column in stream.columns if column != gone),
-        layout=tuple(nameless if column.name == name else column for column in layout),
+        layout=tuple(_nameless(column) if column.name in gone_with else column for column in layout),
         fills=fills,
     )
     what = f"column {name} of foreign table {stream.name}"
@@ -154,6 +160,10 @@ def _drop(change: _Change, command: Any) -> None:
     if lines:
         raise needed(what, lines)
     change.after = after
+
+
+def _nameless(column: ColumnDefinition) -> ColumnDefinition:
+    return replace(column, name="", not_null=False, default=None, comment=None, keeps_scale=False)
 
 
 def _default(change: _Change, command: Any) -> None:

@@ -71,8 +71,6 @@ def _columns(catalog: Catalog, given: tuple[str, ...], query: Query) -> tuple[Co
 
 def _type(output: Output) -> SqlType:
     """A column's type; the digits of a computed numeric are ours and not declared."""
-    if output.type.element is not None:
-        raise unsupported("a column of an array type", "Use one row for each element.")
     return declared(output.type, output.typmod) if output.typmod != -1 else plain(output.type)
 
 
