@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits
+from catalog.moments import MDY
 from catalog.nesting import is_declared
 from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
@@ -48,7 +50,7 @@ from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
-from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
+from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar, Value
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -321,24 +323,38 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
     if level == "explicit" and target.name in STRINGS:
         return Literal(fit_text(text, target, explicit=True), target)
     try:
-        return _typed(text, target, level, binding.context.time_zone)
+        return _typed(text, target, level, partial(_read, binding, node))
     except SqlError as error:
         error.position = binding.position(node)
         raise
 
 
-def _typed(text: str, target: SqlType, level: Level, time_zone: str) -> Literal:
+def _typed(text: str, target: SqlType, level: Level, read: Callable[[str, SqlType], Value] = value_of) -> Literal:
     """A text's value. An explicit cast to bits of a length reads all of them, and cuts them then.
 
     Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
     """
     if level == "explicit" and target.name in BITS:
         return Literal(_fit_bits(str(value_of(text, by_name(target.name))), target, level), target)
-    value = value_of(text, target, time_zone)
+    value = read(text, target)
     is_of_numerics = target.element is not None and target.element.name == "numeric"
-    if is_of_numerics and level == "implicit" and value != value_of(text, plain(target), time_zone):
+    if is_of_numerics and level == "implicit" and value != value_of(text, plain(target)):
         raise unsupported("an array in quotes beside one of fewer decimals", "Cast it to numeric[].")
     return Literal(value, target)
+
+
+def _read(binding: Binding, node: Any, text: str, target: SqlType) -> Value:
+    """A text's value in the session's time zone and order of dates."""
+    zone, order = binding.context.time_zone, binding.context.date_order
+    value = value_of(text, target, zone, order)
+    if order != MDY:
+        try:
+            differs = value_of(text, target, zone) != value
+        except SqlError:
+            differs = True
+        if differs:
+            binding.ordered.append(binding.position(node))
+    return value
 
 
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
@@ -357,7 +373,7 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
     if source.name in STRINGS and target.name in FORMED | {"money"}:
-        return _typed(str(value), target, level, "UTC")
+        return _typed(str(value), target, level)
     if source.name in BITS and target.name in BITS:
         return Literal(_fit_bits(str(value), target, level), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":
