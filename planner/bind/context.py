@@ -115,6 +115,7 @@ class Binding:
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
+        self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table

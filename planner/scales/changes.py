@@ -16,6 +16,7 @@ from planner.expression import Column, Scalar
 from planner.scales.expressions import of_type
 from planner.scales.relations import Carrying, projected
 from planner.statements import (
+    Checks,
     Conflict,
     CopyIn,
     Delete,
@@ -29,7 +30,6 @@ from planner.statements import (
 )
 
 Outputs = tuple[tuple[Column, Scalar], ...]
-Checks = tuple[tuple[str, Scalar], ...]
 
 
 def keeping(table: Table, before: Iterable[object] = ()) -> Table:
@@ -102,6 +102,7 @@ def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Inser
         source=source,
         row=(*row, *beside),
         checks=_checks(carrying, insert.checks),
+        view_checks=_checks(carrying, insert.view_checks),
         returning=_returning(carrying, insert.returning, shows),
         conflict=_conflict(carrying, insert.conflict, places),
         generated=_generated(carrying, insert.generated, places, beside),
