@@ -108,9 +108,9 @@ def _level(around: Level, node: Any) -> Level:
 
 def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    clause = node.onConflictClause
-    updates = clause is not None and clause.action == OnConflictAction.ONCONFLICT_UPDATE
-    through = through_view(binding, node.relation, "insert into", "rw" if updates else "r" if _shows(node) else "")
+    updated = _updated(node)
+    letters = "rw" if updated else "r" if node.onConflictClause or shown_by(node) else ""
+    through = through_view(binding, node.relation, "insert into", letters)
     target = writable(binding, node.relation, "insert into") if through is None else through.table
     level = _level(level or Level(binding), node)
     indexes = insert_positions(binding, target, node.cols) if through is None else []
@@ -120,9 +120,9 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         width = len(query.relation.columns) if query is not None else max(map(len, source or ()))
         indexes = through.indexes(binding, node.cols, width)
         names = [item.name for item in node.cols] if node.cols else through.names[:width]
-        through.need(binding, "a", names, clause, *shown_by(node))
-        if updates:
-            through.need(binding, "w", [item.name for item in clause.targetList])
+        through.need(binding, "a", names, node.onConflictClause, *shown_by(node))
+        if updated:
+            through.need(binding, "w", [item.name for item in updated])
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     row = row_columns(binding, target)
     if query is not None:
@@ -329,9 +329,12 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     return Delete(target, whole, identity, old, returning, tuple(column for column, _ in beside))
 
 
-def _shows(node: Any) -> bool:
-    """Whether an INSERT looks at rows that are there."""
-    return bool(node.onConflictClause or shown_by(node))
+def _updated(node: Any) -> tuple[Any, ...]:
+    """What an INSERT's ON CONFLICT DO UPDATE sets."""
+    clause = node.onConflictClause
+    if clause is None or clause.action != OnConflictAction.ONCONFLICT_UPDATE:
+        return ()
+    return tuple(clause.targetList)
 
 
 def _condition(env: Environment, node: Any) -> Scalar:
