@@ -82,10 +82,10 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
-        from executor.session import DatabaseSession  # which the opening of the database has loaded
+        from executor.queries import OwnReader  # which the opening of the database has loaded
 
         self._connection = connection
-        self._session = DatabaseSession(database, "", "")
+        self._reader = OwnReader(database)
         self._answers = False
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -104,7 +104,7 @@ class Answering:
 
         server, self._answers = self._connection.server, True
         try:
-            found = await server.loop.run_in_executor(server.workers, answer, self._session.reader, question)
+            found = await server.loop.run_in_executor(server.workers, answer, self._reader, question)
             for start in range(0, len(found), _PIECE):
                 self._connection.send(encoder.copy_data(found[start : start + _PIECE]))
                 await self._connection.drain()
@@ -126,7 +126,7 @@ class Answering:
 
     def cancel(self) -> None:
         """Nobody waits for the answer."""
-        self._session.cancel()
+        self._reader.cancel()
 
     async def close(self) -> None:
         """The other server is gone."""

@@ -1,4 +1,4 @@
-"""Places in the log and of rows, and snapshots of transactions: pg_lsn, tid, pg_snapshot, txid_snapshot, xid8."""
+"""Places in the log and of rows, and snapshots of transactions: pg_lsn, tid, pg_snapshot, txid_snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where a server's log lies: on the storage that it shares with others, who go on from it when the server is gone.
+"""Where a server's log lies: on the storage that it shares with others, who go on from it when the server is gone
+(thesis, figure 6.7: compute and storage are apart).
 
 Owns: that choice. It is made when a server's own folder is new, and kept by what is there: the log itself, or a link to
 it. So a server finds its log by its own folder only, whatever it is called by now, and no other's. The two belong

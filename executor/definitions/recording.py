@@ -1,4 +1,7 @@
-"""Changes of the catalog within a transaction: as it sees them, and as the log's record will have them."""
+"""Changes of the catalog within a transaction: as it sees them, and as the log's record will have them.
+
+Owns: adding, changing and dropping one object. What a statement does with several is ``ddl``'s, and ``moving``'s.
+"""
 
 from __future__ import annotations
 

@@ -15,28 +15,7 @@ import pyarrow as pa
 
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.errors import translate
-from executor.embedded.functions import (
-    amounts,
-    batches,
-    bit_strings,
-    document_changes,
-    documents,
-    forms,
-    identifiers,
-    late,
-    macros,
-    macros_functions,
-    moments,
-    networks,
-    number_reading,
-    octets,
-    paths,
-    ranges,
-    regexes,
-    shapes,
-    transcendental,
-    zoned_times,
-)
+from executor.embedded.functions import library
 from executor.embedded.printing.dialect import STORE
 from planner.algebra import Relation
 from planner.placement import Power
@@ -52,9 +31,6 @@ _SETTINGS: Final[dict[str, Any]] = {
     "max_expression_depth": 5000,
 }
 
-#: The macros' statements, once they have been parsed.
-_MACROS: Final[list[Any]] = []
-
 
 class Instance:
     """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
@@ -66,29 +42,7 @@ class Instance:
     ) -> None:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        for family in (
-            amounts,
-            bit_strings,
-            document_changes,
-            documents,
-            forms,
-            identifiers,
-            moments,
-            networks,
-            number_reading,
-            octets,
-            paths,
-            ranges,
-            regexes,
-            shapes,
-            transcendental,
-            zoned_times,
-        ):
-            batches.register(self._database, family.FUNCTIONS)
-        for family in (document_changes, documents, shapes):
-            batches.register(self._database, family.OF_NULL, strict=False)
-        late.register(self._database, self._query)
-        _create_macros(self._database)
+        library.install(self._database, self._query)
         if path is not None:
             quoted = str(path).replace("'", "''")
             try:
@@ -153,21 +107,3 @@ class Instance:
             self._idle.clear()
             self._busy.clear()
             self._database.close()
-
-
-def _create_macros(connection: Any) -> None:
-    """Creates the macros in a new instance: in one transaction, and parsed once a process, since that costs as much."""
-    if not _MACROS:
-        _MACROS[:] = connection.extract_statements(
-            macros.STATEMENTS
-            + macros_functions.STATEMENTS
-            + zoned_times.STATEMENTS
-            + moments.STATEMENTS
-            + shapes.STATEMENTS
-            + ranges.STATEMENTS
-            + amounts.STATEMENTS
-        )
-    connection.begin()
-    for statement in _MACROS:
-        connection.execute(statement)
-    connection.commit()

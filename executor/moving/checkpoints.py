@@ -169,9 +169,8 @@ class Checkpoints:
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
         about = self._core, self._replicas, runtime
         leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
-        if (
-            version == last.version and before.handover
-        ):  # no rows of the view's have come: the states are those of the last copy
+        if version == last.version and before.handover:
+            # No rows of the view's have come: the states are those of the last copy.
             self._ownership.change(before, replace(before, at=leaving.at))
             return
         storage = self._core.shared.folder

@@ -257,9 +257,9 @@ class Replicas:
         stored = self._stored(known)
         if stored is not None:
             known.stored, known.upto = stored
-        self._known[stream.oid] = known
         home = home_of(stream)
         self._homes.setdefault(home, Replica(self._core, home)).add(known)
+        self._known[stream.oid] = known
 
     def _stored(self, known: _Known) -> tuple[int, int] | None:
         """What storage tells: the LSN of the record here, and up to which there."""
@@ -300,7 +300,7 @@ class Replicas:
     def get(self, oid: int) -> Replica | None:
         """A stream's; None for one of this server's own."""
         known = self._known.get(oid)
-        return None if known is None else self._homes[home_of(known.stream)]
+        return None if known is None else self._homes.get(home_of(known.stream))
 
     def of(self, home: str) -> Replica | None:
         """That of another server's streams."""

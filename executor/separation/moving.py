@@ -22,7 +22,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
-from executor.queries import Reader
+from executor.queries import OwnReader, Reader
 from executor.separation.running import Client, Request
 from executor.separation.stepwise import Moved
 
@@ -57,19 +57,6 @@ class Pace:
         return True
 
 
-class _GoingOn:
-    """A query of another server's that runs here."""
-
-    def __init__(self, database: Database) -> None:
-        self._cancelled = threading.Event()
-        self.reader = Reader(database, self._cancelled.is_set)
-
-    def cancel(self) -> None:
-        """Ends it with 57014."""
-        self._cancelled.set()
-        self.reader.cancel()
-
-
 class Moving:
     """What moves to and from one server."""
 
@@ -82,7 +69,7 @@ class Moving:
         self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
         self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
         #: Queries of others that were begun here.
-        self._begun: dict[str, _GoingOn] = {}
+        self._begun: dict[str, OwnReader] = {}
         #: While it is drained: what is asked of its queries, those that cannot leave, and how many have left.
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()
@@ -99,8 +86,8 @@ class Moving:
         if self._thread.is_alive():
             self._thread.join()
         while self._begun:
-            for running in tuple(self._begun.values()):
-                running.cancel()
+            for reader in tuple(self._begun.values()):
+                reader.cancel()
             time.sleep(_WAIT)
         self._workers.shutdown()
         self._registry.close()
@@ -203,9 +190,9 @@ class Moving:
         own = self._registry.require(self._registry.name)
         claims = self._claims.all()
         mine = {query_id: claim for query_id, claim in claims.items() if self._claims.is_mine(claim)}
-        for query_id, running in tuple(self._begun.items()):
+        for query_id, reader in tuple(self._begun.items()):
             if query_id not in mine:
-                running.cancel()  # it was deleted
+                reader.cancel()  # it was deleted
         for query_id, claim in mine.items():
             if not claim.ordered and not self._claims.holds(query_id):
                 self._claims.drop_unheld(query_id)  # that was to be released, and could not
@@ -217,8 +204,8 @@ class Moving:
             self._drain(own, ordered)
 
     def _begin(self, query_id: str) -> None:
-        running = self._begun[query_id] = _GoingOn(self._database)
-        self._workers.submit(self._run, query_id, running.reader)
+        reader = self._begun[query_id] = OwnReader(self._database)
+        self._workers.submit(self._run, query_id, reader)
 
     def _run(self, query_id: str, reader: Reader) -> None:
         """Goes on with a query of another server's; its rows, or what is left of it, are on storage then."""

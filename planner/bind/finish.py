@@ -8,6 +8,7 @@ Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are win
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from pglast.enums import LimitOption
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import check_equality
 from catalog.types import BOOL, INT8
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
 from planner.bind.calls.calling import is_fixed, required
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
@@ -41,8 +42,13 @@ def finish(
     targets: list[Target],
     order: list[SortKey],
     on: list[Scalar],
+    placed: Unnest | None,
 ) -> BoundQuery:
-    """The query over its rows. What only ORDER BY and DISTINCT ON (``on``) need is computed beside, and dropped."""
+    """The query over its rows. What only ORDER BY and DISTINCT ON (``on``) need is computed beside, and dropped.
+
+    ``placed`` makes several rows of one by sets in the select list. PostgreSQL makes them of sorted rows, so they stay
+    together and in order.
+    """
     binding = level.binding
     outputs = [(_output_column(binding, target), target.scalar) for target in targets]
     shown = len(outputs)
@@ -54,6 +60,7 @@ def finish(
             raise SqlError("42P10", message, position=binding.start(item.node))
         keys.append(replace(key, expression=_computed(binding, outputs, key.expression, "order")))
     partition = tuple(_computed(binding, outputs, scalar, "distinct") for scalar in on)
+    within = [] if placed is None or distinct else _within(binding, outputs, keys, placed)
     relation = Project(relation, tuple(outputs))
     if partition:
         relation = first_of_each(binding, relation, partition, tuple(keys))
@@ -61,7 +68,7 @@ def finish(
         for target in targets:
             check_equality(target.scalar.type, binding.start(target.node))
         relation, keys = _distinct(binding, relation, keys)
-    relation = sorted_and_limited(level, node, relation, keys, scope)
+    relation = sorted_and_limited(level, node, relation, keys, scope, within)
     if shown < len(relation.columns):
         kept = relation.columns[:shown]
         relation = Project(relation, tuple((replace_id(binding, column), ColumnRef(column)) for column in kept))
@@ -75,6 +82,17 @@ def _computed(binding: Binding, outputs: list[tuple[Column, Scalar]], scalar: Sc
         column = binding.column(name, scalar.type)
         outputs.append((column, scalar))
     return ColumnRef(column)
+
+
+def _within(
+    binding: Binding, outputs: list[tuple[Column, Scalar]], keys: list[SortKey], placed: Unnest
+) -> list[SortKey]:
+    """The order of rows that ``keys`` do not tell apart: those made of one row, by their numbers."""
+    assert placed.ordinality is not None
+    drawn, known = {column for column, _ in placed.items}, [key.expression for key in keys]
+    own = [ColumnRef(column) for column, scalar in outputs if not drawn & used_columns(scalar)]
+    place = _computed(binding, outputs, ColumnRef(placed.ordinality), "place")
+    return [SortKey(reference) for reference in (*own, place) if reference not in known]
 
 
 def replace_id(binding: Binding, column: Column) -> Column:
@@ -111,9 +129,17 @@ def first_of_each(
 
 
 def sorted_and_limited(
-    level: Level, node: Any, relation: Relation, keys: list[SortKey], scope: Scope | None = None
+    level: Level,
+    node: Any,
+    relation: Relation,
+    keys: list[SortKey],
+    scope: Scope | None = None,
+    within: Sequence[SortKey] = (),
 ) -> Relation:
-    """ORDER BY, LIMIT and OFFSET; these may use columns of enclosing queries, and none of the query's ``scope``."""
+    """ORDER BY, LIMIT and OFFSET; these may use columns of enclosing queries, and none of the query's ``scope``.
+
+    ``within`` orders rows of equal ``keys``, which tie nevertheless.
+    """
     count = _limit(level, node.limitCount, "LIMIT", scope)
     offset = _limit(level, node.limitOffset, "OFFSET", scope)
     is_null = type(node.limitCount).__name__ == "A_Const" and node.limitCount.isnull
@@ -127,10 +153,10 @@ def sorted_and_limited(
         offset = None if offset is None else _known(offset, 0, "2201X", "OFFSET")
         columns = relation.columns
         relation = _with_ties(level.binding, relation, keys, count, offset)
-        relation = Sort(relation, tuple(keys))
+        relation = Sort(relation, (*keys, *within))
         return Project(relation, tuple((column, ColumnRef(column)) for column in columns))
     if keys:
-        relation = Sort(relation, tuple(keys))
+        relation = Sort(relation, (*keys, *within))
     if count is not None and has_subquery(count):
         count = _known(count, _MANY, "2201W", "LIMIT")
     if offset is not None and has_subquery(offset):

@@ -16,7 +16,7 @@ from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import check_equality
-from catalog.types import TEXT, SqlType
+from catalog.types import INT8, TEXT, SqlType
 from planner.algebra import (
     Filter,
     Project,
@@ -200,9 +200,12 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         relation = Window(relation, tuple(calls))
     if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
-    if unnested:
+    placed = None
+    if unnested and order and not _drawn_by(unnested, [key.expression for key in order]):
+        relation = placed = Unnest(relation, tuple(unnested), level.binding.column("place", INT8, False))
+    elif unnested:
         relation = Unnest(relation, tuple(unnested))
-    return finish(level, node, scope, relation, targets, order, on)
+    return finish(level, node, scope, relation, targets, order, on, placed)
 
 
 def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:

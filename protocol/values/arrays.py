@@ -5,7 +5,7 @@ More dimensions, and lower bounds other than 1, are not kept by Millstream: 0A00
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from struct import error as StructError
 from struct import unpack_from
@@ -18,21 +18,14 @@ from catalog.nested import split_array
 from catalog.nesting import delimiter_of
 from catalog.types import SqlType
 from protocol.compute import constant, pc
-from protocol.values.codec import Codec, ColumnError, Value, Vector, bad_binary, variable
+from protocol.values.codec import Codec, Codecs, ColumnError, Value, Vector, bad_binary, codec_over, variable
 from protocol.values.framing import framed
 from protocol.values.quoting import quoted
 
 
-def array_codec(codecs: Mapping[str, Codec]) -> Codec:
+def array_codec(codecs: Codecs) -> Codec:
     """The codec of all array types over the codecs of their elements."""
-    return Codec(
-        text=partial(_text, codecs),
-        binary=partial(_binary, codecs),
-        from_text=partial(_from_text, codecs),
-        from_binary=partial(_from_binary, codecs),
-        column_from_text=partial(_column_from_text, codecs),
-        column_from_binary=partial(_column_from_binary, codecs),
-    )
+    return codec_over(codecs, _text, _binary, _from_text, _from_binary, _column_from_text, _column_from_binary)
 
 
 def _element(type_: SqlType) -> SqlType:
@@ -51,7 +44,7 @@ def _join(elements: pa.Array, bounds: Vector, separator: str | bytes) -> pa.Arra
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), elements), separator)
 
 
-def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     delimiter = delimiter_of(element)
     texts = quoted(codecs[element.name].text(array.flatten(), element, timezone).cast(pa.string()), delimiter)
@@ -60,7 +53,7 @@ def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone
     return pc.if_else(pc.is_valid(array), texts, constant(None))
 
 
-def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.Array:
+def _binary(codecs: Codecs, array: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     elements = codecs[element.name].binary(array.flatten(), element)
     bounds = _bounds(array)
@@ -79,7 +72,7 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
     return pc.binary_join_element_wise(heads, _join(framed(elements), bounds, b""), constant(b""))
 
 
-def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:
+def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> tuple[Value, ...]:
     element = _element(type_)
     parse = codecs[element.name].from_text
     return tuple(
@@ -114,7 +107,7 @@ def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
     return items
 
 
-def _from_binary(codecs: Mapping[str, Codec], data: bytes, type_: SqlType) -> tuple[Value, ...]:
+def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> tuple[Value, ...]:
     element = _element(type_)
     parse = codecs[element.name].from_binary
     return tuple(None if item is None else parse(item, element) for item in split_binary(data, element))
@@ -144,14 +137,14 @@ def _column(
     return pc.if_else(pc.is_valid(array), lists, pa.scalar(None, arrow)) if array.null_count else lists
 
 
-def _column_from_text(codecs: Mapping[str, Codec], strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_text
     split = partial(split_array, delimiter=delimiter_of(element))
     return _column(strings, split, lambda items: decode(items, element, timezone), type_.arrow)
 
 
-def _column_from_binary(codecs: Mapping[str, Codec], binaries: pa.Array, type_: SqlType) -> pa.Array:
+def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_binary
     split = partial(split_binary, element=element)

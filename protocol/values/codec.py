@@ -8,8 +8,9 @@ or ``fixed_size_binary``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,30 @@ class Codec:
     from_binary: Callable[[bytes, SqlType], Value]
     column_from_text: Callable[[pa.Array, SqlType, str], pa.Array]
     column_from_binary: Callable[[pa.Array, SqlType], pa.Array]
+
+
+#: Codecs by the names of types.
+Codecs = Mapping[str, Codec]
+
+
+def codec_over(
+    codecs: Codecs,
+    text: Callable[[Codecs, pa.Array, SqlType, str], pa.Array],
+    binary: Callable[[Codecs, pa.Array, SqlType], pa.Array],
+    from_text: Callable[[Codecs, str, SqlType, str], Value],
+    from_binary: Callable[[Codecs, bytes, SqlType], Value],
+    column_from_text: Callable[[Codecs, pa.Array, SqlType, str], pa.Array],
+    column_from_binary: Callable[[Codecs, pa.Array, SqlType], pa.Array],
+) -> Codec:
+    """The codec of types that are made of others, by the codecs of these."""
+    return Codec(
+        text=partial(text, codecs),
+        binary=partial(binary, codecs),
+        from_text=partial(from_text, codecs),
+        from_binary=partial(from_binary, codecs),
+        column_from_text=partial(column_from_text, codecs),
+        column_from_binary=partial(column_from_binary, codecs),
+    )
 
 
 def vector(array: pa.Array, dtype: str) -> Vector:

@@ -7,9 +7,8 @@ types, is taken apart with its whole column; others one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from struct import error as StructError
 from struct import unpack_from
 from typing import Final
@@ -37,10 +36,12 @@ from catalog.types import RANGES, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
+    Codecs,
     ColumnError,
     Value,
     Vector,
     bad_binary,
+    codec_over,
     fast_or_exact,
     offsets,
     pieces,
@@ -49,8 +50,6 @@ from protocol.values.codec import (
     vector,
 )
 from protocol.values.framing import fixed_binaries, framed
-
-Codecs = Mapping[str, Codec]
 
 #: Flags of the binary form (rangetypes.h).
 _EMPTY, _WITH_LOWER, _WITH_UPPER, _NO_LOWER, _NO_UPPER = (1 << bit for bit in range(5))
@@ -72,14 +71,7 @@ _PLAIN: Final = (
 
 def range_codec(codecs: Codecs) -> Codec:
     """The codec of all range types over the codecs of their bounds."""
-    return Codec(
-        text=partial(_text, codecs),
-        binary=partial(_binary, codecs),
-        from_text=partial(_from_text, codecs),
-        from_binary=partial(_from_binary, codecs),
-        column_from_text=partial(_column_from_text, codecs),
-        column_from_binary=partial(_column_from_binary, codecs),
-    )
+    return codec_over(codecs, _text, _binary, _from_text, _from_binary, _column_from_text, _column_from_binary)
 
 
 # --- columns of bytes ------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ columns of their fields, and put together of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from struct import error as StructError
 from struct import unpack_from
 from typing import Final
@@ -19,23 +18,15 @@ from catalog.errors import SqlError
 from catalog.nested import split_row
 from catalog.types import Composite, SqlType
 from protocol.compute import constant, pc
-from protocol.values.codec import Codec, ColumnError, Value, bad_binary
+from protocol.values.codec import Codec, Codecs, ColumnError, Value, bad_binary, codec_over
 from protocol.values.framing import fixed_binaries, framed
 
 _NEEDS_QUOTES: Final = r'^$|[(),"\\ \t\n\v\f\r]'
-Codecs = Mapping[str, Codec]
 
 
 def row_codec(codecs: Codecs) -> Codec:
     """The codec of all types of rows over the codecs of their fields."""
-    return Codec(
-        text=partial(_text, codecs),
-        binary=partial(_binary, codecs),
-        from_text=partial(_from_text, codecs),
-        from_binary=partial(_from_binary, codecs),
-        column_from_text=partial(_column_from_text, codecs),
-        column_from_binary=partial(_column_from_binary, codecs),
-    )
+    return codec_over(codecs, _text, _binary, _from_text, _from_binary, _column_from_text, _column_from_binary)
 
 
 def _declared(type_: SqlType) -> Composite:

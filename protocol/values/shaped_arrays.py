@@ -5,7 +5,7 @@ Arrow carries the elements, flat, and their shape (``catalog.shapes``). Elements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from struct import error as StructError
@@ -20,23 +20,16 @@ from catalog.nesting import delimiter_of
 from catalog.shapes import EMPTY, MOST, Shape, dimensions, lowers, shaped, split_shaped, too_many, written
 from catalog.types import SqlType
 from protocol.compute import pc
-from protocol.values.codec import Codec, ColumnError, Value, bad_binary
+from protocol.values.codec import Codec, Codecs, ColumnError, Value, bad_binary, codec_over
 from protocol.values.framing import framed
 from protocol.values.quoting import quoted
 
 _SHAPE: Final = pa.list_(pa.int32())
 
 
-def shaped_codec(codecs: Mapping[str, Codec]) -> Codec:
+def shaped_codec(codecs: Codecs) -> Codec:
     """The codec of all such types over the codecs of their elements."""
-    return Codec(
-        text=partial(_text, codecs),
-        binary=partial(_binary, codecs),
-        from_text=partial(_from_text, codecs),
-        from_binary=partial(_from_binary, codecs),
-        column_from_text=partial(_column_from_text, codecs),
-        column_from_binary=partial(_column_from_binary, codecs),
-    )
+    return codec_over(codecs, _text, _binary, _from_text, _from_binary, _column_from_text, _column_from_binary)
 
 
 def _element(type_: SqlType) -> SqlType:
@@ -51,7 +44,7 @@ def _parts(array: pa.Array) -> tuple[pa.Array, list[int], list[Sequence[int] | N
     return items.flatten(), [0, *np.cumsum(lengths).tolist()], shapes.to_pylist()
 
 
-def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     items, bounds, shapes = _parts(array)
     mark = delimiter_of(element)
@@ -65,7 +58,7 @@ def _text(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType, timezone
     )
 
 
-def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.Array:
+def _binary(codecs: Codecs, array: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     items, bounds, shapes = _parts(array)
     nulls = np.concatenate([[0], np.cumsum(np.asarray(pc.is_null(items)))])
@@ -82,7 +75,7 @@ def _binary(codecs: Mapping[str, Codec], array: pa.Array, type_: SqlType) -> pa.
     return pa.array(found, pa.binary())
 
 
-def _from_text(codecs: Mapping[str, Codec], text: str, type_: SqlType, timezone: str) -> Value:
+def _from_text(codecs: Codecs, text: str, type_: SqlType, timezone: str) -> Value:
     element = _element(type_)
     parse = codecs[element.name].from_text
     items, shape = split_shaped(text)
@@ -117,7 +110,7 @@ def split_shaped_binary(data: bytes, element: SqlType) -> tuple[list[bytes | Non
     return items, shape
 
 
-def _from_binary(codecs: Mapping[str, Codec], data: bytes, type_: SqlType) -> Value:
+def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> Value:
     element = _element(type_)
     parse = codecs[element.name].from_binary
     items, shape = split_shaped_binary(data, element)
@@ -150,13 +143,13 @@ def _column(
     return pa.StructArray.from_arrays([lists, pa.array(shapes, _SHAPE)], fields=list(arrow), mask=mask)
 
 
-def _column_from_text(codecs: Mapping[str, Codec], strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_text
     return _column(strings, split_shaped, lambda items: decode(items, element, timezone), type_.arrow)
 
 
-def _column_from_binary(codecs: Mapping[str, Codec], binaries: pa.Array, type_: SqlType) -> pa.Array:
+def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_binary
     split = partial(split_shaped_binary, element=element)

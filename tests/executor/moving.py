@@ -13,7 +13,7 @@ import pytest
 from catalog.objects import View
 from executor.database import Database
 from executor.moving.elsewhere import answer
-from executor.session import DatabaseSession
+from executor.queries import OwnReader
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 
@@ -42,7 +42,7 @@ class Servers:
         """What connections between servers do."""
         if address not in self._open:
             raise ConnectionRefusedError("nobody is there")
-        return answer(DatabaseSession(self._open[address], "", "").reader, question)
+        return answer(OwnReader(self._open[address]), question)
 
     def client(self, name: str) -> Client:
         return Client(self[name])

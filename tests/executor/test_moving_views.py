@@ -16,7 +16,7 @@ from executor.commit.records import Followed
 from executor.moving import views
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
-from executor.session import DatabaseSession
+from executor.queries import OwnReader
 from planner.statements import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
@@ -166,7 +166,7 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
         assert isinstance(query, Query)
         data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
         with pytest.raises(SqlError, match="08P01"):
-            decode_answer(answer(DatabaseSession(servers["b"], "", "").reader, data))
+            decode_answer(answer(OwnReader(servers["b"]), data))
 
 
 def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:

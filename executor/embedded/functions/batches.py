@@ -44,8 +44,13 @@ def error(state: str, message: str) -> ValueError:
 def register(connection: Any, functions: Functions, strict: bool = True) -> None:
     """Makes functions known to an instance and all of its connections; ``strict``: NULL for NULL."""
     for name, (function, result) in functions.items():
-        batch = _over_batches(function, _ARROW[result], strict)
-        connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
+        create(connection, name, _over_batches(function, _ARROW[result], strict), result)
+
+
+def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: str) -> None:
+    """Makes a function over columns known."""
+    batch.__annotations__ = {}  # DuckDB would evaluate them
+    connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
 
 
 def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
+from executor.embedded.functions.batches import create
 from executor.printing.nodes import Expr, function, leaf_name, text
 from planner.algebra import Project, Relation, Snapshot
 from planner.bind.calls.functions import bind_values
@@ -63,7 +64,7 @@ def register(connection: Any, query: Query) -> None:
             raise ValueError(f"!{error.sqlstate}!{error.message}") from None
 
     for name, result in _RESULTS.items():
-        connection.create_function(f"late_{name}", batch, None, result, type="arrow", null_handling="special")
+        create(connection, f"late_{name}", batch, result)
 
 
 def _computed(what: str, columns: list[pa.ChunkedArray], query: Query) -> pa.Array:

@@ -15,7 +15,7 @@ SELECT attname, atttypid::regtype, atttypmod, attnotnull, atthasdef, attidentity
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = 'orders'::regclass AND a.attnum > 0 ORDER BY a.attnum;
 SELECT conname, contype, conrelid::regclass, confrelid::regclass, conkey, confkey, confdeltype, confupdtype, condeferrable FROM pg_constraint WHERE connamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY conname;
 SELECT conname, replace(pg_get_constraintdef(oid), current_schema() || '.', '') AS definition FROM pg_constraint WHERE conrelid IN ('people'::regclass, 'orders'::regclass) AND contype IN ('p', 'u', 'f') ORDER BY conname;
-SELECT indexrelid::regclass, indrelid::regclass, indisunique, indisprimary, indkey, indkey[0], indclass, indnatts FROM pg_index WHERE indrelid = 'orders'::regclass ORDER BY 1::text;
+SELECT indexrelid::regclass, indrelid::regclass, indisunique, indisprimary, indkey, indkey[0], indclass, indnatts FROM pg_index WHERE indrelid = 'orders'::regclass ORDER BY indexrelid::regclass::text;
 SELECT replace(pg_get_indexdef(indexrelid), current_schema() || '.', '') FROM pg_index WHERE indrelid = 'orders'::regclass ORDER BY 1;
 SELECT tablename, tableowner = current_user, hasindexes FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1;
 SELECT indexname, replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE tablename = 'people' ORDER BY 1;

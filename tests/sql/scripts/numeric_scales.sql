@@ -93,7 +93,7 @@ SELECT k FROM n1 GROUP BY k HAVING sum(x)::text = '1.50';
 SELECT row_to_json(n1) FROM n1 ORDER BY k LIMIT 2;
 SELECT json_agg(x ORDER BY k), string_agg(x::text, ',' ORDER BY k), jsonb_agg(x ORDER BY k) FROM n1;
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT x, x * 2.0 FROM n1 ORDER BY k;
+DECLARE c SCROLL CURSOR FOR SELECT x, x * 2.0 FROM n1 ORDER BY k, x::text;
 FETCH 2 FROM c;
 FETCH LAST FROM c;
 COMMIT;

@@ -93,6 +93,14 @@ SELECT id, a, t FROM s WHERE id >= 10 ORDER BY id;
 DELETE FROM s WHERE id IN (SELECT generate_series(10, 20));
 UPDATE s SET t = e::text FROM unnest(ARRAY[1, 2]) e WHERE s.id = e;
 SELECT id, t FROM s ORDER BY id;
+-- Sets are made of sorted rows: what a row becomes stays together, and in order.
+SELECT id, generate_series(1, 7) FROM s ORDER BY id LIMIT 9 OFFSET 3;
+SELECT id, generate_series(1, 3), unnest(a) FROM s ORDER BY id DESC LIMIT 4;
+SELECT id, generate_series(3, 1, -1) AS n FROM s ORDER BY id, t FETCH FIRST 2 ROWS WITH TIES;
+SELECT generate_series(1, 9) AS n FROM s WHERE id = 1 ORDER BY t LIMIT 5;
+SELECT DISTINCT id, generate_series(1, 3) AS n FROM s ORDER BY id, n DESC LIMIT 4;
+SELECT DISTINCT ON (id) id, generate_series(4, 1, -1) FROM s ORDER BY id, t LIMIT 6;
+SELECT id > 2 AS b, count(*), generate_series(1, count(*)) FROM s GROUP BY 1 ORDER BY 1 DESC LIMIT 3;
 CREATE VIEW u AS SELECT id, unnest(a) AS e FROM s;
 SELECT e, id FROM u ORDER BY e;
 DROP VIEW u;

@@ -1,0 +1,118 @@
+"""The functions and macros that our SQL calls, made known to a new instance.
+
+Owns: ``FAMILIES`` and ``MACROS``, what there is of them, and the file that keeps the macros. DuckDB takes 0.3 ms for a
+macro, and 6 ms to copy them all from a database, so that the first instance leaves them in one, beside the modules'
+bytecode and by its rules: made anew where the texts or DuckDB are others, and not at all where Python writes none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from executor.embedded.functions import (
+    amounts,
+    batches,
+    bit_strings,
+    document_changes,
+    documents,
+    forms,
+    identifiers,
+    late,
+    macros,
+    macros_functions,
+    moments,
+    networks,
+    number_reading,
+    octets,
+    paths,
+    ranges,
+    regexes,
+    shapes,
+    transcendental,
+    zoned_times,
+)
+
+FAMILIES: Final = (
+    amounts,
+    bit_strings,
+    document_changes,
+    documents,
+    forms,
+    identifiers,
+    moments,
+    networks,
+    number_reading,
+    octets,
+    paths,
+    ranges,
+    regexes,
+    shapes,
+    transcendental,
+    zoned_times,
+)
+MACROS: Final = "".join(
+    family.STATEMENTS for family in (macros, macros_functions, zoned_times, moments, shapes, ranges, amounts)
+)
+#: The catalog of an instance in memory, and what the file's is called in it.
+_OWN, _KEPT = "memory", "kept"
+
+
+def install(database: Any, query: late.Query) -> None:
+    """Makes all functions and macros known to a new instance in memory, and so to all of its connections."""
+    database.begin()
+    for family in FAMILIES:
+        batches.register(database, family.FUNCTIONS)
+    for family in (document_changes, documents, shapes):
+        batches.register(database, family.OF_NULL, strict=False)
+    late.register(database, query)
+    database.commit()
+    path = kept_macros()
+    if not _read(database, path):
+        database.execute(f"BEGIN; {MACROS} COMMIT")
+        if not sys.dont_write_bytecode:
+            _write(database, path)
+
+
+def kept_macros() -> Path:
+    """Where the macros of these texts and of this DuckDB are kept."""
+    version = hashlib.sha256(f"{duckdb.__version__}\n{MACROS}".encode()).hexdigest()[:16]
+    return Path(cache_from_source(__file__)).with_name(f"macros-{version}.duckdb")
+
+
+def _read(database: Any, path: Path) -> bool:
+    """Whether the macros were there; a file that is damaged is as none."""
+    if not path.exists():
+        return False
+    try:
+        _with_kept(database, path, "READ_ONLY", f"COPY FROM DATABASE {_KEPT} TO {_OWN}")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _write(database: Any, path: Path) -> None:
+    """Keeps the macros where the folder may be written; another process may do the same at the same time."""
+    new = path.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError, duckdb.Error):
+        path.parent.mkdir(exist_ok=True)
+        for old in path.parent.glob("macros-*"):
+            old.unlink()
+        _with_kept(database, new, "BLOCK_SIZE 16384", f"COPY FROM DATABASE {_OWN} TO {_KEPT}")
+        new.replace(path)
+
+
+def _with_kept(database: Any, path: Path, options: str, statement: str) -> None:
+    quoted = str(path).replace("'", "''")
+    database.execute(f"ATTACH '{quoted}' AS {_KEPT} ({options})")
+    try:
+        database.execute(statement)
+    finally:
+        database.execute(f"DETACH {_KEPT}")

@@ -1,0 +1,23 @@
+"""The order of rows that sets in the select list make of one, where an engine sorts many of them in parallel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.executor.client import Client, open_database
+
+
+@pytest.mark.parametrize("order", ["ORDER BY id", "ORDER BY g, id", "ORDER BY g", "ORDER BY id LIMIT 2000"])
+def test_rows_made_of_one_row_stay_together_and_in_order(tmp_path: Path, order: str) -> None:
+    database = open_database(tmp_path)
+    try:
+        client = Client(database)
+        client.run("CREATE TABLE t (id int, g int); INSERT INTO t SELECT i, i % 7 FROM generate_series(1, 20000) i")
+        found = client.run(f"SELECT id, generate_series(1, 5) FROM t {order}")
+        assert isinstance(found, list)
+        assert [number for _, number in found] == [1, 2, 3, 4, 5] * (len(found) // 5)
+        assert all(found[at][0] == found[at + 4][0] for at in range(0, len(found), 5))
+    finally:
+        database.close()
