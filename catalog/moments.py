@@ -1,4 +1,4 @@
-"""Reading PostgreSQL's date and time texts, one at a time, with DateStyle ISO, MDY.
+"""Reading PostgreSQL's date and time texts, one at a time, in each of DateStyle's orders.
 
 Owns: the grammar (ParseDateTime, DecodeDateTime) and its errors. Columns have fast ways of their own, on the wire and
 in the engine, and come here for what is written unusually. Years before Christ and beyond 9999 are 0A000; an infinite
@@ -21,11 +21,11 @@ from catalog.zones import find_zone, to_utc
 
 _TOKEN: Final = re.compile(
     r"(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
-    r"|(?P<date>\d{1,6}(?P<separator>[-/.])(?:\d{1,2}|[a-z]{3,9})(?P=separator)\d{1,6})(?![\d.:])"
+    r"|(?P<date>\d{1,8}(?P<separator>[-/.])(?:\d{1,8}|[a-z]{3,9})(?P=separator)\d{1,8})(?![\d.:])"
     r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
     r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
-    r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,2}(?P=mark)\d{1,6})(?![\d.:])"
+    r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,8}(?P=mark)\d{1,8})(?![\d.:])"
     r"|(?P<posix>[a-z]{3,}[+-]\d{1,2}(?::\d{2}){0,2}(?![\d/.-]))"
     r"|(?P<word>[a-z]+(?:[/_][a-z0-9_+-]+)*)"
     r"|(?P<blank>[\s,]+)",
@@ -38,7 +38,10 @@ _MONTHS: Final = (
 _MONTH_NUMBERS: Final = {name: i for i, name in enumerate(_MONTHS, 1)} | {
     name[:3]: i for i, name in enumerate(_MONTHS, 1)
 }
+_MONTH_NUMBERS["sept"] = 9
 _DAYS: Final = re.compile("(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?")
+#: The order in which a date's numbers are read where none of them tells what it is (DateStyle).
+MDY, DMY, YMD = "MDY", "DMY", "YMD"
 _RELATIVE: Final = frozenset(("now", "today", "tomorrow", "yesterday"))
 #: Tokens that a date may end with.
 _DATES: Final = ("date", "separator", "number")
@@ -67,6 +70,8 @@ class Moment:
     afternoon: bool | None = None
     month_named: bool = False
     marked: bool = False  # a number may be a time: a T stood before it, or a time is wanted
+    order: str = MDY
+    short_year: bool = False  # of two digits at most
 
 
 class _Malformed(Exception):
@@ -89,27 +94,27 @@ def _infinite(text: str) -> float | None:
     return _INFINITE.get(text.strip(_BLANKS).lower())
 
 
-def parse_date(text: str) -> date | float:
+def parse_date(text: str, order: str = MDY) -> date | float:
     """date_in. Raises 22007 and 22008."""
     if (infinite := _infinite(text)) is not None:
         return infinite
-    moment = _read(text, "date")
+    moment = _read(text, "date", order)
     return _date(moment, text)
 
 
-def parse_timestamp(text: str) -> datetime | float:
+def parse_timestamp(text: str, order: str = MDY) -> datetime | float:
     """timestamp_in; a zone in the text is read and means nothing. Raises 22007 and 22008."""
     if (infinite := _infinite(text)) is not None:
         return infinite
-    moment = _read(text, "timestamp")
+    moment = _read(text, "timestamp", order)
     return _datetime(moment, text, "timestamp")
 
 
-def parse_timestamptz(text: str, zone: str) -> datetime | float:
+def parse_timestamptz(text: str, zone: str, order: str = MDY) -> datetime | float:
     """timestamptz_in: an instant in UTC; a text without a zone is read in the session's. Raises 22007 and 22008."""
     if (infinite := _infinite(text)) is not None:
         return infinite
-    moment = _read(text, "timestamp with time zone")
+    moment = _read(text, "timestamp with time zone", order)
     local = _datetime(moment, text, "timestamp")
     try:
         return to_utc(local, moment.zone or find_zone(zone))
@@ -117,9 +122,9 @@ def parse_timestamptz(text: str, zone: str) -> datetime | float:
         raise _out_of_range("timestamp", text) from None
 
 
-def parse_time(text: str) -> clock:
+def parse_time(text: str, order: str = MDY) -> clock:
     """time_in. Raises 22007 and 22008, and 0A000 for 24:00:00."""
-    moment = _read(text, "time", needs_date=False)
+    moment = _read(text, "time", order, needs_date=False)
     if moment.microseconds is None or (moment.year is None and isinstance(moment.zone, ZoneInfo)):
         raise _malformed("time", text)
     if moment.microseconds == _DAY:
@@ -129,11 +134,11 @@ def parse_time(text: str) -> clock:
     return (datetime.min + timedelta(microseconds=moment.microseconds)).time()
 
 
-def parse_timetz(text: str, zone: str) -> int:
+def parse_timetz(text: str, zone: str, order: str = MDY) -> int:
     """timetz_in, as the number of ``catalog.zoned_times``; a text without a zone gets the session's of that day, or of
     today. Raises 22007, 22008 and 22009.
     """
-    moment = _read(text, "time with time zone", needs_date=False)
+    moment = _read(text, "time with time zone", order, needs_date=False)
     if moment.microseconds is None or (moment.year is None and isinstance(moment.zone, ZoneInfo)):
         raise _malformed("time with time zone", text)
     if moment.microseconds > _DAY:
@@ -190,7 +195,7 @@ def _out_of_range(name: str, text: str) -> SqlError:
     return SqlError("22008", f'{name} out of range: "{text}"')
 
 
-def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
+def _read(text: str, type_name: str, order: str, needs_date: bool = True) -> Moment:
     """All fields of a text, checked one by one but for the days of the month."""
     stripped = text.strip(_BLANKS).lower()
     if stripped in _RELATIVE:
@@ -198,7 +203,7 @@ def _read(text: str, type_name: str, needs_date: bool = True) -> Moment:
     if stripped == "epoch":
         return Moment(1970, 1, 1, 0, UTC)
     try:
-        moment = _tokens(stripped, Moment(marked=not needs_date))
+        moment = _tokens(stripped, Moment(marked=not needs_date, order=order))
         _complete(moment, needs_date)
     except _Malformed:
         raise _malformed(type_name, text) from None
@@ -258,15 +263,42 @@ def _set_time(moment: Moment, text: str) -> None:
 def _set_date(moment: Moment, parts: list[str]) -> None:
     if moment.year is not None or moment.day is not None:
         raise _Malformed
-    first, second, third = parts
-    if second.isalpha():
-        moment.month, moment.month_named = _month(second), True
-        year, day = (first, third) if len(first) > 2 else (third, first)
-    elif len(first) > 2:
-        year, moment.month, day = first, int(second), third
+    for name in filter(str.isalpha, parts):
+        if moment.month is not None:
+            raise _Malformed
+        moment.month, moment.month_named = _month(name), True
+    for digits in filter(str.isdigit, parts):
+        _set_part(moment, digits)
+
+
+def _set_part(moment: Moment, digits: str) -> None:
+    """The next number of a date: what is there already and the order say which (DecodeNumber)."""
+    has_month, has_year = moment.month is not None, moment.year is not None
+    if has_year and not has_month and moment.day is None and len(digits) == 3 and 1 <= int(digits) <= 366:
+        _set_day_of_year(moment, int(digits))
+    elif not has_year and moment.day is None and (not has_month or moment.month_named):
+        if len(digits) >= 3 or moment.order == YMD:
+            _set_year(moment, digits)
+        elif has_month or moment.order == DMY:
+            moment.day = int(digits)
+        else:
+            moment.month = int(digits)
+    elif not has_month:
+        moment.month = int(digits)
+    elif moment.day is None:
+        if has_year and moment.month_named and len(digits) >= 3 and moment.short_year:
+            moment.day = (moment.year or 0) % 100  # the first number was no year
+            _set_year(moment, digits)
+        else:
+            moment.day = int(digits)
+    elif not has_year:
+        _set_year(moment, digits)
     else:
-        moment.month, day, year = int(first), second, third
-    moment.year, moment.day = _year(year), int(day)
+        raise _Malformed
+
+
+def _set_year(moment: Moment, digits: str) -> None:
+    moment.year, moment.short_year = _year(digits), len(digits) <= 2
 
 
 def _month(name: str) -> int:
@@ -304,33 +336,30 @@ def _set_rule(moment: Moment, text: str) -> None:
 
 def _set_number(moment: Moment, text: str) -> None:
     whole, point, fraction = text.partition(".")
-    timed = moment.marked or moment.day is not None
-    if timed and moment.microseconds is None and (len(whole) == 6 or (moment.marked and len(whole) == 4)):
+    timed = moment.marked or None not in (moment.year, moment.month, moment.day)
+    if timed and moment.microseconds is None and len(whole) in (4, 6):
         padded = whole.ljust(6, "0")
         _set_time(moment, f"{padded[:2]}:{padded[2:4]}:{padded[4:]}.{fraction or 0}")
         return
     if point and len(whole) == 4 and len(fraction) == 3 and moment.year is None:  # the day of a year
-        year, day = int(whole), int(fraction)
-        if not year or not 1 <= day <= 366:
+        moment.year = int(whole)
+        if not moment.year or not 1 <= int(fraction) <= 366:
             raise _DateOverflow
-        _set_ordinal(moment, date(year, 1, 1).toordinal() + day - 1)
+        _set_day_of_year(moment, int(fraction))
         return
     if point:
         raise _Malformed
     if len(text) in (6, 8) and moment.year is None and moment.month is None:
         moment.year, moment.month, moment.day = _year(text[:-4]), int(text[-4:-2]), int(text[-2:])
-    elif moment.month_named and moment.day is None and len(text) <= 2:
-        moment.day = int(text)
-    elif moment.month is None and moment.day is not None and len(text) <= 2:  # the first one was a month
-        moment.month, moment.day = moment.day, int(text)
-    elif moment.year is None and (moment.month_named or moment.day is not None):
-        moment.year = _year(text)
-    elif moment.day is None and moment.month is None and len(text) <= 2:
-        moment.day = int(text)
-    elif moment.year is None and len(text) >= 3:
-        moment.year = int(text)
     else:
-        raise _Malformed
+        _set_part(moment, text)
+
+
+def _set_day_of_year(moment: Moment, number: int) -> None:
+    year, moment.year = moment.year or 0, None
+    if not 1 <= year <= date.max.year:
+        raise unsupported("the day of a year before Christ or beyond 9999")
+    _set_ordinal(moment, date(year, 1, 1).toordinal() + number - 1)
 
 
 def _set_ordinal(moment: Moment, ordinal: int) -> None:
@@ -353,7 +382,8 @@ def _set_word(moment: Moment, word: str) -> None:
         raise unsupported(f"'{word}' as a part of a date", "Use now() or current_date.")
     elif word == "allballs":
         moment.microseconds, moment.zone = 0, UTC
-    elif word in _MONTH_NUMBERS and moment.month is None:
+    elif word in _MONTH_NUMBERS and not moment.month_named and (moment.month is None or moment.day is None):
+        moment.day = moment.day if moment.month is None else moment.month  # the number was the day's
         moment.month, moment.month_named = _MONTH_NUMBERS[word], True
     elif not _DAYS.fullmatch(word):
         if moment.microseconds is None and moment.year is None:

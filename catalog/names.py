@@ -13,6 +13,9 @@ from typing import Final
 from catalog.errors import SqlError
 from catalog.postgres import rows
 
+#: What tools connect to that ask for no database (createuser, psql --list, pg_dumpall): other names of the only one.
+_MAINTENANCE: Final = ("postgres", "template1")
+
 _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
 _ELEMENT: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*(,|$)')
 _PLAIN: Final = re.compile("[a-z_][a-z0-9_]*")
@@ -74,3 +77,8 @@ def made_name(table: str, column: str, label: str) -> str:
         first, second = (first[:-1], second) if len(first) > len(second) else (first, second[:-1])
     parts = (part.decode(errors="ignore") for part in (first, second))
     return "_".join((*filter(None, parts), label))
+
+
+def is_the_database(database: str, name: str) -> bool:
+    """Whether a name means the only database, as it does when a client connects."""
+    return name in (database, *_MAINTENANCE)

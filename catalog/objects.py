@@ -35,7 +35,7 @@ class ColumnDefinition:
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
     type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
     column beside it (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type.
-    ``grants`` are of this column alone.
+    ``grants`` are of this column alone. A view's ``is_computed`` column has digits that nobody declared.
     """
 
     name: str
@@ -50,6 +50,7 @@ class ColumnDefinition:
     keeps_scale: bool = False
     collation: int = 0
     grants: tuple[Grant, ...] = ()
+    is_computed: bool = False
 
 
 def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
@@ -62,7 +63,8 @@ def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition
 class UniqueKey:
     """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
 
-    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT.
+    ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT. ``orders`` of an
+    index's columns as those of an ``Index``; none where all are the default.
     """
 
     name: str
@@ -73,6 +75,7 @@ class UniqueKey:
     deferred: bool = False
     comment: str | None = None
     nulls_alike: bool = False
+    orders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,8 @@ class Index:
 
     ``orders`` are the key parts' as written behind them ('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'); the last
     ``included`` parts are INCLUDE's, ``predicate`` is WHERE's text, ``nulls_alike`` NULLS NOT DISTINCT, and ``method``
-    USING's.
+    USING's. ``labels`` are the names of its columns, and ``shown`` the parts' texts, and behind them the predicate's,
+    as PostgreSQL writes them: with each cast; ``types`` are the parts'. All are empty where they were not kept.
     """
 
     name: str
@@ -96,6 +100,9 @@ class Index:
     unique: bool = False
     nulls_alike: bool = False
     method: str = "btree"
+    labels: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    types: tuple[SqlType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +250,11 @@ class View:
     def stored(self) -> tuple[ColumnDefinition, ...]:
         """What a row of a continuous view holds."""
         return with_scales(self.columns)
+
+    @property
+    def reads_as_invoker(self) -> bool:
+        """Whether what it reads is read in the name of who reads the view (security_invoker)."""
+        return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
 
 
 @dataclass(frozen=True, slots=True)

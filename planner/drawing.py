@@ -8,7 +8,8 @@ engine computes, the calls' results beside them, and the rest of the projection 
                                                        step: Limit(Sort(Project(I, (a, b)))), c1 = nextval(s)
 
 so that a bulk INSERT takes its whole range at once, and order and number are those of the rows that come out (as
-PostgreSQL postpones volatile expressions above a sort). Where whether to call depends on the row's values, or a row of
+PostgreSQL postpones volatile expressions above a sort). A filter that calls is one over a projection that does, where
+that says for which rows. Where whether to call depends on the row's values, or a row of
 an outer query is read, it is 0A000.
 """
 
@@ -19,11 +20,11 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.types import INT4
-from planner.algebra import Limit, Project, Relation, Sort, Values
+from planner.algebra import Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.functions import DRAWN_FUNCTIONS
 from planner.rows import bound
-from planner.rules.support import SUBQUERIES, Fresh, equality
+from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.walk import children, descend, produced_columns, transform, used_columns, walk
 
 _NOTHING: Final = Literal(0, INT4)
@@ -79,6 +80,8 @@ class _Taking:
 def take_apart(relation: Relation) -> Drawing:
     """The steps of a relation that calls. Raises 0A000 for calls in other places than a projection or VALUES."""
     taking = _Taking(Fresh(relation))
+    for query in (item for item in walk(relation) if isinstance(item, SUBQUERIES)):
+        _refuse_search(query)
     rest = _within(taking, relation)
     for call in calls_of(rest):
         raise unsupported(f"{call.function}() in this place", "call it in a select list, VALUES or SET")
@@ -94,11 +97,15 @@ def _change(taking: _Taking, node: Any) -> Any:
     """A projection that calls, with what sorts and cuts its rows, as a projection over a step."""
     if isinstance(node, Values) and calls_of(node):
         return _values(taking, node)
+    if isinstance(node, Filter) and calls_of(node.predicate):
+        return _filter(taking, node)
     above: list[Limit | Sort] = []
     base = node
     while isinstance(base, Limit | Sort):
         above.append(base)
         base = base.input
+    if any(isinstance(item, Limit) for item in above):
+        _refuse_cut(base)
     if not isinstance(base, Project) or not any(_direct(scalar) for _, scalar in base.outputs):
         return node
     keys = {column for item in above for column in _used_above(item)}
@@ -107,6 +114,38 @@ def _change(taking: _Taking, node: Any) -> Any:
     if used_columns(base) - produced_columns(base):
         raise unsupported("a function with an effect in a correlated subquery", "join the query instead")
     return _project(taking, base, above, keys)
+
+
+def _filter(taking: _Taking, node: Filter) -> Relation:
+    """What filters by a call, as a filter over a projection that makes it for each row of one relation that meets the
+    conditions before it. Raises 0A000 where PostgreSQL's plan decides for which rows it is made."""
+    *before, last = conjuncts(node.predicate)
+    for call in (call for part in before for call in calls_of(part)):
+        raise unsupported(f"{call.function}() before another condition", "write it as the last one of WHERE")
+    (call, *_) = _direct(last) or calls_of(last)
+    if any(isinstance(item, Join) for item in walk(node.input)):
+        raise unsupported(f"{call.function}() in WHERE over a join", "call it in a select list")
+    condition = conjunction(before)
+    rows = node.input if condition is None else Filter(node.input, condition)
+    kept = tuple((column, ColumnRef(column)) for column in node.columns)
+    found = taking.column(last)
+    return Project(Filter(Project(rows, (*kept, (found, last))), ColumnRef(found)), kept)
+
+
+def _refuse_search(query: Any) -> None:
+    """A subquery in an expression that searches rows by a call, of which EXISTS and IN read as few as they can."""
+    for item in walk(query):
+        if isinstance(item, Filter) and not isinstance(item.input, Values) and (calls := calls_of(item.predicate)):
+            raise unsupported(f"{calls[0].function}() in WHERE of a subquery", "put the subquery into FROM")
+
+
+def _refuse_cut(node: Any) -> None:
+    """A query of some of its rows that filters by a call. Raises 0A000."""
+    while isinstance(node, Project | Filter):
+        call = next(iter(calls_of(node.predicate)), None) if isinstance(node, Filter) else None
+        if call is not None:
+            raise unsupported(f"{call.function}() in WHERE beside LIMIT", "cut the rows in a subquery in FROM")
+        node = node.input
 
 
 def _used_above(item: Limit | Sort) -> set[Column]:

@@ -78,23 +78,35 @@ class Conflict:
     update: Upsert | None = None
 
 
+class OfView(str):
+    """What a check is called that is a view's WITH CHECK OPTION: the view's name."""
+
+    __slots__ = ()
+
+
+#: Conditions on a changed row, each with the name of its constraint or view.
+Checks = tuple[tuple[str, Scalar], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Insert:
     """INSERT: ``source`` yields complete rows, ``row`` position by position in the target's column order.
 
     Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
     ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters, the latter perhaps under
-    a Cast to the column's type: the path without an engine.
+    a Cast to the column's type: the path without an engine. ``view_checks`` are those of views, of the rows that are
+    there afterwards, where ``checks`` are of all that are proposed.
     """
 
     target: Table | Stream
     source: Relation
     row: tuple[Column, ...]
-    checks: tuple[tuple[str, Scalar], ...] = ()
+    checks: Checks = ()
     returning: Returning | None = None
     literals: tuple[tuple[Scalar, ...], ...] | None = None
     conflict: Conflict | None = None
     generated: Generated = ()
+    view_checks: Checks = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +121,7 @@ class Update:
     row_id: Column
     old: tuple[Column, ...]
     new: tuple[Column, ...]
-    checks: tuple[tuple[str, Scalar], ...] = ()
+    checks: Checks = ()
     returning: Returning | None = None
     beside: tuple[Column, ...] = ()
     generated: Generated = ()
@@ -151,7 +163,7 @@ class Merge:
     old: tuple[Column, ...]
     new: tuple[Column, ...]
     actions: tuple[MergeAction, ...]
-    checks: tuple[tuple[str, Scalar], ...] = ()
+    checks: Checks = ()
     generated: Generated = ()
 
 
@@ -200,7 +212,7 @@ class CopyIn:
     options: CopyOptions
     path: str | None = None
     defaults: tuple[tuple[int, Scalar], ...] = ()
-    checks: tuple[tuple[str, Scalar], ...] = ()
+    checks: Checks = ()
     row: tuple[Column, ...] = ()
     generated: Generated = ()
     where: Scalar | None = None

@@ -209,7 +209,7 @@ def _opened(session: Session, planned: Planned) -> tuple[CopySink, CopyReader]:
 def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
     columns = [statement.target.columns[index] for index in statement.columns]
     types, names = [item.type for item in columns], [item.name for item in columns]
-    time_zone = session.settings.value("TimeZone")
+    time_zone = session.settings.style
     scaled = tuple(place for place, item in enumerate(columns) if item.keeps_scale)
     return CopyReader(types, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
 

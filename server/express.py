@@ -311,7 +311,7 @@ class Express:
         """What does with other values what the ordinary path did."""
         if known.stamp is not None:
             return CachedRead(self._session, plan, bind)
-        time_zone = self._session.settings.value("TimeZone")
+        time_zone = self._session.settings.style
         formats = column_formats(bind.parameter_formats, len(plan.types))
         decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
         if isinstance(plan.statement, Insert | Update | Delete):

@@ -32,6 +32,8 @@ class Parameter:
     context: Context = "user"
     reported: bool = False
     unit: str = ""
+    #: Reads a text that says a part of the value, beside the present one; None: it says all of it.
+    onto: Callable[[str, str, str], str] | None = None
 
 
 def _invalid(name: str, value: str, hint: str | None = None) -> SqlError:
@@ -160,20 +162,6 @@ def _zone_at(value: str) -> str:
     if found is None:
         raise unsupported(f"the time zone {value}", "Use whole hours, or a name such as 'Asia/Kolkata'.")
     return found if hours else "UTC"
-
-
-def date_style(name: str, value: str) -> str:
-    """ISO output, and months before days where a text is read: nothing else is supported."""
-    for word in value.lower().replace(",", " ").split():
-        if word in ("postgres", "sql", "german"):
-            raise unsupported(f"{name} {word}", "Use ISO.")
-        if word in ("dmy", "european", "euro", "ymd"):
-            raise unsupported(
-                f"{name} {word}", "Use MDY, and write dates as YYYY-MM-DD, which every order reads alike."
-            )
-        if word not in ("mdy", "us", "noneuropean", "noneuro", "iso", "default"):
-            raise _invalid(name, value)
-    return "ISO, MDY"
 
 
 def encoding(name: str, value: str) -> str:

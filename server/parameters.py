@@ -14,11 +14,12 @@ from typing import Final
 from protocol.values.styles import ISO_8601, VERBOSE
 from server.accepted import INT_MAX, accepted, without_effect
 from server.config import Config, stored_text
+from server.date_styles import DEFAULT as USUAL_DATES
+from server.date_styles import changed, date_style
 from server.kinds import (
     Parameter,
     always,
     boolean,
-    date_style,
     encoding,
     name_list,
     number,
@@ -58,7 +59,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     *_configured(),  # what a session may set as well is below, and counts
     Parameter("application_name", "", text, "The client's name for itself.", reported=True),
     Parameter("client_encoding", "UTF8", encoding, "The client's character set.", reported=True),
-    Parameter("DateStyle", "ISO, MDY", date_style, "Output style and input order of dates.", reported=True),
+    Parameter("DateStyle", USUAL_DATES, date_style, "Output style and input order of dates.", reported=True,
+              onto=changed),
     Parameter("IntervalStyle", "postgres", one_of("postgres", ISO_8601, VERBOSE, refused=("sql_standard",)),
               "Output style of intervals.", reported=True),
     Parameter("TimeZone", "UTC", time_zone, "The zone in which timestamps with time zone are shown.", reported=True),

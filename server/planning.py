@@ -17,11 +17,12 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.intervals import FULL_RANGE
 from catalog.looking import Look, Seen
+from catalog.moments import MDY
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, Value, WindowCall
+from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
@@ -29,6 +30,7 @@ from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.walk import walk
 from server.settings import Settings
+from server.styled import PLAIN, Styled, styled
 
 _PLANS: Final = 4096
 #: Texts longer than this are planned without being remembered.
@@ -75,9 +77,8 @@ class Filled:
 class Plan:
     """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
 
-    ``repeatable``: the same parameters give the same rows while ``reads`` do not change. ``shows_intervals``: an
-    engine makes texts of them, in the style ``postgres``. ``seen`` is what it depends on of the catalog, where that is
-    known.
+    ``repeatable``: the same parameters give the same rows while ``reads`` do not change. ``styled`` is what an engine
+    does in one style only. ``seen`` is what it depends on of the catalog, where that is known.
     """
 
     serial: int
@@ -91,7 +92,7 @@ class Plan:
     repeatable: bool
     #: The functions of the session that it calls.
     calls: frozenset[str]
-    shows_intervals: bool = False
+    styled: Styled = PLAIN
     seen: Seen | None = None
     #: The same statement each time, of one that changes rows and calls the session for mere values.
     filled: Filled | None = None
@@ -135,12 +136,13 @@ class Surroundings:
     own: str = ""  # tells the relations that only the session sees
     separated: Separated = none_separated
     checks_bodies: bool = True  # check_function_bodies
+    date_order: str = MDY
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
         names = (self.search_path, self.role, self.session_role, self.database, self.own)
-        return (*names, self.time_zone, self.checks_bodies)
+        return (*names, self.time_zone, self.date_order, self.checks_bodies)
 
 
 def surroundings(
@@ -150,7 +152,7 @@ def surroundings(
     roles = settings.role, settings.value("session_authorization")
     place = settings.search_path(), settings.value("TimeZone")
     checks_bodies = settings.is_on("check_function_bodies")
-    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies)
+    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies, settings.date_order)
 
 
 class PlanCache:
@@ -231,7 +233,9 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     place = around.search_path, types, around.time_zone
     look = Look(around.catalog)
     context = Context(
-        look.catalog, *place, *roles, around.database, around.separated, checks_bodies=around.checks_bodies
+        *(look.catalog, *place, *roles, around.database, around.separated),
+        checks_bodies=around.checks_bodies,
+        date_order=around.date_order,
     )
     bound = bind(raw, context)
     statement = bound.statement
@@ -245,7 +249,6 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         and calls <= _STEADY
         and all(scan.kind in ("table", "view") for scan in scans)
     )
-    shows = any(map(_shows_interval, nodes))
     reads, names = tuple(sorted({scan.oid for scan in scans})), (around.catalog, around.search_path, around.role)
     return Plan(
         next(_serials),
@@ -256,7 +259,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         reads,
         repeatable,
         frozenset(calls),
-        shows,
+        styled(nodes),
         look.seen if isinstance(statement, _OF_ROWS) else None,
         _filled(statement, len(bound.parameters)) if calls and calls <= SESSION_VALUES else None,
     )
@@ -294,29 +297,6 @@ def _has_fields(node: Any) -> bool:
     if not isinstance(node, Cast) or not isinstance(node.argument, Parameter) or node.type.name != "interval":
         return False
     return bool(node.type.modifiers) and node.type.modifiers[0] != FULL_RANGE
-
-
-def _shows_interval(node: Any) -> bool:
-    """Whether an expression makes a text or a document of an interval."""
-    match node:
-        case Cast(argument=argument):
-            arguments: tuple[Scalar, ...] = (argument,)
-        case Call(function=function) if function in ("to_char", "late"):
-            return False
-        case Call(arguments=arguments) | AggregateCall(arguments=arguments) | WindowCall(arguments=arguments):
-            pass
-        case _:
-            return False
-    return _is_text(node.type) and any(_holds_interval(item.type) for item in arguments)
-
-
-def _is_text(kind: SqlType) -> bool:
-    return (kind.element or kind).name in ("text", "varchar", "bpchar", "name", "json", "jsonb")
-
-
-def _holds_interval(kind: SqlType) -> bool:
-    fields = () if kind.row is None else tuple(field for _, field in kind.row.fields)
-    return (kind.element or kind).name == "interval" or any(map(_holds_interval, fields))
 
 
 def replace_parameters(value: Any, parameters: tuple[object, ...]) -> Any:

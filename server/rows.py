@@ -102,7 +102,7 @@ def _names_of(numbers: pa.Array, kind: SqlType, names: Names) -> pa.Array:
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
     """The values of Bind's parameters. Raises what is wrong with one, saying which."""
     formats = column_formats(message.parameter_formats, len(types))
-    time_zone = session.settings.value("TimeZone")
+    time_zone = session.settings.style
     values: list[Value] = []
     for index, data in enumerate(message.parameters):
         if data is None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from catalog.errors import SqlError, failed_transaction, unsupported
+from catalog.errors import SqlError, failed_transaction
 from catalog.objects import is_temporary
 from catalog.system.names import names_of
 from catalog.types import SqlType
@@ -52,6 +52,7 @@ from server.notifying import Listening
 from server.planning import Plan, Surroundings, surroundings
 from server.prepared import Prepared
 from server.settings import Settings
+from server.styled import PLAIN, check_styles
 
 if TYPE_CHECKING:
     from server.connection import Connection
@@ -60,7 +61,6 @@ _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
-_POSTGRES_STYLE: Final = "Select the interval itself, or SET IntervalStyle = postgres."
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
 logger = logging.getLogger(__name__)
@@ -347,8 +347,8 @@ class Session:
     def starts_statement(self, plan: Plan) -> None:
         """What each statement outside a transaction has of its own: now(). Passes on what the executor must know."""
         self.tell_settings()
-        if plan.shows_intervals and self.settings.value("IntervalStyle") != "postgres":
-            raise unsupported("an interval as text within a query, with this IntervalStyle", _POSTGRES_STYLE)
+        if plan.styled is not PLAIN:
+            check_styles(plan.styled, self.settings)
         self.query = plan.raw.text
         self.statement_time = _now()
         if self.implicit:

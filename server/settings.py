@@ -135,7 +135,12 @@ class Settings:
     @property
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
-        return style(self.value("TimeZone"), self.value("IntervalStyle"))
+        return style(self.value("TimeZone"), self.value("IntervalStyle"), self.value("DateStyle"))
+
+    @property
+    def date_order(self) -> str:
+        """The order in which dates are read: the second word of DateStyle."""
+        return self.value("DateStyle").partition(", ")[2]
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -172,7 +177,7 @@ class Settings:
         parameter = _find(name)
         lowered = parameter.name.lower()
         _check_context(parameter, self.superuser)
-        stored = self.default(lowered) if value is None else parameter.read(parameter.name, value)
+        stored = self.default(lowered) if value is None else self._read(parameter, value)
         if lowered in OF_TRANSACTION and not self._saved:
             return  # the transaction is this statement alone
         if local or (lowered in OF_TRANSACTION and self._saved):
@@ -181,6 +186,12 @@ class Settings:
             self._session = {**self._session, lowered: stored}
             self._local = {key: kept for key, kept in self._local.items() if key != lowered}
         self._touch()
+
+    def _read(self, parameter: Parameter, text: str) -> str:
+        """What is stored of a text; where that says a part only, the rest is what it is now."""
+        if parameter.onto is None:
+            return parameter.read(parameter.name, text)
+        return parameter.onto(parameter.name, text, self.value(parameter.name))
 
     def check(self, name: str, value: str | None) -> None:
         """What ``set`` would raise, of a setting that is to be kept for other sessions."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
+from catalog.names import is_the_database
 from catalog.roles import Roles
 from protocol import encoder
 from protocol.messages import (
@@ -43,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 #: The only database.
 DATABASE: Final = "millstream"
-#: What tools connect to that ask for no database (createuser, psql --list, pg_dumpall): other names of the only one.
-_MAINTENANCE: Final = ("postgres", "template1")
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 
@@ -219,7 +218,7 @@ def _identity(parameters: dict[str, str]) -> tuple[str, str]:
     if parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise SqlError("0A000", "replication connections are not supported")
     name = parameters.get("database") or user
-    return user, DATABASE if name in _MAINTENANCE else name
+    return user, DATABASE if is_the_database(DATABASE, name) else name
 
 
 def _kept(roles: Roles, user: str) -> dict[str, str]:

@@ -25,7 +25,6 @@ _COUNT: Final = re.compile(r"^(\w+)\s+n=(\d+)\s+ok=(\d+) ", re.MULTILINE)
 #: Why the queries that differ do.
 _CAUSES: Final = {
     "asyncpg/15": "a type of an extension",
-    "jdbc/51": "points have no functions yet",
     "jdbc/83": "the oid that the recorded server gave a type",
 }
 _DIFFERENT: Final = re.compile(r"^(\w+/\d+) (\w+) -> (\w+) (.*)$", re.MULTILINE)

@@ -56,6 +56,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         cluster.pg_foreign_data_wrapper,
         indexes.index_definitions,
         indexes.constraint_definitions,
+        indexes.pretty_expressions,
         routines.pg_proc,
         texts.signatures,
         texts.keywords,
@@ -71,12 +72,15 @@ def _named(names: Sequence[str]) -> tuple[ColumnDefinition, ...]:
 
 
 _OIDS: Final = (ColumnDefinition("oid", OID),)
-_DEFINITIONS: Final = (*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("definition", TEXT))
 #: What functions such as pg_get_viewdef() look up; no client sees them.
 LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": (*_OIDS, *_named(("definition", "qualified"))),
-    "index_definitions": _DEFINITIONS,
+    "index_definitions": (
+        *(*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("target", OID)),
+        *_named(("definition", "pretty", "rest")),
+    ),
+    "pretty_expressions": _named(("text", "pretty")),
     "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "pretty", "rest"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
     "keywords": _named(texts.KEYWORD),

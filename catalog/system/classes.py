@@ -156,8 +156,10 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             yield {**_attribute(item.oid, place, column), "attacl": acl}
         if isinstance(item, Table):
             for index in indexes_of(item):
-                for place, (part, name) in enumerate(zip(index.columns, index.labels, strict=True), 1):
-                    yield {**_of_type(index.oid, place, None if part is None else part.type), "attname": name}
+                for place, name in enumerate(index.labels):
+                    part = index.columns[place]
+                    domain = {"atttypid": part.domain, "atttypmod": -1} if part is not None and part.domain else {}
+                    yield {**_of_type(index.oid, place + 1, index.type(place)), **domain, "attname": name}
     for composite in _composites(catalog):
         for place, (name, kind) in enumerate(composite.fields, 1):
             yield {**_of_type(composite.oid, place, kind), "attname": name}
@@ -167,6 +169,7 @@ def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
     return {
         **_of_type(relation, place, column.type),
         **({"atttypid": column.domain, "atttypmod": -1} if column.domain else {}),
+        **({"atttypmod": -1} if column.is_computed else {}),
         **({"attcollation": column.collation} if column.collation else {}),
         "attname": column.name,
         "attnotnull": column.not_null,

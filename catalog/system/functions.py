@@ -21,10 +21,6 @@ _UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT
     ELSE 0 END FROM pg_class WHERE oid = $1)"""
 
 
-def _lookup(relation: str, place: str) -> str:
-    return f"(SELECT {_marked('definition')} FROM pg_lookups.{relation} WHERE oid = $1 AND place = {place})"
-
-
 def _marked(text: str) -> str:
     """A kept text as the path needs it."""
     return f"replace({text}, chr(1), CASE WHEN {_PUBLIC_IS_IN_PATH} THEN '' ELSE 'public.' END)"
@@ -94,10 +90,24 @@ def _position(lsn: str) -> str:
     return f"({high} * 4294967296 + {low})"
 
 
+#: An expression as people see it; texts without needless parentheses are not listed.
+_PRETTY_TEXT: Final = (
+    "coalesce((SELECT p.pretty FROM pg_lookups.pretty_expressions p WHERE p.text = $1::text), $1::text)"
+)
+
+
 def _constraint(column: str) -> str:
     """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
     return f"""(SELECT {_marked(f"d.{column}")} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
+
+
+def _index(column: str, place: str) -> str:
+    """The same of an index (place 0) or a part of it; people see its table named as the path needs it."""
+    shown = _marked(f"d.{column}")
+    if column == "pretty":
+        shown += f" || coalesce(d.target::regclass::text, '') || {_marked('d.rest')}"
+    return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
 _SERIAL_FROM: Final = """FROM pg_depend d
@@ -156,12 +166,13 @@ _SIMPLE: Final[dict[str, str]] = {
     "shobj_description(oid, name)": "(SELECT d.description FROM pg_shdescription d JOIN pg_class c "
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
-    "pg_get_expr(pg_node_tree, oid, bool)": _marked("$1::text"),
+    "pg_get_expr(pg_node_tree, oid, bool)": f"CASE WHEN $3 THEN {_marked(_PRETTY_TEXT)} ELSE {_marked('$1::text')} END",
     "pg_get_constraintdef(oid)": _constraint("definition"),
     "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
     f"ELSE {_constraint('definition')} END",
-    "pg_get_indexdef(oid)": _lookup("index_definitions", "0"),
-    "pg_get_indexdef(oid, int4, bool)": _lookup("index_definitions", "$2"),
+    "pg_get_indexdef(oid)": _index("definition", "0"),
+    "pg_get_indexdef(oid, int4, bool)": f"CASE WHEN $3 THEN {_index('pretty', '$2')} "
+    f"ELSE {_index('definition', '$2')} END",
     "pg_get_viewdef(oid)": _VIEW,
     "pg_get_viewdef(oid, bool)": _VIEW,
     "pg_get_viewdef(oid, int4)": _VIEW,
@@ -207,6 +218,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_client_encoding()": "getdatabaseencoding()",
     "inet_client_addr()": "(SELECT client_addr FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "text(inet)": "$1::text",
+    "point(float8, float8)": "('(' || $1::text || ',' || $2::text || ')')::point",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_server_port()": "current_setting('port')::int4",
     "pg_rotate_logfile()": "false",

@@ -6,7 +6,7 @@ Owns: what a table's keys look like as indexes, and PostgreSQL's texts of both (
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,6 +42,8 @@ _EQUALS: Final = {
 #: A name in an expression's text, plain or quoted; and the texts in it, which may look like names.
 _NAME: Final = re.compile(r'([A-Za-z_][\w$]*|"((?:[^"]|"")+)")')
 _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
+#: Where a call begins.
+_CALL: Final = re.compile(r"[\w.]+\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,36 @@ class IndexEntry:
     predicate: str | None = None
     nulls_alike: bool = False
     method: str = "btree"
+    computed: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    types: tuple[SqlType, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of its columns."""
-        return tuple("expr" if column is None else column.name for column in self.columns)
+        names = self.computed or ("expr",) * len(self.columns)
+        return tuple(name if column is None else column.name for column, name in zip(self.columns, names, strict=True))
+
+    def type(self, place: int) -> SqlType | None:
+        """A part's type; None where it was not kept."""
+        column = self.columns[place]
+        return column.type if column is not None else self.types[place] if self.types else None
+
+    @property
+    def expressions(self) -> list[str]:
+        """The parts that are no columns."""
+        return [self.part(place) for place, column in enumerate(self.columns) if column is None]
+
+    def part(self, place: int) -> str:
+        """An expression among its parts as PostgreSQL writes it."""
+        return self.shown[place] if self.shown else self.parts[place]
+
+    @property
+    def where(self) -> str | None:
+        """Its predicate as PostgreSQL writes it."""
+        if self.predicate is None or self.shown:
+            return self.shown[-1] if self.predicate is not None else None
+        return self.predicate if _is_closed(self.predicate) else f"({self.predicate})"
 
 
 def indexes_of(table: Table) -> Iterator[IndexEntry]:
@@ -75,7 +102,7 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
         parts = tuple(map(quote_name, key.columns))
         oid = part_oid(table.oid, "index", key.name)
         entry = IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
-        yield replace(entry, nulls_alike=key.nulls_alike)
+        yield replace(entry, nulls_alike=key.nulls_alike, orders=key.orders)
     for index in table.indexes:
         named = tuple(by_name.get(part.strip('"')) for part in index.parts)
         oid = part_oid(table.oid, "index", index.name)
@@ -88,6 +115,9 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
             predicate=index.predicate,
             nulls_alike=index.nulls_alike,
             method=index.method,
+            computed=index.labels,
+            shown=index.shown,
+            types=index.types,
         )
 
 
@@ -111,8 +141,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
     for table in _tables(catalog):
         known = {column.name: place for place, column in enumerate(table.columns, 1)}
         for index in indexes_of(table):
-            kinds = [None if column is None else column.type for column in index.columns]
-            computed = [part for part, column in zip(index.parts, index.columns, strict=True) if column is None]
+            kinds = [index.type(place) for place in range(len(index.parts))]
             yield {
                 "indexrelid": index.oid,
                 "indrelid": table.oid,
@@ -129,41 +158,68 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indcollation": [100 if kind is not None and kind.category == "S" else 0 for kind in kinds],
                 "indclass": [_by_type(_CLASSES, kind) for kind in kinds],
                 "indoption": [_option(order) for order in index.orders or ("",) * len(index.parts)],
-                "indexprs": ", ".join(computed) or None,
-                "indpred": index.predicate,
+                "indexprs": ", ".join(default_text(catalog, text) for text in index.expressions) or None,
+                "indpred": None if index.where is None else default_text(catalog, index.where),
             }
 
 
 def index_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_indexdef() of each index, and of its parts by place."""
+    """pg_get_indexdef() of each index, and of its parts by place. What people see names the table as the path needs."""
     for oid, text in by_oid("index_definitions", "definition").items():
-        yield {"oid": oid, "place": 0, "definition": text}
+        yield _definition(oid, 0, text, text)
         for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
-            yield {"oid": oid, "place": place, "definition": part}
+            yield _definition(oid, place, part, part)
     for table in _tables(catalog):
         for index in indexes_of(table):
             unique = "UNIQUE " if index.unique else ""
+            head, method = f"CREATE {unique}INDEX {quote_name(index.name)} ON ", f" USING {index.method} "
             on = f"{quote_name(table.schema)}.{quote_name(table.name)}"
-            text = f"CREATE {unique}INDEX {quote_name(index.name)} ON {on} USING {index.method} {_all_parts(index)}"
-            yield {"oid": index.oid, "place": 0, "definition": text}
+            whole = head + on + method + _all_parts(catalog, index, _as_kept)
+            rest = method + _all_parts(catalog, index, pretty)
+            yield {**_definition(index.oid, 0, whole, head), "target": table.oid, "rest": rest}
             for place in range(len(index.parts)):
-                yield {"oid": index.oid, "place": place + 1, "definition": _part(index, place)}
+                texts = (_part(catalog, index, place, form) for form in (_as_kept, pretty))
+                yield _definition(index.oid, place + 1, *texts)
 
 
-def _part(index: IndexEntry, place: int) -> str:
-    part, column = index.parts[place], index.columns[place]
-    if column is not None:
+def _definition(oid: int, place: int, text: str, shown: str) -> Row:
+    return {"oid": oid, "place": place, **_whole(text, shown)}
+
+
+def _as_kept(text: str) -> str:
+    return text
+
+
+def _part(catalog: Catalog, index: IndexEntry, place: int, form: Callable[[str], str]) -> str:
+    """A column's name, or an expression; one that is no call stands in parentheses."""
+    if (column := index.columns[place]) is not None:
         return quote_name(column.name)
-    return part if part.endswith(")") else f"({part})"
+    text = form(default_text(catalog, index.part(place)))
+    return text if _is_call(text) else f"({text})"
 
 
-def _all_parts(index: IndexEntry) -> str:
+def _is_call(text: str) -> bool:
+    return _CALL.match(text) is not None and _is_closed(text)
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a text is a name, a call, or in parentheses as a whole."""
+    depth = 0
+    plain = _TEXT.sub("", text)
+    for place, letter in enumerate(plain):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and letter == ")":
+            return place == len(plain) - 1
+    return plain.isidentifier()
+
+
+def _all_parts(catalog: Catalog, index: IndexEntry, form: Callable[[str], str]) -> str:
     """What follows the method: the key's parts with their orders, what is included, and which rows are in it."""
-    parts = [_part(index, place) for place in range(len(index.parts))]
+    parts = [_part(catalog, index, place, form) for place in range(len(index.parts))]
     keys = len(parts) - index.included
     key = ", ".join(part + order for part, order in zip(parts, index.orders or ("",) * keys, strict=False))
     include = f" INCLUDE ({', '.join(parts[keys:])})" if index.included else ""
-    where = "" if index.predicate is None else f" WHERE ({index.predicate})"
+    where = "" if index.where is None else f" WHERE {form(default_text(catalog, index.where))}"
     return f"({key}){include}{' NULLS NOT DISTINCT' if index.nulls_alike else ''}{where}"
 
 
@@ -260,6 +316,26 @@ def serves(key: UniqueKey, reference: ForeignKey) -> bool:
 
 
 _ACTIONS: Final = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+def pretty_expressions(catalog: Catalog) -> Iterator[Row]:
+    """What pg_get_expr() shows to people of the texts of defaults, generated columns, checks and indexes."""
+    texts: dict[str, bool] = {}  # whether they are cast to a length, which is not shown, but what it is of stands apart
+    for table in _tables(catalog):
+        for column in table.columns:
+            for text in (column.default, column.generated):
+                if text is not None:
+                    texts[text] = column.type.typmod != -1
+        parts = (text for index in indexes_of(table) for text in (index.where, *index.expressions))
+        checks = (check.expression for check in table.checks)
+        texts |= dict.fromkeys((text for text in (*parts, *checks) if text is not None), False)
+    for kept, is_cast in texts.items():
+        text = default_text(catalog, kept)
+        shown = pretty(text)
+        if is_cast and text.startswith("(") and _is_closed(text):
+            shown = f"({shown})"
+        if shown != text:
+            yield {"text": text, "pretty": shown}
 
 
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:

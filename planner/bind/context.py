@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
+from catalog.moments import MDY
 from catalog.objects import PUBLIC
 from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
@@ -56,6 +57,8 @@ class Context:
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     #: Whether functions' bodies are bound when they are created; pg_dump writes them before what they read.
     checks_bodies: bool = True
+    #: In which dates of the text are read (DateStyle). What is kept is read as MDY by everybody.
+    date_order: str = MDY
 
 
 @dataclass(slots=True)
@@ -112,10 +115,12 @@ class Binding:
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
         self.types: dict[tuple[str, str], int] = {}  # users' types by name as written
         self.streams: list[tuple[str, int | None]] = []  # streams read directly, with their places
+        self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
+        self.ordered: list[int | None] = []  # where dates of the text stand that are others in the order MDY
         self.search_path = context.search_path  # the session's, wherever a view's text has another
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
         self.functions: dict[int, None] = {}  # users' functions that are called

@@ -31,6 +31,7 @@ from planner.bind.separated import bind_resume
 from planner.bind.typenames import declared_typmod, names_of
 from planner.bind.view_changes import bind_changes
 from planner.expression import Column, ColumnRef, Scalar
+from planner.functions import DRAWN_FUNCTIONS
 from planner.statements import Output
 
 
@@ -56,7 +57,7 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
         return derived(level, rest, names, node.alias, "resume", node, nullable)
     if alone and (rows := bind_user_rows(env, node.functions[0][0], bind_scalar)) is not None:
         return _of_user(level, rows, node, nullable)
-    query = _about_catalog(env, node) if alone else None
+    query = _of_one_row(env, node) or _about_catalog(env, node) if alone else None
     if query is not None:
         names = tuple(output.name for output in query.outputs)
         if len(names) == 1 and node.alias is not None:
@@ -141,6 +142,17 @@ def _of_documents(level: Level, node: Any, nullable: bool, beside: Scope) -> tup
     name = names_of(call.funcname)[-1] if node.alias is None else node.alias.aliasname
     relation, scope = derived(level, query, names, alias, name, node, nullable)
     return relation, replace(scope, sources=(replace(scope.sources[0], kind=kind),))
+
+
+def _of_one_row(env: Environment, node: Any) -> BoundQuery | None:
+    """The query that a function in FROM is that has an effect and one row: of no table, with the call in its list."""
+    call = node.functions[0][0]
+    if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in DRAWN_FUNCTIONS:
+        return None
+    scalar = bind_scalar(env, call)
+    column = env.binding.column(output_name(call), scalar.type)
+    relation = Project(Values((), ((),)), ((column, scalar),))
+    return BoundQuery(relation, (Output(column.name, scalar.type),))
 
 
 def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:

@@ -18,7 +18,7 @@ from catalog.errors import SqlError, invalid_text, out_of_range
 from catalog.forms.bits import fit_bits
 from catalog.forms.numbers import read_unsigned
 from catalog.intervals import FULL_RANGE, parse_interval
-from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.moments import MDY, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.money import read_money
 from catalog.multiranges import range_of
 from catalog.nested import split_array, split_row
@@ -52,30 +52,32 @@ _UUID: Final = re.compile(r"\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 _EXACT: Final = Context(prec=200)
 
 
-def value_of(text: str, kind: SqlType, time_zone: str = "UTC") -> Value:
+def value_of(text: str, kind: SqlType, time_zone: str = "UTC", order: str = MDY) -> Value:
     """A text's value in a type, modifiers applied as in an assignment. Raises 22P02, 22003, 22007, 22008, 22001."""
     if kind.name in VECTORS:
         assert kind.element is not None
         return tuple(_integer(word, kind.element) for word in text.split())
     if kind.element is not None:
-        return _array(text, kind, time_zone)
+        return _array(text, kind, time_zone, order)
     if kind.row is not None:
-        return _row(text, kind.row, time_zone)
+        return _row(text, kind.row, time_zone, order)
     if kind.name in RANGES:
-        return ranges.read(text, kind, _reader(subtype_of(kind), time_zone))
+        return ranges.read(text, kind, _reader(subtype_of(kind), time_zone, order))
     if kind.name in MULTIRANGES:
-        return multiranges.read(text, kind, _reader(subtype_of(range_of(kind)), time_zone))
+        return multiranges.read(text, kind, _reader(subtype_of(range_of(kind)), time_zone, order))
     if kind.name in ROUNDED:
-        return fit_moment(_moment(text, kind, time_zone), kind)
+        return fit_moment(_moment(text, kind, time_zone, order), kind)
+    if kind.name == "date":
+        return parse_date(text, order)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
     return reader(text, kind)
 
 
-def _reader(kind: SqlType, time_zone: str) -> Callable[[str], Value]:
+def _reader(kind: SqlType, time_zone: str, order: str) -> Callable[[str], Value]:
     """What reads a bound."""
-    return lambda text: value_of(text, kind, time_zone)
+    return lambda text: value_of(text, kind, time_zone, order)
 
 
 def _bool(text: str, kind: SqlType) -> Value:
@@ -216,21 +218,17 @@ def read_bytea(text: str) -> bytes:
     return parts[0].encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in parts[1:])
 
 
-def _date(text: str, kind: SqlType) -> Value:
-    return parse_date(text)
-
-
-def _moment(text: str, kind: SqlType, time_zone: str) -> Value:
+def _moment(text: str, kind: SqlType, time_zone: str, order: str) -> Value:
     """A time's or an interval's value, of which only the fields are the type's yet."""
     match kind.name:
         case "time":
-            return parse_time(text)
+            return parse_time(text, order)
         case "timetz":
-            return parse_timetz(text, time_zone)
+            return parse_timetz(text, time_zone, order)
         case "timestamp":
-            return parse_timestamp(text)
+            return parse_timestamp(text, order)
         case "timestamptz":
-            return parse_timestamptz(text, time_zone)
+            return parse_timestamptz(text, time_zone, order)
         case _:
             return parse_interval(text, kind.modifiers[0] if kind.modifiers else FULL_RANGE)
 
@@ -261,13 +259,13 @@ def _jsonpath(text: str, kind: SqlType) -> Value:
     return canonical_path(text)
 
 
-def _array(text: str, kind: SqlType, time_zone: str) -> Value:
+def _array(text: str, kind: SqlType, time_zone: str, order: str) -> Value:
     """An array's text; of any dimensions where the type keeps them. What rounds or cuts elements comes after."""
     assert kind.element is not None
     element, read = kind.element, expressed(kind.element)
 
     def value(item: str | None) -> Value:
-        return None if item is None else fit_moment(value_of(item, read, time_zone), element)
+        return None if item is None else fit_moment(value_of(item, read, time_zone, order), element)
 
     if kind.name == "shaped":
         items, shape = split_shaped(text)
@@ -275,12 +273,12 @@ def _array(text: str, kind: SqlType, time_zone: str) -> Value:
     return tuple(map(value, split_array(text, delimiter_of(element))))
 
 
-def _row(text: str, declared: Composite, time_zone: str) -> Value:
+def _row(text: str, declared: Composite, time_zone: str, order: str) -> Value:
     """A row's text."""
     if not declared.oid:
         raise SqlError("0A000", "input of anonymous composite types is not implemented")
     pairs = list(zip(split_row(text, len(declared.fields)), declared.fields, strict=True))
-    return tuple(None if item is None else value_of(item, kind, time_zone) for item, (_, kind) in pairs)
+    return tuple(None if item is None else value_of(item, kind, time_zone, order) for item, (_, kind) in pairs)
 
 
 _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
@@ -303,7 +301,6 @@ _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
     "name": _text,
     "unknown": _text,
     "bytea": _bytea,
-    "date": _date,
     "uuid": _uuid,
     "enum": _enum,
     "json": _json,

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.moments import MDY
 from catalog.names import join_names, quote_name, split_list
 from catalog.objects import (
     PG_CATALOG,
@@ -233,7 +234,7 @@ def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
 
 def of_system(context: Context) -> Context:
     """The context of the definitions of PostgreSQL's own views."""
-    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, names=None)
+    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, date_order=MDY, names=None)
 
 
 def as_created(context: Context, view: View) -> Context:
@@ -243,4 +244,6 @@ def as_created(context: Context, view: View) -> Context:
     names = {(schema, name): oid for schema, name, oid in view.names}
     types = {(schema, name): oid for schema, name, oid in view.types}
     zone = settings.get("TimeZone", context.time_zone)
-    return within(context, search_path=path, time_zone=zone, names=names, types=types, reads=dict(view.reads))
+    return within(
+        context, search_path=path, time_zone=zone, date_order=MDY, names=names, types=types, reads=dict(view.reads)
+    )

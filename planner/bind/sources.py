@@ -127,7 +127,7 @@ def scan_object(
             ColumnRef(columns[index]),
             item.oid,
             index + 1,
-            declared_typmod(item.columns[index].type),
+            -1 if item.columns[index].is_computed else declared_typmod(item.columns[index].type),
             item.columns[index].not_null,
         )
         for label, index in labels_of(binding, item.oid, names)
@@ -174,7 +174,7 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
     """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name."""
     context, reader = binding.context, binding.reader
     binding.views.append(view.oid)
-    if view.schema != PG_TEMP:  # else it is the session's own
+    if view.schema != PG_TEMP and not (isinstance(view, View) and view.reads_as_invoker):  # else who reads it needs all
         owner = context.catalog.rights_of(view.oid).owner
         binding.reader = restricted(context.catalog, context.catalog.roles.name(owner))
     binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)

@@ -6,7 +6,7 @@ Owns: ``Bound`` and the checks that hold for whole statements (which streams it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
@@ -19,10 +19,33 @@ from planner.bind.definitions.table_as import bind_select_into, into_of
 from planner.bind.privileges import require_privileges
 from planner.bind.rows import UnmarkedRow
 from planner.bind.select import bind_query
-from planner.definitions import CreateView
+from planner.definitions import (
+    AlterTable,
+    AlterType,
+    AlterView,
+    CreateFunction,
+    CreateStream,
+    CreateTable,
+    CreateType,
+    CreateView,
+    Redefine,
+)
 from planner.parse import Raw, nested_too_deep
 from planner.scales import with_scales
 from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
+
+#: Statements whose expressions are kept as texts, which are read again in whatever DateStyle.
+_KEEPS_TEXTS: Final = (
+    CreateTable,
+    AlterTable,
+    Redefine,
+    CreateView,
+    AlterView,
+    CreateStream,
+    CreateType,
+    AlterType,
+    CreateFunction,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,9 @@ def bind(raw: Raw, context: Context) -> Bound:
         if binding.streams:
             raise error from None
     check_streams(binding, statement)
+    if binding.ordered and isinstance(statement, _KEEPS_TEXTS):
+        words = f"a date in the order {context.date_order} in a definition"
+        raise unsupported(words, "Write it as YYYY-MM-DD, which every order reads alike.", binding.ordered[0])
     require_privileges(binding, bare)
     return Bound(statement, binding.finished_parameters())
 

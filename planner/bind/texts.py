@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from catalog.errors import SqlError
+from catalog.moments import MDY
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
-from planner.bind.context import Binding, Context
+from planner.bind.context import Binding, Context, within
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.levels import Level
@@ -55,7 +56,7 @@ def _bound(
     text: str, columns: Sequence[Column], context: Context, kind: SqlType | None, what: str
 ) -> tuple[Scalar, Binding]:
     raw = parse(f"SELECT {text}")[0]
-    binding = Binding(raw, context)
+    binding = Binding(raw, within(context, date_order=MDY))
     with binding.without_positions():
         return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what), binding
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any, Final
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits
+from catalog.moments import MDY
 from catalog.nesting import is_declared
 from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
@@ -324,22 +326,22 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
     if level == "explicit" and target.name in STRINGS:
         return Literal(fit_text(text, target, explicit=True), target)
     try:
-        return _typed(text, target, level, binding.context.time_zone)
+        return _typed(text, target, level, partial(_read, binding, node))
     except SqlError as error:
         error.position = binding.position(node)
         raise
 
 
-def _typed(text: str, target: SqlType, level: Level, time_zone: str) -> Literal:
+def _typed(text: str, target: SqlType, level: Level, read: Callable[[str, SqlType], Value] = value_of) -> Literal:
     """A text's value. An explicit cast to a type with a length reads all of it, and cuts it then.
 
     Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
     """
     if level == "explicit" and (target.element or target).name in _CUT:
         return Literal(_cut(value_of(text, plain(target)), target), target)
-    value = value_of(text, target, time_zone)
+    value = read(text, target)
     is_of_numerics = target.element is not None and target.element.name == "numeric"
-    if is_of_numerics and level == "implicit" and value != value_of(text, plain(target), time_zone):
+    if is_of_numerics and level == "implicit" and value != value_of(text, plain(target)):
         raise unsupported("an array in quotes beside one of fewer decimals", "Cast it to numeric[].")
     return Literal(value, target)
 
@@ -358,6 +360,20 @@ def _cut(value: Value, target: SqlType) -> Value:
     return fit_text(str(value), target, explicit=True)
 
 
+def _read(binding: Binding, node: Any, text: str, target: SqlType) -> Value:
+    """A text's value in the session's time zone and order of dates."""
+    zone, order = binding.context.time_zone, binding.context.date_order
+    value = value_of(text, target, zone, order)
+    if order != MDY:
+        try:
+            differs = value_of(text, target, zone) != value
+        except SqlError:
+            differs = True
+        if differs:
+            binding.ordered.append(binding.position(node))
+    return value
+
+
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
     if not target.modifiers:
         return digits
@@ -374,7 +390,7 @@ def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
     if source.name in STRINGS and target.name in FORMED | {"money"}:
-        return _typed(str(value), target, level, "UTC")
+        return _typed(str(value), target, level)
     if source.name in BITS and target.name in BITS:
         return Literal(_fit_bits(str(value), target, level), target)
     if source.name not in NUMBERS or target.name not in NUMBERS or source.name == "float4":

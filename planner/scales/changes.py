@@ -19,6 +19,7 @@ from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
 from planner.scales.relations import Carrying, projected
 from planner.statements import (
+    Checks,
     Conflict,
     CopyIn,
     Delete,
@@ -32,7 +33,6 @@ from planner.statements import (
 )
 
 Outputs = tuple[tuple[Column, Scalar], ...]
-Checks = tuple[tuple[str, Scalar], ...]
 
 
 def keeping(columns: tuple[ColumnDefinition, ...], before: Iterable[object] = ()) -> tuple[ColumnDefinition, ...]:
@@ -129,6 +129,7 @@ def inserted(carrying: Carrying, insert: Insert, *, shows: bool = True) -> Inser
         source=source,
         row=(*row, *beside),
         checks=_checks(carrying, insert.checks),
+        view_checks=_checks(carrying, insert.view_checks),
         returning=_returning(carrying, insert.returning, shows),
         literals=literals,
         conflict=_conflict(carrying, insert.conflict, places),

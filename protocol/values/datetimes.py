@@ -38,7 +38,10 @@ from protocol.values.codec import (
     offsets,
     vector,
 )
-from protocol.values.styles import zone_of
+from protocol.values.date_styles import restyled
+from protocol.values.styles import ISO, dates_of, order_of, zone_of
+
+Text = Callable[[pa.Array, SqlType, str], pa.Array]
 
 _EPOCH_DAYS: Final = 10_957  # 2000-01-01
 _EPOCH: Final = _EPOCH_DAYS * 86_400_000_000
@@ -133,6 +136,16 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
     return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, constant(""))
 
 
+def _in_style(text: Text) -> Text:
+    """A codec's text in the session's DateStyle."""
+
+    def styled(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+        shown = text(array, type_, timezone)
+        return shown if dates_of(timezone) == ISO else restyled(shown, array, timezone)
+
+    return styled
+
+
 def _date_binary(array: pa.Array, type_: SqlType) -> pa.Array:
     days = vector(array, "<i4").astype(np.int64)
     infinite = np.abs(days) == 2**31 - 1
@@ -205,16 +218,11 @@ def _column_from_binary(binaries: pa.Array, type_: SqlType, dtype: str, epoch: i
     return from_vector(result.astype("<" + dtype), type_.arrow, binaries)
 
 
-def _exact_day(text: str) -> object:
-    return carried_day(parse_date(text))
-
-
-def _exact_moment(text: str) -> object:
-    return carried_moment(parse_timestamp(text))
-
-
 def _date_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return fast_or_exact(strings, f"^{_DATE}$", lambda a: a.cast(pa.date32()), _exact_day, pa.date32())
+    def parse(text: str) -> object:
+        return carried_day(parse_date(text, order_of(timezone)))
+
+    return fast_or_exact(strings, f"^{_DATE}$", lambda a: a.cast(pa.date32()), parse, pa.date32())
 
 
 def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
@@ -222,7 +230,10 @@ def _time_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
         moments = pc.binary_join_element_wise(constant("1970-01-01"), texts, constant(" ")).cast(pa.timestamp("us"))
         return moments.cast(pa.int64()).cast(pa.time64("us"))
 
-    return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse_time, pa.time64("us"))
+    def parse(text: str) -> object:
+        return parse_time(text, order_of(timezone))
+
+    return fast_or_exact(strings, f"^{_CLOCK}$", convert, parse, pa.time64("us"))
 
 
 #: Lengths of ISO timestamps; Arrow alone also takes an hour without minutes (13) and hhmm (15).
@@ -240,15 +251,19 @@ def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
             earliest = pc.min(moments.cast(pa.int64())).as_py()
             if earliest is None or earliest >= _FIRST_MOMENT:
                 return moments
+
+    def parse(text: str) -> object:
+        return carried_moment(parse_timestamp(text, order_of(timezone)))
+
     plain = f"^{_DATE}(?:[ T]{_CLOCK})?$"
-    return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), _exact_moment, type_.arrow)
+    return fast_or_exact(strings, plain, lambda a: a.cast(type_.arrow), parse, type_.arrow)
 
 
 def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     def parse(text: str) -> object:
-        return carried_moment(parse_timestamptz(text, timezone))
+        return carried_moment(parse_timestamptz(text, zone_of(timezone), order_of(timezone)))
 
-    zone = arrow_zone(timezone)
+    zone = arrow_zone(zone_of(timezone))
     first = next((text for text in strings[:100].to_pylist() if text is not None), "")
     with_offset = len(first) > 10 and ("+" in first or "Z" in first or "-" in first[10:])
     if with_offset:
@@ -266,15 +281,15 @@ def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.
         return by_value(strings, parse, type_.arrow)
 
 
-def _zoneless(parse: Callable[[str], object]) -> Callable[[str, SqlType, str], object]:
-    return lambda text, type_, timezone: parse(text)
+def _zoneless(parse: Callable[[str, str], object]) -> Callable[[str, SqlType, str], object]:
+    return lambda text, type_, timezone: parse(text, order_of(timezone))
 
 
 _MOMENTS: Final = partial(_column_from_binary, dtype="i8", epoch=_EPOCH, first=_FIRST_MOMENT, last=_LAST_MOMENT)
 
 CODECS: Final[dict[str, Codec]] = {
     "date": Codec(
-        text=_date_text,
+        text=_in_style(_date_text),
         binary=_date_binary,
         from_text=_zoneless(parse_date),
         from_binary=_date_from_binary,
@@ -292,7 +307,7 @@ CODECS: Final[dict[str, Codec]] = {
         column_from_binary=partial(_column_from_binary, dtype="i8", epoch=0, first=0, last=_DAY - 1),
     ),
     "timestamp": Codec(
-        text=_timestamp_text,
+        text=_in_style(_timestamp_text),
         binary=_timestamp_binary,
         from_text=_zoneless(parse_timestamp),
         from_binary=_timestamp_from_binary,
@@ -300,9 +315,9 @@ CODECS: Final[dict[str, Codec]] = {
         column_from_binary=_MOMENTS,
     ),
     "timestamptz": Codec(
-        text=_timestamptz_text,
+        text=_in_style(_timestamptz_text),
         binary=_timestamp_binary,
-        from_text=lambda text, type_, timezone: parse_timestamptz(text, timezone),
+        from_text=lambda text, type_, timezone: parse_timestamptz(text, zone_of(timezone), order_of(timezone)),
         from_binary=_timestamp_from_binary,
         column_from_text=_timestamptz_column,
         column_from_binary=_MOMENTS,

@@ -1,20 +1,27 @@
-"""How values are shown as text: the session's time zone and IntervalStyle in one word, which every codec is handed.
+"""How values are shown and read as text: the session's time zone, IntervalStyle and DateStyle in one word, which every
+codec is handed.
 
-Owns: that word: the zone's name, and behind a blank the style of intervals where it is not ``postgres``.
+Owns: that word: the zone's name, and behind it, where one of them is not the usual, the style of intervals, that of
+dates and the order in which dates are read, with blanks between them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from catalog.moments import MDY
+
 ISO_8601: Final = "iso_8601"
 VERBOSE: Final = "postgres_verbose"
-_USUAL: Final = "postgres"
+#: DateStyle's output styles, as SHOW writes them.
+ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"
+_USUAL: Final = ("postgres", ISO, MDY)
 
 
-def style(time_zone: str, intervals: str) -> str:
+def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}") -> str:
     """The word of a session's settings."""
-    return time_zone if intervals == _USUAL else f"{time_zone} {intervals}"
+    others = (intervals, *dates.split(", "))
+    return time_zone if others == _USUAL else " ".join((time_zone, *others))
 
 
 def zone_of(word: str) -> str:
@@ -24,4 +31,19 @@ def zone_of(word: str) -> str:
 
 def intervals_of(word: str) -> str:
     """The style of intervals."""
-    return word.partition(" ")[2] or _USUAL
+    return _other(word, 0)
+
+
+def dates_of(word: str) -> str:
+    """The style of dates and timestamps."""
+    return _other(word, 1)
+
+
+def order_of(word: str) -> str:
+    """The order in which a date's numbers are read, which is also that in which some styles show them."""
+    return _other(word, 2)
+
+
+def _other(word: str, place: int) -> str:
+    _, *others = word.split(" ")
+    return (others or _USUAL)[place]

@@ -5,6 +5,7 @@ Arrow carries the numbers of ``catalog.zoned_times``.
 
 from __future__ import annotations
 
+from functools import partial
 from struct import error as StructError
 from struct import unpack
 from typing import Final
@@ -28,6 +29,7 @@ from protocol.values.codec import (
     value_bytes,
     vector,
 )
+from protocol.values.styles import order_of, zone_of
 
 _LAYOUT: Final = np.dtype([("microseconds", ">i8"), ("west", ">i4")])
 _PLAIN: Final = r"^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?[+-](?:0\d|1[0-5])(?::[0-5]\d)?$"
@@ -47,7 +49,7 @@ def _binary(array: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def _from_text(text: str, type_: SqlType, timezone: str) -> int:
-    return parse_timetz(text, timezone)
+    return parse_timetz(text, zone_of(timezone), order_of(timezone))
 
 
 def _wrong(microseconds: int, west: int) -> SqlError | None:
@@ -80,7 +82,7 @@ def _convert(texts: pa.Array) -> pa.Array:
 
 
 def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return fast_or_exact(strings, _PLAIN, _convert, lambda text: parse_timetz(text, timezone), pa.int64())
+    return fast_or_exact(strings, _PLAIN, _convert, partial(_from_text, type_=type_, timezone=timezone), pa.int64())
 
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:

@@ -82,6 +82,8 @@ def test_there_is_one_database(server: Millstream) -> None:
 def test_what_tools_connect_to_is_the_one_database(server: Millstream, name: str) -> None:
     with psycopg.connect(server.dsn(), dbname=name) as client:
         assert client.execute("SELECT current_database()").fetchone() == ("millstream",)
+        client.execute(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC".encode())  # which it has
+        assert client.execute("SELECT has_database_privilege(%s::name, 'CONNECT')", (name,)).fetchone() == (True,)
 
 
 @pytest.mark.parametrize("form", ["custom", "tar"])

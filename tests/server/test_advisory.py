@@ -115,3 +115,20 @@ def test_waiting_ends_by_timeout_and_by_cancel(running: Millstream, begin: Begin
             waiting.result()
         first.execute("DISCARD ALL")
         assert second.execute("SELECT pg_try_advisory_lock(77)").fetchone() == (True,)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g FROM generate_series(1, 3) AS g WHERE pg_try_advisory_lock(g + 80) LIMIT 1",
+        "SELECT g FROM generate_series(1, 3) AS g WHERE pg_try_advisory_lock(g + 80) AND g > 1",
+        "SELECT g FROM generate_series(1, 3) AS g WHERE g = 1 OR pg_try_advisory_lock(g + 80)",
+        "SELECT 1 WHERE EXISTS (SELECT FROM generate_series(1, 3) AS g WHERE pg_try_advisory_lock(g + 80))",
+        "SELECT a FROM generate_series(1, 3) a JOIN generate_series(1, 3) b ON a = b WHERE pg_try_advisory_lock(b)",
+    ],
+)
+def test_where_rows_are_locked_that_a_plan_chooses_is_refused(sql: Client, query: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="pg_try_advisory_lock"):
+        sql.execute(query.encode())
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    assert sql.execute(locks).fetchone() == (0,)

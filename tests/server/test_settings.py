@@ -30,6 +30,9 @@ def settings() -> Settings:
         ("TimeZone", "utc", "UTC"),
         ("datestyle", "ISO, us", "ISO, MDY"),
         ("datestyle", "noneuropean", "ISO, MDY"),
+        ("datestyle", "German", "German, DMY"),
+        ("datestyle", "YMD, sql", "SQL, YMD"),
+        ("datestyle", "postgresql, default", "Postgres, MDY"),
         ("client_encoding", "'utf-8'", "UTF8"),
         ("synchronous_commit", "OFF", "off"),
         ("extra_float_digits", "3", "3"),
@@ -51,8 +54,9 @@ def test_set_and_show(settings: Settings, name: str, value: str, shown: str) -> 
         ("jit", "perhaps", "22023"),
         ("timezone", "Mars/Olympus", "22023"),
         ("timezone", "5.5", "0A000"),
-        ("datestyle", "German", "0A000"),
-        ("datestyle", "ISO, DMY", "0A000"),
+        ("datestyle", "Gallic", "22023"),
+        ("datestyle", "ISO, German", "22023"),
+        ("datestyle", "YMD, DMY", "22023"),
         ("IntervalStyle", "sql_standard", "0A000"),
         ("IntervalStyle", "strange", "22023"),
         ("client_encoding", "LATIN1", "0A000"),
@@ -65,6 +69,12 @@ def test_refused(settings: Settings, name: str, value: str, sqlstate: str) -> No
     with pytest.raises(SqlError) as caught:
         settings.set(name, value)
     assert caught.value.sqlstate == sqlstate
+
+
+def test_a_date_style_says_a_part(settings: Settings) -> None:
+    for value, shown in (("SQL", "SQL, MDY"), ("DMY", "SQL, DMY"), ("ISO", "ISO, DMY"), ("default", "ISO, MDY")):
+        settings.set("DateStyle", value)
+        assert settings.show("DateStyle") == shown
 
 
 def test_reset_returns_to_the_start_of_the_session(settings: Settings) -> None:

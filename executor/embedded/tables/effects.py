@@ -30,12 +30,14 @@ from planner.algebra import Filter, Project, Relation
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rows import bound
 from planner.statements import (
+    Checks,
     Delete,
     Generated,
     Insert,
     Merge,
     MergeAction,
     Modifying,
+    OfView,
     Query,
     Returning,
     Update,
@@ -47,7 +49,6 @@ _RELATIONS: Final = 512
 _PLACE, _MET = Column(-1, "place", INT8, False), Column(-2, "met", INT8, False)
 
 Modification = Insert | Update | Delete | Merge | Modifying
-Checks = tuple[tuple[str, Scalar], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class Effects:
         elif conflict is not None and conflict.update is not None:
             met = meetings(self._met_on, table, key_of(table, conflict.keys[0]), rows)
             change, rows = self._upsert(statement, conflict.update, met, rows, arguments)
+        self.check(table, statement.view_checks, statement.row, rows, arguments)
         returned = self._returned(statement.returning, statement.row, rows, arguments)
         return Effect({table.oid: change}, rows.num_rows, returned)
 
@@ -235,6 +237,9 @@ class Effects:
         results = self._evaluate(self._over_rows(checks, row, outputs), row, rows, arguments)
         for (name, _), values in zip(checks, results.columns, strict=True):
             place = pc.index(values, pa.scalar(False)).as_py()
+            if place >= 0 and isinstance(name, OfView):
+                message = f'new row violates check option for view "{name}"'
+                raise SqlError("44000", message, failing_row(table, rows, place))
             if place >= 0:
                 message = f'new row for relation "{table.name}" violates check constraint "{name}"'
                 about = subject(table, constraint=name)

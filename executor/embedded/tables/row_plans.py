@@ -152,7 +152,8 @@ def _insert(statement: Insert, table: Table, shape: Shape) -> RowInsert | None:
         return None
     if not all(isinstance(item, Literal | Parameter | Cast) for item in source.rows[0]):
         return None
-    if statement.conflict is not None or statement.checks or statement.generated or table.foreign_keys:
+    checks = statement.checks or statement.view_checks
+    if statement.conflict is not None or checks or statement.generated or table.foreign_keys:
         return None
     if any(index.unique for index in table.indexes):
         return None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.names import is_the_database
 from catalog.objects import FIRST_OID
 from catalog.privileges import (
     LETTERS,
@@ -23,7 +24,7 @@ from catalog.privileges import (
     OF_TABLE,
     OF_TYPE,
 )
-from catalog.types import BOOL, OID, SqlType
+from catalog.types import BOOL, OID, TEXT, SqlType
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Scalar
 
@@ -148,8 +149,11 @@ def _target(env: Environment, scalar: Scalar, kind: str, body: Body) -> Scalar:
         return scalar
     value = scalar.argument if isinstance(scalar, Cast) and isinstance(scalar.argument, Literal) else scalar
     if kind == _DATABASE:
-        if isinstance(value, Literal) and value.value not in (None, env.binding.context.database):
-            raise SqlError("3D000", f'database "{value.value}" does not exist')
+        own = env.binding.context.database
+        if isinstance(value, Literal) and value.value is not None:
+            if not is_the_database(own, str(value.value)):
+                raise SqlError("3D000", f'database "{value.value}" does not exist')
+            scalar = Literal(own, TEXT)
         return body("(SELECT d.oid FROM pg_database d WHERE d.datname = $1::text)", (scalar,), OID)
     if isinstance(value, Literal) and value.value is not None:
         return Literal(named_oid(env.binding, str(value.value), kind), OID)

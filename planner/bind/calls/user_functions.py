@@ -24,6 +24,7 @@ from pglast.enums import LimitOption, SubLinkType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.moments import MDY
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function, named
@@ -254,7 +255,9 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
     binding.bodies.append(tuple(given))
     binding.views.append(0)
     binding.inlining.append(function.oid)
-    binding.context = within(context, names=None, types=None)
+    # A text is read when it is called, as PostgreSQL does; an expression was read when the function was made.
+    order = MDY if function.returns else context.date_order
+    binding.context = within(context, date_order=order, names=None, types=None)
     try:
         yield
     finally:

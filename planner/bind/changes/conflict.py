@@ -7,13 +7,15 @@ https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
+from pglast import ast
 from pglast.enums import OnConflictAction
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from planner.bind.changes.assigning import assignments, scope_of_target
+from planner.bind.changes.through_views import Through
 from planner.bind.definitions.index_parts import index_parts
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar
@@ -25,9 +27,14 @@ from planner.rules.support import conjuncts, substitute
 from planner.statements import Conflict, Upsert
 from planner.walk import used_columns
 
+#: What the row is called that was to be inserted.
+_EXCLUDED: Final = "excluded"
 
-def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any) -> Conflict | None:
-    """An INSERT's ON CONFLICT clause over the proposed ``row``."""
+
+def bind_conflict(
+    level: Level, target: Table | Stream, row: tuple[Column, ...], node: Any, through: Through | None = None
+) -> Conflict | None:
+    """An INSERT's ON CONFLICT clause over the proposed ``row``; ``through`` a view, whose names it has then."""
     clause, binding = node.onConflictClause, level.binding
     if clause is None:
         return None
@@ -39,29 +46,39 @@ def bind_conflict(level: Level, target: Table | Stream, row: tuple[Column, ...],
         hint = "For example, ON CONFLICT (column_name)."
         raise SqlError("42601", message, hint=hint, position=binding.position(clause))
     old = tuple(binding.column(column.name, column.type) for column in target.columns)
-    scope = scope_of_target(target, node, _entries(old))
+    alias = node.relation.alias
+    scope = scope_of_target(target, node, _entries(old)) if through is None else through.scope(old, alias)
     env = Environment(binding, scope, "index predicates", subquery_binder(level))
-    keys = _keys(env, target, old, clause.infer)
+    keys = _keys(env, target, old, clause.infer, through)
     if updates and len(keys) > 1 and isinstance(keys[0], Index):
         raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
-    return Conflict(keys, _update(env, target, old, row, clause) if updates else None)
+    if not updates:
+        return Conflict(keys, None)
+    excluded = source_of(_EXCLUDED, _entries(row))
+    items = clause.targetList
+    if through is not None:
+        excluded = through.scope(row, ast.Alias(aliasname=_EXCLUDED))
+        items = through.assigned(binding, items, "insert into")
+    return Conflict(keys, _update(env, target, (old, row), excluded, items, clause))
 
 
 def _entries(row: tuple[Column, ...]) -> list[Entry]:
     return [Entry(column.name, ColumnRef(column)) for column in row]
 
 
-def _update(env: Environment, target: Table, old: tuple[Column, ...], row: tuple[Column, ...], clause: Any) -> Upsert:
-    """DO UPDATE SET ... [WHERE ...] over both rows."""
-    excluded = source_of("excluded", _entries(row))
+def _update(
+    env: Environment, target: Table, rows: tuple[tuple[Column, ...], ...], excluded: Scope, items: Any, clause: Any
+) -> Upsert:
+    """DO UPDATE SET ``items`` [WHERE ...] over both rows, the table's and the proposed one."""
+    old, _ = rows
     both = Scope(env.scope.sources + excluded.sources, env.scope.entries + excluded.entries)
     inner = Environment(env.binding, both, "UPDATE", env.subquery)
-    assigned = assignments(inner, target, clause.targetList, old)
+    assigned = assignments(inner, target, items, old)
     env.binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     predicate = None
     if clause.whereClause is not None:
         predicate = bind_boolean(inner.without_aggregates("WHERE"), clause.whereClause, "WHERE")
-    _read(env, target, (old, row), (*assigned.values(), *(() if predicate is None else (predicate,))))
+    _read(env, target, rows, (*assigned.values(), *(() if predicate is None else (predicate,))))
     outputs = tuple(
         (env.binding.column(column.name, column.type), assigned.get(index, ColumnRef(column)))
         for index, column in enumerate(old)
@@ -79,32 +96,37 @@ def _read(env: Environment, target: Table, rows: tuple[tuple[Column, ...], ...],
 # --- arbiters --------------------------------------------------------------------------------------------------------
 
 
-def _inferred(env: Environment, target: Table, infer: Any) -> tuple[frozenset[Scalar], frozenset[Scalar]]:
+def _inferred(env: Environment, infer: Any) -> tuple[frozenset[Scalar], frozenset[Scalar]]:
     """The parts of (parts [WHERE ...]) and what its predicate demands."""
     found: set[Scalar] = set()
     for item in infer.indexElems:
         if item.collation or item.opclass:
             raise unsupported("COLLATE and operator classes in ON CONFLICT", "Leave them out.")
         if item.name is not None:
-            if all(column.name != item.name for column in target.columns):
+            meant = {entry.scalar for entry in env.scope.entries if entry.name == item.name}
+            if not meant:
                 raise env.error("42703", f'column "{item.name}" does not exist', infer)
-            found |= {entry.scalar for entry in env.scope.entries if entry.name == item.name}
+            found |= meant
         else:
             found.add(bind_scalar(env, item.expr))
     where = None if infer.whereClause is None else bind_boolean(env, infer.whereClause, "WHERE")
     return frozenset(found), frozenset(conjuncts(where))
 
 
-def _keys(env: Environment, target: Table, old: tuple[Column, ...], infer: Any) -> tuple[UniqueKey | Index, ...]:
+def _keys(
+    env: Environment, target: Table, old: tuple[Column, ...], infer: Any, through: Through | None
+) -> tuple[UniqueKey | Index, ...]:
     """The arbiters. Raises 42P10, and 42704 or 42809 for a constraint that is none."""
     indexes = tuple(index for index in target.indexes if index.unique)
     if infer is None:
         return (*_never_waiting(target, target.keys), *indexes)
     if infer.conname is not None:
+        if through is not None:
+            raise SqlError("42704", f'constraint "{infer.conname}" for table "{through.view.name}" does not exist')
         key = _constraint(target, infer.conname)
         env.binding.give(target.oid, "r", key.columns)
         return _never_waiting(target, (key,))
-    parts, demands = _inferred(env, target, infer)
+    parts, demands = _inferred(env, infer)
     _read(env, target, (old,), parts | demands)
     row = {column.name: ColumnRef(column) for column in old}
     keys = tuple(key for key in target.keys if {row[name] for name in key.columns} == parts)

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
+from pglast.enums import OnConflictAction
+
 from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
@@ -21,7 +23,7 @@ from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Value
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.fields import with_part
-from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of
+from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of, shown_by
 from planner.bind.changes.through_views import Through, through_view
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
@@ -106,7 +108,9 @@ def _level(around: Level, node: Any) -> Level:
 
 def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    through = through_view(binding, node.relation, "insert into")
+    updated = _updated(node)
+    letters = "rw" if updated else "r" if node.onConflictClause or shown_by(node) else ""
+    through = through_view(binding, node.relation, "insert into", letters)
     target = writable(binding, node.relation, "insert into") if through is None else through.table
     level = _level(level or Level(binding), node)
     indexes = insert_positions(binding, target, node.cols) if through is None else []
@@ -115,6 +119,10 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
     if through is not None:
         width = len(query.relation.columns) if query is not None else max(map(len, source or ()))
         indexes = through.indexes(binding, node.cols, width)
+        names = [item.name for item in node.cols] if node.cols else through.names[:width]
+        through.need(binding, "a", names, node.onConflictClause, *shown_by(node))
+        if updated:
+            through.need(binding, "w", [item.name for item in updated])
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     row = row_columns(binding, target)
     if query is not None:
@@ -127,15 +135,16 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source or ())
         relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
-    if through is not None and node.onConflictClause is not None:
-        raise unsupported("ON CONFLICT on a view", "Change the table.", binding.position(node.onConflictClause))
-    conflict = bind_conflict(level, target, row, node)
+    conflict = bind_conflict(level, target, row, node, through)
     returning = returning_of(level, target, row, node, through=through)
     if not isinstance(relation, Values) or len(relation.rows) > 1:
         upsert = None if conflict is None else conflict.update
         refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
     checks, generated = checks_of(binding, target, row), generated_of(binding, target, row)
-    return Insert(target, relation, row, checks, returning, literals, conflict, generated)
+    if through is not None:
+        binding.through.add(row[0])
+    of_views = () if through is None else through.checks(row)
+    return Insert(target, relation, row, checks, returning, literals, conflict, generated, of_views)
 
 
 def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
@@ -271,10 +280,16 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
         relation = Filter(relation, _condition(env, node.whereClause))
-    items = node.targetList if through is None else through.assigned(binding, node.targetList)
+    items = node.targetList
+    if through is not None:
+        items = through.assigned(binding, items)
+        names = [item.name for item in node.targetList]
+        through.need(binding, "w", names, node.whereClause, node.targetList, *shown_by(node))
     assigned = assignments(env, target, items, scan.columns)
     binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     old, new = row_columns(binding, target), row_columns(binding, target)
+    if through is not None:
+        binding.through.add(old[0])
     returning = returning_of(level, target, new, node, other, through)
     returning, beside = passed(binding, returning, other)
     outputs: list[tuple[Column, Scalar]] = [(binding.column(ROW_ID, INT8, False), ColumnRef(row_id))]
@@ -284,6 +299,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     whole = Project(relation, (*outputs, *beside))
     refuse_drawn_twice(returning, whole)
     checks, generated = checks_of(binding, target, new), generated_of(binding, target, new)
+    checks += () if through is None else through.checks(new)
     taken = tuple(column for column, _ in beside)
     return Update(target, whole, outputs[0][0], old, new, checks, returning, taken, generated)
 
@@ -297,6 +313,9 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
     old = row_columns(binding, target)
+    if through is not None:
+        through.need(binding, "d", (), node.whereClause, *shown_by(node))
+        binding.through.add(old[0])
     returning, beside = passed(binding, returning_of(level, target, old, node, other, through), other)
     relation: Relation = scan if through is None else through.shown(scan)
     if other is not None:
@@ -308,6 +327,14 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     outputs += [(column, ColumnRef(source)) for column, source in zip(old, scan.columns, strict=False)]
     whole = Project(relation, (*outputs, *beside))
     return Delete(target, whole, identity, old, returning, tuple(column for column, _ in beside))
+
+
+def _updated(node: Any) -> tuple[Any, ...]:
+    """What an INSERT's ON CONFLICT DO UPDATE sets."""
+    clause = node.onConflictClause
+    if clause is None or clause.action != OnConflictAction.ONCONFLICT_UPDATE:
+        return ()
+    return tuple(clause.targetList)
 
 
 def _condition(env: Environment, node: Any) -> Scalar:

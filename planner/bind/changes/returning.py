@@ -37,6 +37,12 @@ class Others:
         return Scope(target.sources + self.scope.sources, target.entries + self.scope.entries)
 
 
+def shown_by(node: Any) -> tuple[Any, ...]:
+    """A statement's RETURNING list."""
+    clause = getattr(node, "returningClause", None)
+    return tuple((clause.exprs if clause is not None else getattr(node, "returningList", None)) or ())
+
+
 def returning_of(
     level: Level,
     target: Table | Stream,
@@ -47,7 +53,7 @@ def returning_of(
 ) -> Returning | None:
     """RETURNING over the changed row and what is beside it."""
     clause = getattr(node, "returningClause", None)
-    items = clause.exprs if clause is not None else getattr(node, "returningList", None)
+    items = shown_by(node)
     if not items:
         return None
     if isinstance(target, Stream):

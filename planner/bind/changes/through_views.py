@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/sql-createview.html#SQL-CREATEVIEW-UPDATABLE-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from pglast.enums import SetOperation
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Table, View
+from catalog.types import BOOL
 from planner.algebra import Filter, Relation, Scan
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Groups, Sets, Windows
@@ -27,9 +28,11 @@ from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
 from planner.bind.sources import in_view, labels_of, scan_object
 from planner.bind.targets import Target, bind_targets
-from planner.expression import Column, ColumnRef, Scalar
-from planner.parse import Raw
-from planner.walk import replace_columns
+from planner.expression import Call, Column, ColumnRef, Literal, Scalar
+from planner.parse import Raw, nodes
+from planner.rules.support import SUBQUERIES
+from planner.statements import Checks, OfView
+from planner.walk import replace_columns, walk
 
 #: What a view's query must not have, and what PostgreSQL calls it.
 _CLAUSES: Final = (
@@ -46,10 +49,19 @@ _SINGLE: Final = "Views that do not select from a single table or view are not a
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """One of the views that a view is made of: its name, its WHERE, and its CHECK OPTION ('', local or cascaded)."""
+
+    name: str
+    predicate: Scalar | None
+    option: str
+
+
+@dataclass(frozen=True, slots=True)
 class Through:
     """A view over one table's rows: ``names[i]`` is what ``values[i]`` is called, an expression over the ``scan``.
 
-    ``predicates`` hold of the rows that it shows.
+    ``layers`` are the views below and itself, the lowest first.
     """
 
     view: View
@@ -58,7 +70,24 @@ class Through:
     names: tuple[str, ...]
     values: tuple[Scalar, ...]
     typmods: tuple[int, ...]
-    predicates: tuple[Scalar, ...] = ()
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def predicates(self) -> tuple[Scalar, ...]:
+        """What holds of the rows that it shows."""
+        return tuple(layer.predicate for layer in self.layers if layer.predicate is not None)
+
+    def checks(self, row: Sequence[Column]) -> Checks:
+        """What WITH CHECK OPTION demands of a row of the table, the lowest view's first: nothing may be unknown."""
+        over: dict[Column, Scalar] = {old: ColumnRef(new) for old, new in zip(self.scan.columns, row, strict=False)}
+        found: list[tuple[str, Scalar]] = []
+        cascades = False
+        for layer in reversed(self.layers):
+            cascades |= layer.option == "cascaded"
+            if layer.predicate is not None and (cascades or layer.option == "local"):
+                known = Call("coalesce", (replace_columns(layer.predicate, over), Literal(False, BOOL)), BOOL)
+                found.append((OfView(layer.name), known))
+        return tuple(reversed(found))
 
     def shown(self, scan: Scan) -> Relation:
         """The rows of the table's scan that the view shows."""
@@ -92,14 +121,28 @@ class Through:
             raise unsupported("a part of a view's column as target", "Change the table.", places[0])
         return found
 
-    def assigned(self, binding: Binding, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    def need(self, binding: Binding, letter: str, changed: Iterable[str], *read: Any) -> None:
+        """The view's privileges that who changes rows needs: on the columns ``changed``, and SELECT on those that the
+        parse trees ``read`` name. What the view reads its owner needs privileges on.
+        """
+        if binding.reader is None:
+            return
+        if letter != _LETTERS["delete from"]:
+            binding.give(self.view.oid, letter, changed)
+        binding.need(self.view.oid, letter)
+        names = {name for tree in read if tree is not None for name in _named(tree)}
+        if names:
+            binding.give(self.view.oid, "r", self.names if "*" in names else names.intersection(self.names))
+            binding.need(self.view.oid, "r")
+
+    def assigned(self, binding: Binding, items: tuple[Any, ...], verb: str = "update") -> tuple[Any, ...]:
         """A SET list by the names of the table's columns. DEFAULT is the view's, which is NULL.
 
         Raises 42703 and 0A000.
         """
         found = []
         for item in items:
-            name = self.table.columns[self._index(item.name, "update", binding.position(item))].name
+            name = self.table.columns[self._index(item.name, verb, binding.position(item))].name
             value = _without_default(item.val)
             found.append(ast.ResTarget(name=name, indirection=item.indirection, val=value, location=item.location))
         return tuple(found)
@@ -128,15 +171,35 @@ def _without_default(node: Any) -> Any:
             return node
 
 
-def through_view(binding: Binding, node: Any, verb: str) -> Through | None:
-    """The ordinary view that a change's target names; None where it is none. Raises 55000 and 0A000."""
+def _named(tree: Any) -> Iterator[str]:
+    """The columns that a parse tree, or several, may name; '*' for all."""
+    for node in nodes(tree):
+        match type(node).__name__:
+            case "ColumnRef":
+                yield getattr(node.fields[-1], "sval", "*")
+            case "IndexElem" if node.name is not None:
+                yield node.name
+
+
+def through_view(binding: Binding, node: Any, verb: str, letters: str = "") -> Through | None:
+    """The ordinary view that a change's target names; None where it is none. ``letters``: what its owner needs of what
+    it reads beside what the ``verb`` says. Raises 55000.
+    """
     found = find_object(binding, node)
     if not isinstance(found, View) or found.continuous:
         return None
-    if binding.reader is not None:
-        hint = "Change the table."
-        raise unsupported("a change through a view by who is no superuser", hint, binding.position(node))
-    return _through(binding, found, verb)
+    return _through(binding, found, verb, letters)
+
+
+def require_checkable(context: Context, view: View) -> None:
+    """A view WITH CHECK OPTION takes changes, and asks nothing of other relations. Raises 0A000."""
+    try:
+        found = _through(Binding(Raw(None, "", 0), context), view, "insert into")
+    except SqlError as error:
+        message = "WITH CHECK OPTION is supported only on automatically updatable views"
+        raise SqlError("0A000", message, hint=error.detail) from None
+    if any(isinstance(item, SUBQUERIES) for predicate in found.predicates for item in walk(predicate)):
+        raise unsupported("WITH CHECK OPTION of a view with a subquery in WHERE", "Leave it out.")
 
 
 def changed_places(catalog: Catalog, view: View) -> Iterator[int]:
@@ -151,32 +214,33 @@ def changed_places(catalog: Catalog, view: View) -> Iterator[int]:
     yield from (place for place, value in enumerate(found.values, 1) if isinstance(value, ColumnRef))
 
 
-def _through(binding: Binding, view: View, verb: str) -> Through:
+def _through(binding: Binding, view: View, verb: str, letters: str = "") -> Through:
     binding.depends_on[view.oid] = None
     labels = labels_of(binding, view.oid, tuple(column.name for column in view.columns))
     with in_view(binding, view) as query:
         item = _single(query, view, verb)
         below = find_object(binding, item)
-        binding.need(below.oid, _LETTERS[verb])
-        table, scan, scope, predicates = _below(binding, below, item, view, verb)
+        for letter in _LETTERS[verb] + letters + ("" if verb == "insert into" else "r"):
+            binding.need(below.oid, letter)
+        table, scan, scope, layers = _below(binding, below, item, view, verb, letters)
         scope = renamed(binding, scope, item.alias, item)
         env = Environment(binding, scope, "WHERE", subquery_binder(Level(binding)))
-        if query.whereClause is not None:
-            predicates = (*predicates, bind_boolean(env, query.whereClause, "WHERE"))
+        predicate = None if query.whereClause is None else bind_boolean(env, query.whereClause, "WHERE")
+        layers = (*layers, Layer(view.name, predicate, dict(view.options).get("check_option", "")))
         targets = _targets(env, query, view, verb)
     shown = [targets[place] for _, place in labels]
     values, typmods = tuple(target.scalar for target in shown), tuple(target.typmod for target in shown)
-    return Through(view, table, scan, tuple(name for name, _ in labels), values, typmods, predicates)
+    return Through(view, table, scan, tuple(name for name, _ in labels), values, typmods, layers)
 
 
 def _below(
-    binding: Binding, found: CatalogObject, item: Any, view: View, verb: str
-) -> tuple[Table, Scan, Scope, tuple[Scalar, ...]]:
-    """What a view reads: the table, its scan, the names that the view's query sees, and what holds of the rows."""
+    binding: Binding, found: CatalogObject, item: Any, view: View, verb: str, letters: str
+) -> tuple[Table, Scan, Scope, tuple[Layer, ...]]:
+    """What a view reads: the table, its scan, the names that the view's query sees, and the views below."""
     alias = None if item.alias is None else item.alias.aliasname
     if isinstance(found, View) and not found.continuous:
-        inner = _through(binding, found, verb)
-        return inner.table, inner.scan, inner.scope(inner.scan.columns, item.alias, item.relname), inner.predicates
+        inner = _through(binding, found, verb, letters)
+        return inner.table, inner.scan, inner.scope(inner.scan.columns, item.alias, item.relname), inner.layers
     if not isinstance(found, Table):
         raise _refused(view, verb, _SINGLE)
     binding.depends_on[found.oid] = None

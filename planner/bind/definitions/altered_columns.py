@@ -108,6 +108,7 @@ def change_type(change: Alteration, command: Any) -> None:
     _refuse_read(change, name)
     _refuse_generated(change, known)
     change.gone.add(name)
+    change.indexes = [replace(item, shown=(), types=()) if name in item.columns else item for item in change.indexes]
     if known.generated is not None:
         _regenerated(change, index, kind, node)
         return

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pglast.enums import DropBehavior, GrantTargetType, ObjectType, RoleSpecType
 
 from catalog.errors import SqlError, unsupported
+from catalog.names import is_the_database
 from catalog.objects import (
     PG_TEMP,
     SYSTEM_SCHEMAS,
@@ -266,9 +267,9 @@ def _targets(binding: Binding, node: Any) -> Iterator[Target]:
             yield target_of(find_schema(binding.context.catalog, name.sval))
     elif node.objtype == ObjectType.OBJECT_DATABASE:
         for name in node.objects:
-            if name.sval != binding.context.database:
+            if not is_the_database(binding.context.database, name.sval):
                 raise SqlError("3D000", f'database "{name.sval}" does not exist')
-            yield Target(DATABASE, name.sval, "database", OF_DATABASE)
+            yield Target(DATABASE, binding.context.database, "database", OF_DATABASE)
     elif node.objtype in _ROUTINES:
         for item in node.objects:
             yield of_function(find_function(binding, item))

@@ -15,16 +15,17 @@ from pglast.stream import RawStream
 
 from catalog.catalog import Catalog, whole_path
 from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.names import made_name
+from catalog.names import made_name, quote_name
 from catalog.objects import Index, Table, UniqueKey, View
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
+from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import index_parts, labels_of
 from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
-from planner.bind.texts import bind_tree, unqualified
+from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
@@ -48,23 +49,25 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
     if node.unique and node.accessMethod != _METHODS[0]:
         raise SqlError("0A000", f'access method "{node.accessMethod}" does not support unique indexes')
-    parts, columns, predicate = _parts(binding, table, node)
+    parts, columns, predicate, shown, types = _parts(binding, table, node)
     catalog = context.catalog
-    name = node.idxname or _chosen_name(catalog, table, parts)
+    name = node.idxname or _chosen_name(catalog, table, shown[: len(parts)])
     if _is_taken(catalog, name, table.schema):
         if not node.if_not_exists:
             raise duplicate_table(name)
         return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
     alike = bool(node.nulls_not_distinct)
     if node.unique and predicate is None and all(item.name is not None for item in node.indexParams):
-        key = UniqueKey(
-            name, tuple(dict.fromkeys(item.name for item in node.indexParams)), index=True, nulls_alike=alike
-        )
+        ordered = {item.name: _order(item) for item in reversed(node.indexParams)}  # the first of one name counts
+        columns = tuple(dict.fromkeys(item.name for item in node.indexParams))
+        orders = tuple(ordered[column] for column in columns)
+        key = UniqueKey(name, columns, index=True, nulls_alike=alike, orders=orders if any(orders) else ())
         after = replace(table, keys=(*table.keys, key))
     else:
         orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
         index = Index(
-            name, parts, columns, None, orders, included, predicate, bool(node.unique), alike, node.accessMethod
+            *(name, parts, columns, None, orders, included, predicate, bool(node.unique), alike, node.accessMethod),
+            *(labels_of(shown[: len(parts)]), shown, types),
         )
         if node.unique:
             _require_bound(binding, table, index, node)
@@ -90,10 +93,17 @@ def _order(item: Any) -> str:
     return f"{' DESC' if descending else ''}{place}"
 
 
-def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
-    """The texts of what is indexed, the columns that they and the predicate use, and its text. Raises 42703."""
+def _parts(
+    binding: Binding, table: Table, node: Any
+) -> tuple[tuple[str, ...], tuple[str, ...], str | None, tuple[str, ...], tuple[SqlType, ...]]:
+    """The texts of what is indexed, the columns that they and the predicate use, its text, how PostgreSQL writes all of
+    these, and the parts' types. Raises 42703.
+    """
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
+    shown: list[str] = []
+    types: list[SqlType] = []
+    row = row_of(table.columns)
     used: dict[str, None] = {}
     where = unqualified(node.whereClause, table.name)
     names = {column.name for column in table.columns}
@@ -104,13 +114,21 @@ def _parts(binding: Binding, table: Table, node: Any) -> tuple[tuple[str, ...], 
             used[item.name] = None
             kind = next(column.type for column in table.columns if column.name == item.name)
             texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
+            shown.append(quote_name(item.name))
+            types.append(kind)
         else:
-            text, kind = _expression(binding, unqualified(item.expr, table.name), scan.columns, used)
+            tree = unqualified(item.expr, table.name)
+            text, kind = _expression(binding, tree, scan.columns, used)
             texts.append(text)
+            types.append(kind)
+            shown.append(expression_text(binding, tree, row))
         if item in node.indexParams and not item.opclass:
             check_indexed(kind, node.accessMethod)
-    predicate = None if where is None else _expression(binding, where, scan.columns, used, "predicate")[0]
-    return tuple(texts), tuple(used), predicate
+    predicate = None
+    if where is not None:
+        predicate, _ = _expression(binding, where, scan.columns, used, "predicate")
+        shown.append(expression_text(binding, where, row))
+    return tuple(texts), tuple(used), predicate, tuple(shown), tuple(types)
 
 
 def _expression(

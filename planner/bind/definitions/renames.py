@@ -174,6 +174,7 @@ def _renamed(table: Table, old: str, new: str) -> Table:
                 columns=among(item.columns),
                 parts=tuple(_in_text(part, old, new) for part in item.parts),
                 predicate=None if item.predicate is None else _in_text(item.predicate, old, new),
+                shown=tuple(_in_text(part, old, new) for part in item.shown),
             )
             for item in table.indexes
         ),

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pglast.enums import VariableSetKind
 
 from catalog.errors import SqlError, unsupported
+from catalog.names import is_the_database
 from catalog.privileges import DATABASE
 from catalog.roles import EVERYBODY, Roles
 from planner.bind.context import Binding
@@ -50,7 +51,7 @@ def _alter_database(binding: Binding, node: Any) -> ChangeRoles:
 
 
 def _database(binding: Binding, name: str) -> int:
-    if name != binding.context.database:
+    if not is_the_database(binding.context.database, name):
         raise SqlError("3D000", f'database "{name}" does not exist')
     return DATABASE
 

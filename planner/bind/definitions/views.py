@@ -19,6 +19,7 @@ from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.precision import declared
 from catalog.types import SqlType
 from planner.algebra import Relation
+from planner.bind.changes.through_views import require_checkable
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import above_replaced
 from planner.bind.definitions.enums import refuse_labels
@@ -35,14 +36,19 @@ from planner.expression import Call
 from planner.functions import DRAWN_FUNCTIONS, FUNCTIONS
 from planner.parse import text_after_as
 from planner.renaming import reads_of
-from planner.statements import NoOperation, Query
+from planner.statements import NoOperation, Output, Query
 from planner.walk import walk
 
 #: Options of continuous views with their values.
-_OPTIONS: Final = {"maintenance_engine": ("auto", "spark", "embedded"), "emit": ("changes", "final")}
+_CHECK: Final = "check_option"
+_OPTIONS: Final = {
+    _CHECK: ("local", "cascaded"),
+    "maintenance_engine": ("auto", "spark", "embedded"),
+    "emit": ("changes", "final"),
+}
 #: Options that are part of a view's query.
 _FIXED: Final = ("retention", "emit")
-#: Options that mean nothing where one role reads everything.
+#: Options about whose rows a view shows to whom.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
 _BOOLEANS: Final = frozenset(("true", "false", "on", "off", "yes", "no", "1", "0"))
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
@@ -50,9 +56,21 @@ _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "l
 
 def bind_create_view(binding: Binding, node: Any) -> CreateView:
     """CREATE [OR REPLACE] VIEW name [(columns)] [WITH (options)] AS query."""
-    if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:
-        raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.")
-    return _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
+    created = _create(binding, node.view, node.aliases, node.options, node.query, bool(node.replace), False)
+    view = created.view
+    if node.withCheckOption != ViewCheckOption.NO_CHECK_OPTION:  # its words stand behind the query
+        option = "local" if node.withCheckOption == ViewCheckOption.LOCAL_CHECK_OPTION else "cascaded"
+        view = replace(view, definition=str(RawStream()(node.query)), options=(*view.options, (_CHECK, option)))
+    _require_checkable(binding, view)
+    return replace(created, view=view)
+
+
+def _require_checkable(binding: Binding, view: View) -> None:
+    if _CHECK not in dict(view.options):
+        return
+    if view.continuous:
+        raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views take no changes.")
+    require_checkable(binding.context, view)
 
 
 def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
@@ -154,14 +172,24 @@ def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[Co
         raise SqlError("42601", "CREATE VIEW specifies more column names than columns")
     given = names + tuple(output.name for output in query.outputs)[len(names) :]
     check_columns(given)
-    kinds = (
-        declared(column.type, output.typmod)
-        for column, output in zip(query.relation.columns, query.outputs, strict=True)
+    columns = tuple(
+        ColumnDefinition(
+            name,
+            declared(column.type, output.typmod),
+            collation=_collation(catalog, output),
+            is_computed=output.typmod == -1 and column.type.name == "numeric",
+        )
+        for name, column, output in zip(given, query.relation.columns, query.outputs, strict=True)
     )
-    columns = tuple(ColumnDefinition(name, kind) for name, kind in zip(given, kinds, strict=True))
     for column in columns:
         check_kept(catalog, column.name, column.type)
     return columns
+
+
+def _collation(catalog: Catalog, output: Output) -> int:
+    """The declared collation of the column that an output is; 0 where it is none, or an expression."""
+    source = catalog.objects.get(output.table)
+    return 0 if source is None or not output.attribute else source.columns[output.attribute - 1].collation
 
 
 def _check_replaced(binding: Binding, view: View) -> tuple[tuple[View, View], ...]:
@@ -220,9 +248,8 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
         if name in _OF_SECURITY:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
+            found[name] = value.lower()
             continue
-        if name == "check_option":
-            raise unsupported("WITH CHECK OPTION", "Leave it out, and check rows in the table.", position)
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
         if name == "retention":
@@ -249,6 +276,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
         if command.subtype == AlterTableType.AT_SetRelOptions:
             _refuse_fixed(binding, command.def_)
             view = replace(view, options=_options(view.options, command.def_, binding))
+            _require_checkable(binding, view)
         elif command.subtype == AlterTableType.AT_ResetRelOptions:
             _refuse_fixed(binding, command.def_)
             reset = {item.defname.lower() for item in command.def_}

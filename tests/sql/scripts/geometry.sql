@@ -59,3 +59,6 @@ SELECT array_position(ARRAY['(1,2)'::point], '(1,2)');
 SELECT array_remove(ARRAY['{}'::json], '{}');
 SELECT ARRAY['{}'::json] @> ARRAY['{}'::json];
 SELECT array_append(ARRAY['{}'::json], '{}'), array_to_string(ARRAY['(1,2)'::point], ';'), ARRAY['{}'::json] || '{}'::json;
+SELECT point(1, 2), point(1.5, -0.25), point('NaN', 'Infinity'), point(NULL, 1), point(1e20, 1e-7);
+SELECT point(x, x * 2) FROM generate_series(1, 3) AS x ORDER BY x;
+SELECT point('1,2'), point(1);

@@ -1,0 +1,114 @@
+"""What an engine makes of values within a query in one style only: texts of intervals and dates, and dates of texts.
+
+Owns: finding these in a statement, and refusing them where the session has another IntervalStyle or DateStyle. What
+leaves for the client has the session's style (``protocol.values.styles``), and what stands in the text is read in its
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from catalog.moments import MDY
+from catalog.types import RANGES, SqlType
+from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
+from server.settings import Settings
+
+_TEXTS: Final = ("text", "varchar", "bpchar", "name")
+_DOCUMENTS: Final = ("json", "jsonb")
+_INTERVALS: Final = ("interval",)
+_DATES: Final = ("date", "timestamp", "timestamptz")
+#: What a text without an order of its own may be read as.
+_READ: Final = (*_DATES, "timetz")
+_RANGES: Final = tuple(name for name, subtype in RANGES.items() if subtype in _DATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """Whether a statement makes texts or documents of intervals, texts of dates, and dates of texts."""
+
+    shows_intervals: bool = False
+    shows_dates: bool = False
+    reads_dates: bool = False
+
+
+#: What most statements do.
+PLAIN: Final = Styled()
+
+
+def styled(nodes: Iterable[Any]) -> Styled:
+    """What a statement of these nodes does."""
+    calls = [(node, arguments) for node in nodes if (arguments := _arguments(node)) is not None]
+    found = Styled(
+        any(_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _INTERVALS) for call, taken in calls),
+        # Documents show dates in ISO, but ranges of them as texts do.
+        any(
+            (_makes(call, _TEXTS) and _take(taken, _DATES))
+            or (_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _RANGES))
+            for call, taken in calls
+        ),
+        any(
+            _is_made(call.type, _READ + _RANGES) and _take(taken, _TEXTS + _DOCUMENTS)
+            for call, taken in calls
+            if _reads(call)
+        ),
+    )
+    return PLAIN if found == PLAIN else found
+
+
+def check_styles(found: Styled, settings: Settings) -> None:
+    """Raises 0A000 where the session's style is not the engines'."""
+    if found.shows_intervals and settings.value("IntervalStyle") != "postgres":
+        raise unsupported(
+            "an interval as text within a query, with this IntervalStyle",
+            "Select the interval itself, or SET IntervalStyle = postgres.",
+        )
+    if found.shows_dates and not settings.value("DateStyle").startswith("ISO"):
+        raise unsupported(
+            "a date as text within a query, with this DateStyle",
+            "Select the date itself, use to_char(), or SET DateStyle = ISO.",
+        )
+    if found.reads_dates and settings.date_order != MDY:
+        raise unsupported(
+            f"a date of a text within a query, in the order {settings.date_order}",
+            "Use to_date() or to_timestamp(), or SET DateStyle = MDY.",
+        )
+
+
+def _arguments(node: Any) -> tuple[Scalar, ...] | None:
+    """What a cast or a call takes; None of what shows and reads nothing, or in a form of its own."""
+    match node:
+        case Cast(argument=argument):
+            return (argument,)
+        case Call(function=function) if function in _FORMATTED:
+            return None
+        case Call(arguments=arguments) | AggregateCall(arguments=arguments) | WindowCall(arguments=arguments):
+            return arguments
+        case _:
+            return None
+
+
+#: Functions whose second argument says how.
+_FORMATTED: Final = ("to_char", "late")
+
+
+def _reads(node: Any) -> bool:
+    """Whether texts among the arguments are values: those of other functions are names of zones and units."""
+    return isinstance(node, Cast) or node.type.row is not None or _take(node.arguments, _DOCUMENTS)
+
+
+def _makes(node: Any, names: tuple[str, ...]) -> bool:
+    return (node.type.element or node.type).name in names
+
+
+def _take(arguments: Iterable[Scalar], names: tuple[str, ...]) -> bool:
+    return any(_is_made(item.type, names) for item in arguments)
+
+
+def _is_made(kind: SqlType, names: tuple[str, ...]) -> bool:
+    """Whether a value is, or has elements or fields, of such a type."""
+    fields = () if kind.row is None else tuple(field for _, field in kind.row.fields)
+    return (kind.element or kind).name in names or any(_is_made(field, names) for field in fields)
