@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: The superuser that is there from the beginning.
 BOOTSTRAP: Final = 10
@@ -21,8 +24,7 @@ BOOTSTRAP_NAME: Final = "millstream"
 EVERYBODY: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A user or group. ``password`` is a verifier; ``valid_until`` the password's end."""
 
     oid: int
@@ -39,8 +41,7 @@ class Role:
     valid_until: dt.datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Struct, frozen=True):
     """``member`` is in ``role``; ``admin``: and may let others in."""
 
     role: int
@@ -49,8 +50,7 @@ class Membership:
     admin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSetting:
+class RoleSetting(Struct, frozen=True):
     """With what value of a setting sessions of a role (``EVERYBODY``: of any), in a database (0: in any), begin."""
 
     role: int

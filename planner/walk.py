@@ -7,9 +7,11 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import islice
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import (
     Aggregate,

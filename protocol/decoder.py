@@ -8,10 +8,11 @@ contents comes out as ``Malformed``, after which the stream goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from struct import Struct, unpack_from
 from struct import error as StructError
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from protocol.messages import (
@@ -59,8 +60,7 @@ _SYNC: Final = Sync()
 _FLUSH: Final = Flush()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Longest messages in bytes: those that carry SQL text, those that carry data, and all others.
 
     PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Of a client that has not

@@ -7,9 +7,10 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct, pack
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -40,8 +41,7 @@ ENCRYPTION_NO: Final = b"N"
 ENCRYPTION_YES: Final = b"S"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDescription:
+class FieldDescription(Struct, frozen=True):
     """One column of a RowDescription; ``format`` 0 is text and 1 binary."""
 
     name: str

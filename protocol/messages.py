@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from catalog.errors import SqlError
 
 #: The newest protocol that we speak, and the first one whose cancel keys are long.
@@ -24,55 +26,47 @@ class StartupMessage:
     version: tuple[int, int] = (3, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SSLRequest:
+class SSLRequest(Struct, frozen=True):
     """May we speak TLS? Answered by one byte, then another startup packet follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectTls:
+class DirectTls(Struct, frozen=True):
     """The first bytes are TLS's own: the client asks for no leave (protocol 17, sslnegotiation=direct)."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class GSSENCRequest:
+class GSSENCRequest(Struct, frozen=True):
     """May we speak GSSAPI encryption? Answered like ``SSLRequest``."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(Struct, frozen=True):
     """Cancel what the session with this BackendKeyData is doing; the only message of its connection."""
 
     process: int
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRequest:
+class PeerRequest(Struct, frozen=True):
     """Another server of the same storage is there, and proves it next; ``nonce`` is what this one is to prove itself
     with. PostgreSQL has no such message."""
 
     nonce: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PasswordMessage:
+class PasswordMessage(Struct, frozen=True):
     """A password or a SASL response; what the bytes mean depends on the request before it."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Simple protocol: run all statements of a text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parse:
+class Parse(Struct, frozen=True):
     """Make a prepared statement; type oid 0 leaves a parameter's type to the server."""
 
     name: str
@@ -91,68 +85,58 @@ class Bind:
     result_formats: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """Ask what a statement (``S``) or a portal (``P``) returns."""
 
     kind: Literal["S", "P"]
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Struct, frozen=True):
     """Run a portal, at most ``max_rows`` rows of it (0: all)."""
 
     portal: str
     max_rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """Forget a statement (``S``) or a portal (``P``)."""
 
     kind: Literal["S", "P"]
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Struct, frozen=True):
     """Send what is waiting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """End of an extended-protocol batch: commit or roll back, then ReadyForQuery."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyData:
+class CopyData(Struct, frozen=True):
     """COPY payload; consecutive messages arrive as one, since their boundaries mean nothing."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CopyDone:
+class CopyDone(Struct, frozen=True):
     """The COPY payload is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFail:
+class CopyFail(Struct, frozen=True):
     """The client gives up its COPY."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Struct, frozen=True):
     """The fast-path call of a function, which nobody should use any more; of another server its question."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(Struct, frozen=True):
     """The client leaves."""
 
 

@@ -15,6 +15,8 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from msgspec import Struct
+
 from executor.options import MaintenanceEngine, Options, is_server_name
 
 CONFIG_FILE: Final = "millstream.toml"
@@ -33,8 +35,7 @@ class ConfigError(Exception):
     """A setting that cannot be read or must not have this value; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where to listen; port 0 lets the system choose."""
 
     host: str
@@ -164,8 +165,7 @@ def _require_loopback(host: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A configuration, the file that was read, if one was, and whose word each setting that is not its default is."""
 
     config: Config

@@ -8,8 +8,9 @@ order.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 from catalog.moments import MDY
@@ -26,8 +27,7 @@ _READ: Final = (*_DATES, "timetz")
 _RANGES: Final = tuple(name for name, subtype in RANGES.items() if subtype in _DATES)
 
 
-@dataclass(frozen=True, slots=True)
-class Styled:
+class Styled(Struct, frozen=True):
     """Whether a statement makes texts or documents of intervals, texts of dates, and dates of texts."""
 
     shows_intervals: bool = False

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
@@ -46,8 +48,7 @@ _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
 _CALL: Final = re.compile(r"[\w.]+\(")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True):
     """An index as PostgreSQL would have it: a key's own, or one that was made. ``columns`` are None where computed."""
 
     oid: int

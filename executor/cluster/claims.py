@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.cluster.registry import Registry
@@ -22,8 +24,7 @@ from executor.cluster.storage import Storage
 _FOLDER: Final = "claims"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A query is a server's, in one of its epochs."""
 
     server: str

@@ -19,8 +19,11 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.cluster.storage import Storage
@@ -40,8 +43,7 @@ _STOOD_STILL: Final = 2 * LOOKS
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, lost (its lease ran out), or
     adopted: its streams are those of its ``heir``. ``moved`` is how many queries have left it since it was to be
     drained; ``log`` is the folder of its log, on the storage or elsewhere."""
@@ -66,8 +68,7 @@ class Member:
         return self.state in _LIVING
 
 
-@dataclass(slots=True)
-class _Watched:
+class _Watched(Struct):
     """The heartbeat of another server that was seen last, and for how many seconds there was no other."""
 
     epoch: int

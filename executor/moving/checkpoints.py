@@ -14,10 +14,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import View
@@ -44,8 +45,7 @@ _GATHERED: Final = 4
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Last:
+class _Last(Struct):
     """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, and whose; after how many bytes of
     rows, when, how long it took, and whether nobody had asked for it."""
 
@@ -57,8 +57,7 @@ class _Last:
     unasked: bool = False
 
 
-@dataclass(slots=True)
-class _Writing:
+class _Writing(Struct):
     """States of a view are being written; ``is_void``: nobody is to name them."""
 
     view: int

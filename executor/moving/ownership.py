@@ -8,9 +8,11 @@ give right answers, since the rows are in the log of its home. What an entry dec
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
@@ -22,8 +24,7 @@ FOLDER: Final = "views"
 NOBODY: Final = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Struct, frozen=True):
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
     where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
     are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view

@@ -17,9 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
@@ -59,8 +62,7 @@ _COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is_distinc
 Takes = Callable[[Scalar], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function of Spark's that computes a document's expression; ``type`` is what it gives, in Spark's words."""
 
     name: str

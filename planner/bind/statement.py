@@ -5,8 +5,9 @@ Owns: ``Bound`` and the checks that hold for whole statements (which streams it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
@@ -48,8 +49,7 @@ _KEEPS_TEXTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A statement and the types of its parameters $1, $2, ..."""
 
     statement: Statement

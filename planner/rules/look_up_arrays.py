@@ -8,8 +8,9 @@ Anywhere else the difference counts:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import Filter, Join, Relation
 from planner.expression import Call, Literal, Scalar

@@ -6,9 +6,11 @@ Owns no rewriting. Everything here is a pure function over algebra except ``Fres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import count
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation

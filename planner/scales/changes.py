@@ -7,8 +7,9 @@ statements' rows to that, and which columns keep scales. Columns that a row had 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from catalog.objects import ColumnDefinition, Stream, Table, View
 from catalog.scales import has_unconstrained

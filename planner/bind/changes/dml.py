@@ -9,10 +9,10 @@ the relation, for the path without an engine. UPDATE ... FROM joins may yield a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import OnConflictAction
 
 from catalog import objects
