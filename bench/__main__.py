@@ -7,9 +7,11 @@ import importlib
 import json
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from bench.harness import RESULTS, ROOT, Rig, Row, machine
 

@@ -22,6 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from bench.client import Client
 from tests.rig.postgres import Postgres
 from tests.rig.server import DATABASE, USER, Millstream, java_is_there
@@ -32,8 +34,7 @@ BUILT_IN: Final = ("select-only", "tpcb-like")
 RESULTS: Final = ROOT / "bench" / "results"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One figure: ours beside a peer's, and the aim, which is a ratio to the peer or, without one, an absolute value.
 
     ``runs`` are our single measurements, whose median is ``ours``. ``better`` says which way is good.

@@ -21,11 +21,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bench.harness import Rig, Row
 from catalog.errors import SqlError
@@ -52,8 +54,7 @@ _PARTS: Final = 8
 _BADLY_ORDERED: Final = ("q5", "q17", "q21")
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """A query after one of its pipelines: seconds of leaving and of the rest, bytes of its state and of all."""
 
     progress: float
@@ -64,8 +65,7 @@ class Stop:
     rest: float = 0.0
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """A query: its seconds as a whole on both servers, and its stops."""
 
     name: str
@@ -77,8 +77,7 @@ class Run:
     way: str = ""  # by which it left then
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """Queries of a suite over the tables that ``load`` makes; whether every build side ends a pipeline."""
 
     suite: Suite

@@ -17,12 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from bench.harness import ROOT, Rig, Row
 from catalog.catalog import Catalog
@@ -57,8 +57,7 @@ ROW_GROUP: Final = 128 * 1024
 MEMORY: Final = "2g"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A query over intervals of so many rows, and how many times faster than the peer it is to be."""
 
     name: str

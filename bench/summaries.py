@@ -8,12 +8,12 @@ views, which need nothing but sums by key, and the statements that make one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+
+class Summary(Struct, frozen=True):
     """Sums by key of lineitem's rows that meet a condition, in a table ``fresh``."""
 
     keys: Mapping[str, str]  # the type of each

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, duplicate_table, undefined_table
@@ -48,8 +50,7 @@ _SHARED: Final = (
 _NOBODY_ELSES: Final = Rights()
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Struct, frozen=True):
     """All objects at one version. ``version`` grows with every DDL statement and keys plan caches.
 
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema

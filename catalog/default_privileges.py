@@ -9,8 +9,10 @@ https://www.postgresql.org/docs/15/catalog-pg-default-acl.html
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.objects import CatalogObject, Schema, Sequence, UserType
 from catalog.privileges import OF_FUNCTION, OF_SCHEMA, OF_SEQUENCE, OF_TABLE, OF_TYPE, Rights
@@ -20,8 +22,7 @@ from catalog.routines import Function
 KINDS: Final = {"r": OF_TABLE, "S": OF_SEQUENCE, "f": OF_FUNCTION, "n": OF_SCHEMA, "T": OF_TYPE}
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultRights:
+class DefaultRights(Struct, frozen=True):
     """The grants that new objects of a kind begin with, in a schema (``schema`` 0: in all), if ``rights.owner`` makes
     them."""
 

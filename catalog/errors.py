@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+
+class Subject(Struct, frozen=True):
     """What a constraint that was broken belongs to: fields of an error that clients read instead of its text."""
 
     schema: str

@@ -10,8 +10,10 @@ conclusions are not kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 
@@ -41,8 +43,7 @@ class _Noted(Mapping[Any, Any]):
         return len(self._items)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class Seen(Struct, frozen=True, eq=False):
     """What was looked at in ``catalog``: of each field the keys, or None where all of it was."""
 
     catalog: Catalog
@@ -82,7 +83,7 @@ class Look:
         self._of = catalog
         self._noted = {name: _Noted(getattr(catalog, name)) for name in _MAPPINGS}
         #: Answers as the catalog does.
-        self.catalog = replace(catalog, **self._noted)  # type: ignore[arg-type]
+        self.catalog = replace(catalog, **self._noted)
 
     @property
     def seen(self) -> Seen:

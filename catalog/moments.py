@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from datetime import time as clock
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.zoned_times import packed
@@ -54,8 +55,7 @@ _JULIAN_EPOCH: Final = 1_721_425  # the Julian day of ordinal 0
 _LAST_CLOCK: Final = 24 * 60 * 60 + 1
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(Struct):
     """What a text says: a date, microseconds since midnight, a zone; each may be missing."""
 
     year: int | None = None

@@ -6,7 +6,8 @@ Owns: the walk down a type. Knows nothing of values or of which types a catalog 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from catalog.types import ARRAYS, Composite, Enumeration, SqlType, enum, row
 

@@ -7,8 +7,10 @@ each time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, Subject
 from catalog.names import quote_name
@@ -26,8 +28,7 @@ PG_TEMP: Final = "pg_temp"
 FIRST_OID = 16384
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
+class ColumnDefinition(Struct, frozen=True):
     """A column as declared; ``default`` is SQL text, in which a sequence is called by its oid.
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
@@ -61,8 +62,7 @@ def is_unconstrained(kind: SqlType) -> bool:
     return kind.name == "numeric" and kind.modifiers == UNCONSTRAINED
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueKey:
+class UniqueKey(Struct, frozen=True):
     """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
 
     ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT.
@@ -78,8 +78,7 @@ class UniqueKey:
     nulls_alike: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """An index: its name, the texts of its parts, and the columns that they use. (Tables are scanned with zone maps;
     PostgreSQL's clients expect that an index that they made is there.) It enforces nothing unless it is ``unique``,
     which one that is over columns and all rows never is here: that is a ``UniqueKey``.
@@ -101,8 +100,7 @@ class Index:
     method: str = "btree"
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
+class ForeignKey(Struct, frozen=True):
     """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``.
 
     ``deferrable``: SET CONSTRAINTS chooses when that is checked; ``deferred``: by default when a transaction commits.
@@ -121,8 +119,7 @@ class ForeignKey:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """CHECK (expression), kept as SQL text; ``validated``: it holds of the rows that were there before it, too."""
 
     name: str
@@ -131,8 +128,7 @@ class Check:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table of this server: durable, unless it is temporary. ``on_commit`` is what then becomes of its rows when a
     transaction commits ('delete') or of itself ('drop').
     """
@@ -155,8 +151,7 @@ class Table:
         return self.columns + scales
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
     ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. Once
@@ -178,8 +173,7 @@ class Stream:
         return dict(self.options).get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
-class FileTable:
+class FileTable(Struct, frozen=True):
     """A read-only table over files as they are when a query reads them: a foreign table of server ``files``.
 
     ``options`` are path (a file, a folder or a pattern), format, header, delimiter, null, and partition (names of the
@@ -203,8 +197,7 @@ class FileTable:
         return tuple(name.strip() for name in self.option("partition").split(",") if name.strip())
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A view. ``continuous`` says whether it is maintained as a program over traces (thesis 4.2.6).
 
     ``options`` are those of WITH (...) or ALTER VIEW ... SET, such as maintenance_engine. ``settings`` are the
@@ -239,8 +232,7 @@ class View:
     functions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     """A generator of numbers. Its value is no part of a version: it is kept under ``state``
     (executor.tables.sequences), and begins with ``last``, which counts as given when ``called``. A restart takes a new
     state, so it can be undone.
@@ -275,8 +267,7 @@ SEQUENCE_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SystemView:
+class SystemView(Struct, frozen=True):
     """A relation that the server computes when it is read, such as millstream.views, or by a definition over others
     (information_schema's views)."""
 
@@ -287,8 +278,7 @@ class SystemView:
     definition: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """A namespace of relations."""
 
     oid: int
@@ -308,8 +298,7 @@ SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """A type of CREATE DOMAIN: values of ``base`` (and of the domain ``parent``, if any) that its constraints let pass.
 
     In ``checks`` the column ``value`` is the value. ``oid`` is odd, as all users' types have it.

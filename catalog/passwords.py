@@ -14,8 +14,9 @@ import hmac
 import re
 import stringprep
 import unicodedata
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 ITERATIONS: Final = 4096
 SALT_BYTES: Final = 16
@@ -28,8 +29,7 @@ _PROHIBITED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verifier:
+class Verifier(Struct, frozen=True):
     """What a server keeps: it can check a proof with ``stored_key`` and give its own with ``server_key``."""
 
     iterations: int

@@ -9,9 +9,10 @@ casts print the same.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.intervals import FULL_RANGE, cut, smallest_of

@@ -8,8 +8,10 @@ https://www.postgresql.org/docs/15/ddl-priv.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.objects import PUBLIC, ColumnDefinition
 from catalog.roles import BOOTSTRAP, DATABASE_OWNER, EVERYBODY, READ_ALL_DATA, WRITE_ALL_DATA, Roles
@@ -44,8 +46,7 @@ _OPEN: Final = (OF_FUNCTION, OF_TYPE)
 DATABASE: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What one role was given by another; ``options`` are those that it may give on. ``grantee`` 0 is PUBLIC."""
 
     grantee: int
@@ -54,8 +55,7 @@ class Grant:
     options: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(Struct, frozen=True):
     """An object's owner and grants; None as long as nobody has granted or revoked anything."""
 
     owner: int = BOOTSTRAP

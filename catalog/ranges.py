@@ -21,11 +21,12 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
@@ -54,8 +55,7 @@ _QUOTED: Final = re.compile(r'\\(.)|""', re.DOTALL)
 _NEEDS_QUOTES: Final = re.compile(r'[(),\[\]"\\ \t\n\v\f\r]')
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """A range that is not empty: the numbers of its bounds, None where it has none."""
 
     lower: int | None
@@ -215,8 +215,7 @@ def read_flags(flags: str | None) -> tuple[bool, bool]:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A range's text taken apart: the texts of its bounds, None where it has none, and which of them it includes."""
 
     lower: str | None

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: The superuser that is there from the beginning.
 BOOTSTRAP: Final = 10
@@ -21,8 +23,7 @@ BOOTSTRAP_NAME: Final = "millstream"
 EVERYBODY: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """A user or group. ``password`` is a verifier; ``valid_until`` the password's end."""
 
     oid: int
@@ -39,8 +40,7 @@ class Role:
     valid_until: dt.datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(Struct, frozen=True):
     """``member`` is in ``role``; ``admin``: and may let others in."""
 
     role: int
@@ -49,8 +49,7 @@ class Membership:
     admin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RoleSetting:
+class RoleSetting(Struct, frozen=True):
     """With what value of a setting sessions of a role (``EVERYBODY``: of any), in a database (0: in any), begin."""
 
     role: int
@@ -93,8 +92,7 @@ READ_ALL_STATS: Final = _PREDEFINED["pg_read_all_stats"]
 SIGNAL_BACKEND: Final = _PREDEFINED["pg_signal_backend"]
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """All roles at one version of the catalog."""
 
     items: tuple[Role, ...] = _BUILT_IN

@@ -9,16 +9,16 @@ https://www.postgresql.org/docs/15/xfunc-sql.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.objects import PUBLIC
 from catalog.postgres import PgProc
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """A parameter: its name ('' where it has none), its type's oid, and its default as SQL text."""
 
     name: str
@@ -26,8 +26,7 @@ class Argument:
     default: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function of one SELECT, or of RETURN and an expression (``returns``), whose text ``body`` is.
 
     ``result`` is its type's oid. One that ``returns_set`` gives rows in FROM: of one column, or of those of RETURNS

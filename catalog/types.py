@@ -16,10 +16,11 @@ client sees as its type modifier is said apart, by the column's declaration (``S
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.intervals import fields_text
 from catalog.names import quote_name
@@ -35,8 +36,7 @@ QUOTIENT: Final = (38, 20)
 SPREAD: Final = (*QUOTIENT, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeInfo:
+class TypeInfo(Struct, frozen=True):
     """What PostgreSQL's pg_type says of one type."""
 
     oid: int
@@ -207,8 +207,7 @@ _ARROW: Final[dict[str, pa.DataType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Enumeration:
+class Enumeration(Struct, frozen=True):
     """A type of CREATE TYPE ... AS ENUM: its labels in order, each with its place, which is what a value is kept as.
 
     ``oid`` is odd, and the one before it is its array type's. ``home`` says whose it is where it has come with another
@@ -233,8 +232,7 @@ RECORD_OID: Final = 2249
 _RECORDS_OID: Final = 2287
 
 
-@dataclass(frozen=True, slots=True)
-class Composite:
+class Composite(Struct, frozen=True):
     """What rows are of: names and types of their fields. A type of CREATE TYPE ... AS (...), a relation's rows, or,
     without a name, what ROW(...) makes.
 
@@ -267,8 +265,7 @@ class Composite:
         return quote_name(self.name) if self.oid else "record"
 
 
-@dataclass(frozen=True, slots=True)
-class SqlType:
+class SqlType(Struct, frozen=True):
     """One SQL type.
 
     ``modifiers`` are (precision, scale) of a numeric, never empty; (length,) of varchar, bpchar, bit and varbit or ();

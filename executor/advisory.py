@@ -12,8 +12,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.transaction import Transaction
@@ -25,8 +26,7 @@ EXCLUSIVE: Final = "ExclusiveLock"
 SHARED: Final = "ShareLock"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """What is locked, in pg_locks' columns: the halves of one bigint (``parts`` 1), or two integers (2)."""
 
     high: int
@@ -41,8 +41,7 @@ class Key:
         return Key(numbers[0] & 0xFFFFFFFF, numbers[1] & 0xFFFFFFFF, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(Struct, frozen=True):
     """A key in a mode, as one session holds or wants it."""
 
     holder: Holder

@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
@@ -48,8 +49,7 @@ _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
 _NOTHING: Final = Column(0, "__none", INT4)
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """What a query reads of one relation: the name of its snapshot, and a scan of the columns in use."""
 
     trace: str
@@ -66,8 +66,7 @@ class Leaf:
         return list(self.scan.sources) or [_NOTHING.name]
 
 
-@dataclass(frozen=True, slots=True)
-class SparkQuery:
+class SparkQuery(Struct, frozen=True):
     """A query as Spark gets it, made once for a statement and handed on.
 
     ``relation`` has its joins in the order that ``statistics`` of its inputs suggest; ``printed`` is what the driver

@@ -7,10 +7,10 @@ Owns: what each answers, and the rows that an INSERT brings into a stream. A tab
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.objects import Stream, Table
 from executor.commit.records import StreamRows

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.analytics import SparkQuery
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from executor.queries import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The engine that answers a query, and why; ``query`` is its form for Spark, where that is switched on."""
 
     engine: Literal["embedded", "spark"]

@@ -8,10 +8,10 @@ Knows nothing of text formats (protocol/copy) or of files: the server feeds a si
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.objects import ColumnDefinition, Stream, Table, scale_name
 from catalog.types import BOOL
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 SPOOL_ROWS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """Complete rows, encoded for the log if it is certain that they will be written ahead."""
 
     batch: pa.RecordBatch

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError

@@ -7,18 +7,17 @@ for) and ``executor/spark`` (PySpark in a child process, for what can wait).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from executor.files.following import OwnFiles
 from planner.program import State, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """What a job's leaves stand for.
 
     ``delta``: the stream's rows of the interval with ``__lsn`` and ``__ordinal`` as int64 columns: an Arrow table
@@ -30,8 +29,7 @@ class Inputs:
     statics: Mapping[str, pa.Table | tuple[Path, ...] | OwnFiles] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """Statements of one path to run over one LSN interval (``after`` exclusive, ``upto`` inclusive)."""
 
     id: int
@@ -46,8 +44,7 @@ class Job:
     timezone: str = "UTC"
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
+class JobResult(Struct, frozen=True):
     """Runs by state name, merged by key within the job: Arrow tables (embedded), or Parquet files (Spark)."""
 
     runs: Mapping[str, pa.Table | tuple[Path, ...]]

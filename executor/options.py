@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 MaintenanceEngine = Literal["auto", "spark", "embedded"]
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
@@ -16,8 +17,7 @@ def is_server_name(name: str) -> bool:
     return _SERVER_NAME.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Sizes in bytes, times in seconds. ``maintenance_*`` are section 3 of the architecture's rule for ``auto``."""
 
     data_directory: Path

@@ -7,7 +7,8 @@ here a plan is made first, and again where the catalog is another one when the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import Table
@@ -16,8 +17,7 @@ from planner.definitions import CreateTableAs, Truncate
 from planner.statements import CopyIn, CopyOut, Delete, Insert, Merge, Modifying, Statement, Update
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A statement, the catalog that it was planned for, and how it is planned for the session's present one."""
 
     statement: Statement

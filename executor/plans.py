@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from executor.analytics import joined_scans
 from executor.files.pruning import FileReading, filters_of
@@ -22,8 +23,7 @@ from planner.walk import Node, walk
 _REMEMBERED: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """An optimised relation and what it reads, by oid. ``small`` evaluates it over a few rows without an engine.
 
     ``files`` are what it reads of foreign tables of files, one for each, ``left`` the queries that it goes on with;

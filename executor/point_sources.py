@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import Table, is_temporary
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from executor.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class ViewSource:
+class ViewSource(Struct, frozen=True):
     """A continuous view's point key."""
 
     database: Database
@@ -40,8 +40,7 @@ class ViewSource:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class TableSource:
+class TableSource(Struct, frozen=True):
     """A unique key of a table as a query was bound to it."""
 
     database: Database

@@ -8,8 +8,9 @@ is: ``executor.point_sources``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from catalog.objects import Table
 from executor.small.values import INTEGERS, KEYS
@@ -24,8 +25,7 @@ _STRINGS = ("text", "varchar")
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Struct, frozen=True):
     """What a recognised query asks: the relation, its output columns, and each key column's value."""
 
     oid: int

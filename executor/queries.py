@@ -11,12 +11,13 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
@@ -58,8 +59,7 @@ SPARK_FAILED = ("0A000", "55000", "58000")
 Parameters = tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What a statement reads: an LSN and the tables at it. ``exact``: every view must be at this very LSN.
 
     ``versions`` tells, per continuous view, which content its final relation finds in tables and in other views.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from planner.statements import Output, Returning
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a statement answers: its tag (without the row count of a query), and rows as Arrow batches.
 
     ``live``: the batches come as time goes on, and each is to go out at once."""

@@ -8,7 +8,8 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import Table

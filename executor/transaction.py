@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -31,8 +31,7 @@ class OutdatedError(SqlError):
         super().__init__("40001", "could not serialize access due to concurrent update")
 
 
-@dataclass(frozen=True, slots=True)
-class NewView:
+class NewView(Struct, frozen=True):
     """A continuous view that starts when its transaction commits, with its static pipelines' results, and where it
     comes from another server with its states."""
 
@@ -42,8 +41,7 @@ class NewView:
     handover: Handover | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Savepoint:
+class Savepoint(Struct, frozen=True):
     """What to return to; the table writes keep a savepoint of the same name."""
 
     name: str
@@ -55,8 +53,7 @@ class Savepoint:
     releases: int
 
 
-@dataclass(slots=True)
-class Transaction:
+class Transaction(Struct):
     """One transaction. ``explicit`` after BEGIN; else it ends with the statement, query string or Sync."""
 
     explicit: bool

@@ -6,8 +6,9 @@ column they use is missing (``planner.validate``). Semantics are bags, as SQL's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
@@ -19,8 +20,7 @@ CHANGE_SOURCES = ("__at", "__diff")
 ROW_ID = "__rowid"
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(Struct, frozen=True):
     """One ORDER BY item; PostgreSQL's default is nulls last ascending, nulls first descending."""
 
     expression: Scalar
@@ -28,8 +28,7 @@ class SortKey:
     nulls_first: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """All rows of a table, stream, table over files, continuous view's result or system view, or those that a query
     gives that was separated from its server (``query``, whose id is ``name``).
 
@@ -51,16 +50,14 @@ class Scan:
         return self.kind in ("stream", "changes")
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """Literal rows; a query without FROM is a Project over one row of no columns."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Scalar, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """All rows of a program's state ``trace`` at the statement's LSN, merged by key."""
 
     trace: str
@@ -68,8 +65,7 @@ class Snapshot:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """The rows of stream ``oid`` in the statement's LSN interval.
 
     The hidden columns ``__lsn`` and ``__ordinal`` (bigint) are sources like any other: together they are arrival order.
@@ -81,8 +77,7 @@ class Delta:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """The input's rows for which ``predicate`` is true."""
 
     input: Relation
@@ -94,8 +89,7 @@ class Filter:
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """One row per input row, with the expressions ``outputs`` as its columns; nothing passes by itself."""
 
     input: Relation
@@ -107,8 +101,7 @@ class Project:
         return tuple(column for column, _ in self.outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Struct, frozen=True):
     """Pairs of rows for which ``predicate`` (None: all pairs) is true; outer kinds keep rows without a partner,
     semi and anti give the left rows that have one or none.
 
@@ -128,8 +121,7 @@ class Join:
         return self.left.columns + self.right.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Struct, frozen=True):
     """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; without keys just one."""
 
     input: Relation
@@ -142,8 +134,7 @@ class Aggregate:
         return tuple(column for column, _ in self.keys) + tuple(column for column, _ in self.aggregates)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The input's rows with the results of window functions, each over the rows of its window, beside them."""
 
     input: Relation
@@ -155,8 +146,7 @@ class Window:
         return self.input.columns + tuple(column for column, _ in self.calls)
 
 
-@dataclass(frozen=True, slots=True)
-class Unnest:
+class Unnest(Struct, frozen=True):
     """Each of the input's rows once for every place of the longest of its arrays ``items``, with their elements there
     (NULL beyond an array's end) and the place's number as ``ordinality``; not at all where they are empty or NULL.
     """
@@ -172,8 +162,7 @@ class Unnest:
         return self.input.columns + tuple(column for column, _ in self.items) + number
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(Struct, frozen=True):
     """The input's rows in order of ``keys``."""
 
     input: Relation
@@ -185,8 +174,7 @@ class Sort:
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The first ``count`` rows (None: all) after ``offset`` (None: 0) of the input."""
 
     input: Relation
@@ -199,8 +187,7 @@ class Limit:
         return self.input.columns
 
 
-@dataclass(frozen=True, slots=True)
-class SetOperation:
+class SetOperation(Struct, frozen=True):
     """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new and typed as both inputs' are."""
 
     kind: SetKind
@@ -210,8 +197,7 @@ class SetOperation:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fixpoint:
+class Fixpoint(Struct, frozen=True):
     """WITH RECURSIVE: the rows of ``base``, then those of ``step`` over the rows that came last, until none comes.
 
     ``step`` reads them by the ``Working`` of the same ``name``. Without ``all`` a row that was there before counts as
@@ -225,8 +211,7 @@ class Fixpoint:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Working:
+class Working(Struct, frozen=True):
     """The rows that came last in the ``Fixpoint`` around it: all of its columns, in its order."""
 
     name: str
@@ -234,8 +219,7 @@ class Working:
     sources: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class With:
+class With(Struct, frozen=True):
     """The rows of ``body``, in which a ``Snapshot`` of a definition's name is that definition's rows, computed once.
 
     Definitions may read earlier ones. Stands at the root of an ad hoc query only.

@@ -12,8 +12,10 @@ so that only the last needs memory for each row, as any database would for an OR
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
@@ -35,24 +37,21 @@ from planner.walk import RELATIONS, Node, children, descend, free_columns, trans
 _SCOPE: Final = "arriving"
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """LIMIT and OFFSET as numbers; ``count`` None: all."""
 
     count: int | None = None
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Where a continuous view's changes begin: with all its rows (``whole``), or behind an LSN, None being now."""
 
     whole: bool
     since: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Arriving:
+class Arriving(Struct, frozen=True):
     """How a query reads its stream, or the ``changes`` of a continuous view.
 
     ``statics`` are evaluated when it begins. Then either ``rows`` over each interval's delta are the result's next

@@ -5,8 +5,9 @@ Owns: one frozen class per kind of such statement, and their alias ``Definition`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError
@@ -21,16 +22,14 @@ if TYPE_CHECKING:
     from planner.statements import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(Struct, frozen=True):
     """TRUNCATE; ``restarts`` are the sequences that begin anew."""
 
     targets: tuple[Table, ...]
     restarts: tuple[Sequence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSchema:
+class CreateSchema(Struct, frozen=True):
     """CREATE SCHEMA; ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role."""
 
     schema: Schema
@@ -38,8 +37,7 @@ class CreateSchema:
     owner: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSchema:
+class AlterSchema(Struct, frozen=True):
     """A schema under another name, which all in it follows, or with a comment."""
 
     tag: str
@@ -47,8 +45,7 @@ class AlterSchema:
     after: Schema
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(Struct, frozen=True):
     """CREATE TABLE; ``table`` has the next free oid, and ``sequences`` of its columns those after it.
 
     ``exists`` when IF NOT EXISTS met an existing relation.
@@ -59,24 +56,21 @@ class CreateTable:
     sequences: tuple[Sequence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSequence:
+class CreateSequence(Struct, frozen=True):
     """CREATE SEQUENCE; ``sequence`` has the next free oid and no state yet."""
 
     sequence: Sequence
     exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSequence:
+class AlterSequence(Struct, frozen=True):
     """ALTER SEQUENCE ... options: the new definition; it begins anew at ``sequence.last`` where ``restarts``."""
 
     sequence: Sequence
     restarts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTable:
+class AlterTable(Struct, frozen=True):
     """ALTER TABLE: ``table`` instead of ``before``. ``rows`` gives the new rows from the old ones (a Project over a
     Scan; None where columns stay as they are), and ``checks`` by name a relation with the rows that break one.
 
@@ -98,8 +92,7 @@ class AlterTable:
     renames: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Redefine:
+class Redefine(Struct, frozen=True):
     """A view, sequence or stream under other names, with a comment, or otherwise altered: ``item`` instead of
     ``before``; ``changes`` as in AlterTable."""
 
@@ -110,8 +103,7 @@ class Redefine:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTableAs:
+class CreateTableAs(Struct, frozen=True):
     """CREATE TABLE AS, SELECT INTO: ``query`` yields complete rows of ``table``, taken unless ``filled`` is false."""
 
     table: Table
@@ -120,16 +112,14 @@ class CreateTableAs:
     exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateStream:
+class CreateStream(Struct, frozen=True):
     """CREATE FOREIGN TABLE ... SERVER stream (PipelineDB's spelling too) or SERVER files."""
 
     stream: Stream | FileTable
     exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateView:
+class CreateView(Struct, frozen=True):
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
     ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
@@ -147,8 +137,7 @@ class CreateView:
     above: tuple[tuple[View, View], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
     ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types``
@@ -163,16 +152,14 @@ class Drop:
     functions: tuple[Function, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateType:
+class CreateType(Struct, frozen=True):
     """CREATE TYPE and CREATE DOMAIN; ``item`` has the next free oid for types."""
 
     tag: str
     item: UserType
 
 
-@dataclass(frozen=True, slots=True)
-class AlterType:
+class AlterType(Struct, frozen=True):
     """ALTER TYPE and ALTER DOMAIN: ``item`` instead of ``before``; ``changes`` are relations with columns of it and
     domains over it, before and after; ``checks`` are relations that must have no row, each with the error that one is;
     ``alterations`` are those of tables whose rows are other ones now.
@@ -186,8 +173,7 @@ class AlterType:
     alterations: tuple[AlterTable, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DropType:
+class DropType(Struct, frozen=True):
     """DROP TYPE, with domains over them; ``drops`` are views that go with them, and ``alterations`` those of the tables
     that lose columns, defaults and checks, each over what those before it have left.
     """
@@ -199,8 +185,7 @@ class DropType:
     alterations: tuple[AlterTable, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateFunction:
+class CreateFunction(Struct, frozen=True):
     """CREATE [OR REPLACE] FUNCTION, ALTER FUNCTION and COMMENT; ``before`` is what is replaced."""
 
     function: Function
@@ -208,23 +193,20 @@ class CreateFunction:
     tag: str = "CREATE FUNCTION"
 
 
-@dataclass(frozen=True, slots=True)
-class DropFunction:
+class DropFunction(Struct, frozen=True):
     """DROP FUNCTION."""
 
     items: tuple[Function, ...]
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AlterView:
+class AlterView(Struct, frozen=True):
     """ALTER VIEW ... SET/RESET (options): ``view`` is the new definition."""
 
     view: View
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRoles:
+class ChangeRoles(Struct, frozen=True):
     """CREATE, ALTER and DROP ROLE, GRANT and REVOKE of roles: ``after`` instead of ``before``. A password that was
     just given is in ``after`` as it was given. ``setting`` is a name and value (None: reset) that a role or the
     database gets, which the server checks."""
@@ -236,8 +218,7 @@ class ChangeRoles:
     setting: tuple[str, str | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRights:
+class ChangeRights(Struct, frozen=True):
     """GRANT, REVOKE and OWNER TO: objects' rights, before and after; ``columns``: relations of whose columns something
     is granted."""
 
@@ -247,8 +228,7 @@ class ChangeRights:
     columns: tuple[AlterTable | Redefine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeDefaults:
+class ChangeDefaults(Struct, frozen=True):
     """ALTER DEFAULT PRIVILEGES: all default rights, before and after."""
 
     before: tuple[DefaultRights, ...]

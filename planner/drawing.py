@@ -14,8 +14,10 @@ an outer query is read, it is 0A000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.types import INT4
@@ -30,8 +32,7 @@ _NOTHING: Final = Literal(0, INT4)
 _LAZY: Final = frozenset(("coalesce", "and", "or"))
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """One call: where its result goes, its arguments (columns of the step, or constants), and in which rows it is made:
     those where ``selector`` has the number ``place`` (without a selector: all)."""
 
@@ -42,8 +43,7 @@ class Site:
     place: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Rows that an engine computes, and calls to make beside them; bound as the leaf ``name`` of what follows."""
 
     name: str
@@ -51,8 +51,7 @@ class Step:
     sites: tuple[Site, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """A relation that calls, taken apart: ``relation`` reads the steps' rows."""
 
     original: Relation
@@ -65,8 +64,7 @@ def calls_of(node: Any) -> list[Call]:
     return [item for item in walk(node) if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS]
 
 
-@dataclass(slots=True)
-class _Taking:
+class _Taking(Struct):
     """Steps so far, and new columns."""
 
     fresh: Fresh

@@ -9,8 +9,9 @@ led there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.types import INTERVAL
 from planner.expression import Call, Literal, Scalar
@@ -22,16 +23,14 @@ _DAY: Final = 86_400_000_000
 SHOWN_SESSION: Final = "shown_session"
 
 
-@dataclass(frozen=True, slots=True)
-class Watermark:
+class Watermark(Struct, frozen=True):
     """The latest value of a stream's ``column``, less ``delay`` microseconds."""
 
     column: str
     delay: int
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(Struct, frozen=True):
     """The groups that a continuous view shows, by the end of their windows and the watermark (by the stream's oid).
 
     With ``retention``, in microseconds: those that ended less than so long before the watermark, or later. With

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.types import INTERVAL
 from planner.algebra import (
@@ -67,8 +68,7 @@ _UPPER: Final = {
 Rows = Callable[[Relation], float]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the executor knows of a path: when its statements run, and where, each a short phrase; and the watermark of
     its stream, if it has one."""
 
@@ -77,8 +77,7 @@ class Facts:
     watermark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Operator:
+class _Operator(Struct, frozen=True):
     """One operator in words, and what is printed below it: inputs, then relations nested in expressions."""
 
     title: str

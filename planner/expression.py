@@ -7,9 +7,11 @@ so a rule may move a relation without renaming what refers to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from catalog.precision import expressed
 from catalog.types import BOOL, SqlType
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 Value = object
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column that some relation produces; equal only to itself, by ``id``. Its type is ``expressed``."""
 
     id: int
@@ -34,22 +35,20 @@ class Column:
 
     def __post_init__(self) -> None:
         if (kind := expressed(self.type)) is not self.type:
-            object.__setattr__(self, "type", kind)
+            force_setattr(self, "type", kind)
 
     def __hash__(self) -> int:
         return self.id
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A constant; ``value`` None is NULL."""
 
     value: Value
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRef:
+class ColumnRef(Struct, frozen=True):
     """The value of a column of the input, or of an enclosing query's row inside a subquery."""
 
     column: Column
@@ -60,16 +59,14 @@ class ColumnRef:
         return self.column.type
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """$n of the extended protocol, n = ``index`` + 1."""
 
     index: int
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A function or operator of the allow-list ``planner.functions``, by its canonical name."""
 
     function: str
@@ -77,8 +74,7 @@ class Call:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Struct, frozen=True):
     """A conversion; ``explicit`` truncates varchar(n) where an assignment would raise 22001."""
 
     argument: Scalar
@@ -86,8 +82,7 @@ class Cast:
     explicit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """The result of the first true condition, else ``otherwise``. CASE x WHEN y is bound as CASE WHEN x = y."""
 
     branches: tuple[tuple[Scalar, Scalar], ...]
@@ -95,8 +90,7 @@ class Case:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarSubquery:
+class ScalarSubquery(Struct, frozen=True):
     """The one column of the at most one row of a relation; NULL where it has none, 21000 where it has more."""
 
     relation: Relation
@@ -107,8 +101,7 @@ class ScalarSubquery:
         return self.relation.columns[0].type
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Struct, frozen=True):
     """Whether the relation has a row."""
 
     relation: Relation
@@ -119,8 +112,7 @@ class Exists:
         return BOOL
 
 
-@dataclass(frozen=True, slots=True)
-class InSubquery:
+class InSubquery(Struct, frozen=True):
     """``argument`` = ANY (relation), three-valued. NOT IN is ``not`` around it."""
 
     argument: Scalar
@@ -135,8 +127,7 @@ class InSubquery:
 Scalar = Literal | ColumnRef | Parameter | Call | Cast | Case | ScalarSubquery | Exists | InSubquery
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
+class AggregateCall(Struct, frozen=True):
     """An aggregate over a group: one of ``planner.functions.AGGREGATES``; no argument means count(*)."""
 
     function: str
@@ -152,8 +143,7 @@ FrameBound = OneOf["unbounded_preceding", "preceding", "current_row", "following
 FrameExclusion = OneOf["no_others", "current_row", "group", "ties"]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCall:
+class WindowCall(Struct, frozen=True):
     """An aggregate, or one of ``planner.functions.WINDOW_FUNCTIONS``, over the rows around a row.
 
     ``offsets`` are the start's and then the end's, of those bounds that have one (preceding, following).

@@ -7,9 +7,10 @@ no engine of ours writes. Knows no engine.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 
@@ -25,8 +26,7 @@ _KEYWORDS: Final = sorted(
 _UNWRITTEN: Final = frozenset(("FX", "IDDD", "RM", "TZ", "B.C.", "BC", "A.D.", "AD"))
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A field as it is written: ``text`` in its case; ``fill`` unless FM; ``ordinal`` is '', 'th' or 'TH'."""
 
     text: str
@@ -78,8 +78,7 @@ def _text(pattern: str, place: int) -> tuple[str, int]:
     return char, place + 1
 
 
-@dataclass(frozen=True, slots=True)
-class NumberPattern:
+class NumberPattern(Struct, frozen=True):
     """A pattern of 9 and 0: ``digits`` before the point, of which the last ``forced`` are always written, ``groups``
     (numbers of digits right of each comma), ``decimals``, of which ``kept`` stay in fill mode (FM), and the sign's
     place: '' (before the first digit), 'S' (the same, always written), 'MI-', 'SG-' (before the blanks), '-S', '-SG',

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 #: Operators by canonical name, with PostgreSQL's spelling for EXPLAIN.
 OPERATORS: Final[dict[str, str]] = {
@@ -38,8 +39,7 @@ OPERATORS: Final[dict[str, str]] = {
 Volatility = Literal["immutable", "stable", "volatile"]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A scalar function's canonical name, the least and greatest number of arguments (-1: any), and volatility."""
 
     name: str

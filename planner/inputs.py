@@ -14,9 +14,11 @@ wide. What is computed again where the query goes on is the same there (immutabl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4
 from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot

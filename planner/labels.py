@@ -10,8 +10,9 @@ added since belongs to rows that came since. Labels in a state stay what they we
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.nesting import enum_of, redeclared
 from catalog.types import SqlType

@@ -16,8 +16,9 @@ Knows no engine; what results are like and how long they take, measured or estim
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from planner.algebra import Relation
 from planner.separation import Pipelined, remaining, select_state
@@ -28,8 +29,7 @@ Way = Literal["move", "redo", "wait"]
 LEAST: Final = 0.002
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """Of each pipeline, by name, the rows and bytes of its result and the seconds that it takes; the bytes that a plan
     reads of tables and views; how many bytes a second go to the storage and back, and the seconds that leaving takes
     besides."""
@@ -46,8 +46,7 @@ class Forecast:
         return max(LEAST, self.seconds.get(name, 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """How a query leaves: with the results of these ``finished`` pipelines alone. ``size`` are the bytes that are
     carried then, ``price`` are seconds."""
 

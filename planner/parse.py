@@ -13,10 +13,10 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
@@ -32,8 +32,7 @@ _stack_lock = threading.Lock()
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """One statement: its tree, its own text, and the index of that text's first character in the whole query string."""
 
     node: Any

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from msgspec import Struct
 from pglast import parser
 
 from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
@@ -34,8 +34,7 @@ _DECIMAL: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,18}")
 _SHARED: Final = 16 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A literal that becomes a parameter: its characters [start, end), with a sign that belongs to it from ``first``.
     ``cell``: of INSERT ... VALUES."""
 
@@ -157,8 +156,7 @@ _SKELETONS: Final = 4096
 _LONGEST: Final = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class _Skeleton:
+class _Skeleton(Struct, frozen=True):
     """The key of all texts of a skeleton, and for each literal whether a sign before it is its own and whether it is a
     cell."""
 

@@ -16,9 +16,10 @@ https://www.postgresql.org/docs/15/functions-matching.html#POSIX-MATCHING-RULES
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from planner.regex_syntax import parse
@@ -37,8 +38,7 @@ _MOST: Final = 255
 BY_FLAG: Final = -(2**31)
 
 
-@dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(Struct, frozen=True):
     """An expression in the common syntax, the number of its capturing groups, and whether it can match nothing."""
 
     text: str
@@ -46,8 +46,7 @@ class Regex:
     is_empty: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     chars: frozenset[str]
     least: int
     varies: bool

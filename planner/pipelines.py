@@ -16,8 +16,9 @@ an **upper** relation reads streams only through groupings.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT8, array

@@ -14,9 +14,11 @@ query that is made for it (``with_kernel``), so that an engine that has lost wit
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Join, Relation, SetOperation, Snapshot, Sort, Window
 from planner.program import State, Statement
@@ -38,24 +40,21 @@ SPILLED: Final = 200e6
 BREAKERS: Final = (Join, Aggregate, Sort, Window, SetOperation)
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """How much a query reads of one input, about: ``size`` is in bytes."""
 
     rows: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(Struct, frozen=True):
     """What an engine has: cores, and bytes of memory for what a query holds."""
 
     cores: int
     memory: float = inf
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """Estimated seconds of a query on each engine; of Spark's, those in the kernel."""
 
     embedded: float

@@ -6,35 +6,32 @@ stands before it may make what it names. There are no variables, loops or result
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Run:
+
+class Run(Struct, frozen=True):
     """One statement; ``discards`` is PERFORM, whose rows nobody sees."""
 
     text: str
     discards: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunText:
+class RunText(Struct, frozen=True):
     """EXECUTE: the statement that an expression's value is."""
 
     expression: str
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """The steps of the first condition that is true, else ``otherwise``."""
 
     cases: tuple[tuple[str, tuple[Step, ...]], ...]
     otherwise: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Raise:
+class Raise(Struct, frozen=True):
     """RAISE: a notice, or an error with ``sqlstate``; each % of the message is an argument's value."""
 
     level: Literal["debug", "notice", "warning", "error"]
@@ -43,16 +40,14 @@ class Raise:
     sqlstate: str = "P0001"
 
 
-@dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(Struct, frozen=True):
     """WHEN: the SQLSTATEs that it is for (two digits are a class, none are all), and what is done then."""
 
     states: tuple[str, ...]
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """BEGIN ... END: its steps, which are undone together before a handler of an error of theirs goes on."""
 
     steps: tuple[Step, ...]
@@ -62,8 +57,7 @@ class Steps:
 Step = Run | RunText | If | Raise | Steps
 
 
-@dataclass(frozen=True, slots=True)
-class DoBlock:
+class DoBlock(Struct, frozen=True):
     """DO."""
 
     body: Steps

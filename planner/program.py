@@ -7,8 +7,9 @@ engines run it; it serialises to JSON and back (``planner.serialize``), which is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from planner.algebra import Relation
 from planner.expression import AggregateCall, Column
@@ -17,8 +18,7 @@ from planner.expression import AggregateCall, Column
 StateKind = Literal["aggregate", "distinct", "concatenate"]
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """A trace that the program owns.
 
     ``aggregate``: one row per ``key``; the other columns merge by ``merge[i]``, each an AggregateCall over a reference
@@ -33,8 +33,7 @@ class State:
     merge: tuple[tuple[Column, AggregateCall], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
+class Static(Struct, frozen=True):
     """A static pipeline's result, evaluated once at the view's creation and kept as one run (thesis 4.2.2)."""
 
     name: str
@@ -42,8 +41,7 @@ class Static:
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """``target`` trace += ``relation``, whose leaves are Delta(stream), Snapshot(static), and Snapshot(state) of the
     same path: that state as it was before the delta."""
 
@@ -51,16 +49,14 @@ class Statement:
     relation: Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """Statements over one stream's delta that move together: one durable frontier, one commit."""
 
     stream: int  # oid
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """Rows of ``state`` that no result needs any more: whose ``column`` lies ``age`` microseconds or more before the
     ``latest`` of state ``watermark``, or is NULL. It only grows, so they need not be kept.
 
@@ -76,8 +72,7 @@ class Expiry:
     others: tuple[Column, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """One continuous view: ``final`` makes its rows, ``columns`` in order, from Snapshots of states and current tables.
 
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only

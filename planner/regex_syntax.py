@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from planner.regex_tree import Back, Char, Choice, Group, Look, Node, Pattern, Point, Repeat, Sequence, anywhere, weight
@@ -44,8 +45,7 @@ _BLANKS: Final = re.compile(r"(?:\s|#[^\n]*)+")
 _COMMENT: Final = re.compile(r"\(\?#[^)]*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Flags: case does not count, ``.`` and ``[^`` leave newlines out, anchors are those of lines, blanks do not count,
     the pattern is a plain text; ``every`` is g."""
 

@@ -6,31 +6,30 @@ Owns: the nodes, and what is told of one by looking at it alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 #: Whether a node takes as much as it can, as little as it can, or its length is not its own to choose.
 Preference = bool | None
 _NODES: Final = 8192
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Char:
+class Char(Struct, frozen=True, eq=False):
     """One character that ``accepts`` takes."""
 
     accepts: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class Point(Struct, frozen=True, eq=False):
     """No character, where ``kind`` holds: start, end, line_start, line_end, word_start, word_end, edge, inside."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class Look(Struct, frozen=True, eq=False):
     """No character, where what follows (or is before) matches, or does not."""
 
     inner: Node
@@ -38,30 +37,26 @@ class Look:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(Struct, frozen=True, eq=False):
     """A group that is captured."""
 
     inner: Node
     number: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
+class Sequence(Struct, frozen=True, eq=False):
     """One item after the other."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Choice(Struct, frozen=True, eq=False):
     """One of several, the first in case of doubt."""
 
     branches: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class Repeat(Struct, frozen=True, eq=False):
     """An item so many times; ``most`` None: any number. ``greedy`` None: {m}, which leaves it to the item."""
 
     inner: Node
@@ -70,8 +65,7 @@ class Repeat:
     greedy: Preference
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Back:
+class Back(Struct, frozen=True, eq=False):
     """The characters that a group holds; ``like`` is what takes at least all that the group does, anywhere."""
 
     number: int
@@ -160,8 +154,7 @@ def preference(node: Node) -> Preference:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """A tree and the number of its groups."""
 
     root: Node

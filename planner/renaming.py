@@ -7,8 +7,9 @@ stands what these are called now, so that neither is ever written again. Postgre
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.objects import FileTable, Stream, SystemView, Table, View
 from planner.algebra import Relation, Scan

@@ -6,8 +6,9 @@ state(v7_state_1) += grouping(delta(stream 5))     ->     state(v9_state_1) += g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import Delta, Relation, Scan, Snapshot
 from planner.program import Path, Program

@@ -20,8 +20,10 @@ Knows no engine, and not what a cut costs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.algebra import (
     Aggregate,
@@ -52,8 +54,7 @@ Rows = Callable[[Relation], float]
 _RESULT: Final = "result"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A relation of a plan whose rows may be kept, and the breaker that gathers them."""
 
     breaker: Breaker
@@ -62,8 +63,7 @@ class Place:
     probe: Relation | None = None  # what is looked up in it, where it is a build
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """What runs as one: ``relation`` over the results of those that it ``reads`` directly (definition 5), which stands
     for ``place`` in the whole plan."""
 
@@ -80,8 +80,7 @@ class Pipeline:
         return Snapshot(self.name, columns, tuple(map(stored_name, columns)))
 
 
-@dataclass(frozen=True, slots=True)
-class Pipelined:
+class Pipelined(Struct, frozen=True):
     """A plan and its pipelines in an order in which they may run; the last one's rows are the plan's."""
 
     whole: Relation

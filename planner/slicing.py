@@ -18,8 +18,10 @@ apart (a list, a variance of doubles) runs whole. Knows no engine, and not what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.types import BOOL, INT8, UNCONSTRAINED
@@ -49,8 +51,7 @@ _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 Leaf = Scan | Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(Struct, frozen=True):
     """A leaf whose rows go through a pipeline one by one, and the other sides of the joins that they pass."""
 
     leaf: Leaf

@@ -6,8 +6,9 @@ runs them, the server answers with ``tag``. Positions in errors are resolved bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from catalog.objects import Index, Stream, Table, UniqueKey
 from catalog.types import SqlType
@@ -20,8 +21,7 @@ from planner.procedural import DoBlock
 Generated = tuple[tuple[Column, Scalar], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """A result column as RowDescription announces it; ``table`` and ``attribute`` are 0 where it is an expression."""
 
     name: str
@@ -31,8 +31,7 @@ class Output:
     attribute: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Locking:
+class Locking(Struct, frozen=True):
     """FOR UPDATE and its kin, in ``words``: the table writer's lock; with ``nowait``, 55P03 about a table at once."""
 
     words: str
@@ -40,8 +39,7 @@ class Locking:
     nowait: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """SELECT, VALUES or TABLE: the relation's columns are ``outputs`` position by position."""
 
     relation: Relation
@@ -50,16 +48,14 @@ class Query:
     locking: Locking | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Returning:
+class Returning(Struct, frozen=True):
     """RETURNING: ``expressions`` over the changed row (Insert.row, Update.new or Delete.old) and what was beside it."""
 
     expressions: tuple[tuple[Column, Scalar], ...]
     outputs: tuple[Output, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Upsert:
+class Upsert(Struct, frozen=True):
     """DO UPDATE: a row in the way has the columns ``old``, the row that it stopped those of the Insert (``excluded``).
 
     Where ``predicate`` is true over both, ``assigned`` are the columns of the row that takes the old one's place.
@@ -70,16 +66,14 @@ class Upsert:
     assigned: tuple[tuple[Column, Scalar], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """ON CONFLICT: what becomes of a row whose key of ``keys`` is taken; ``update`` None is DO NOTHING."""
 
     keys: tuple[UniqueKey | Index, ...]
     update: Upsert | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
+class Insert(Struct, frozen=True):
     """INSERT: ``source`` yields complete rows, ``row`` position by position in the target's column order.
 
     Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
@@ -97,8 +91,7 @@ class Insert:
     generated: Generated = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """UPDATE: ``relation`` yields per changed row its ``row_id``, the ``old`` row and the ``new`` row.
 
     ``beside``: columns of FROM that RETURNING uses.
@@ -115,8 +108,7 @@ class Update:
     generated: Generated = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """DELETE: ``relation`` yields per deleted row its ``row_id`` and the ``old`` row.
 
     ``beside``: columns of USING that RETURNING uses.
@@ -130,16 +122,14 @@ class Delete:
     beside: tuple[Column, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MergeAction:
+class MergeAction(Struct, frozen=True):
     """What a WHEN clause of MERGE does; ``row`` is the new row of an insert or update, over the relation's columns."""
 
     kind: Literal["insert", "update", "delete", "nothing"]
     row: tuple[tuple[Column, Scalar], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """MERGE: ``relation`` yields each joined row: the target's ``row_id`` and ``old`` row (NULL: none), and ``action``,
     the index of what is done with it (NULL: nothing).
     """
@@ -155,8 +145,7 @@ class Merge:
     generated: Generated = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Modifying:
+class Modifying(Struct, frozen=True):
     """WITH of statements that change rows: each part's RETURNING is, by its name, a leaf of what follows.
 
     Such a leaf is a ``Snapshot`` whose sources number RETURNING's columns.
@@ -166,8 +155,7 @@ class Modifying:
     main: Query | Insert | Update | Delete | Merge
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOptions:
+class CopyOptions(Struct, frozen=True):
     """COPY's options as given, defaults filled in by format; the forced are places among the columns copied.
 
     ``codec`` is Python's for ``encoding``.
@@ -187,8 +175,7 @@ class CopyOptions:
     force_null: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class CopyIn:
+class CopyIn(Struct, frozen=True):
     """COPY target FROM: ``columns`` are indexes of the target's columns; ``path`` None is STDIN.
 
     ``defaults`` gives the target's other columns their values; ``checks`` are the target's, over complete rows ``row``,
@@ -206,8 +193,7 @@ class CopyIn:
     where: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOut:
+class CopyOut(Struct, frozen=True):
     """COPY (query) TO, or the rows that a change returns; ``path`` None is STDOUT."""
 
     query: Query | Insert | Update | Delete | Modifying
@@ -215,8 +201,7 @@ class CopyOut:
     path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionControl:
+class TransactionControl(Struct, frozen=True):
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT name, RELEASE name, ROLLBACK TO name; ``tag`` is that of a beginning.
 
     ``chain``: another block with the same characteristics begins where this one ends.
@@ -231,16 +216,14 @@ class TransactionControl:
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetConstraints:
+class SetConstraints(Struct, frozen=True):
     """SET CONSTRAINTS; ``named`` are tables' oids with the names of their constraints, None is ALL."""
 
     named: tuple[tuple[int, str], ...] | None
     deferred: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetVariable:
+class SetVariable(Struct, frozen=True):
     """SET [LOCAL], also TO DEFAULT (``value`` None), RESET, RESET ALL (``name`` 'all')."""
 
     name: str
@@ -249,22 +232,19 @@ class SetVariable:
     tag: Literal["SET", "RESET"] = "SET"
 
 
-@dataclass(frozen=True, slots=True)
-class SetModes:
+class SetModes(Struct, frozen=True):
     """SET TRANSACTION and SET SESSION CHARACTERISTICS with several modes, set one after the other."""
 
     modes: tuple[SetVariable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShowVariable:
+class ShowVariable(Struct, frozen=True):
     """SHOW name or SHOW ALL."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Struct, frozen=True):
     """EXPLAIN of a statement, or of a continuous view when the query is a bare read of one."""
 
     statement: Statement
@@ -272,8 +252,7 @@ class Explain:
     format: Literal["text", "json"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(Struct, frozen=True):
     """PREPARE name AS statement text, from ``offset`` on of the whole, ``written``; parameters' types as declared."""
 
     name: str
@@ -283,31 +262,27 @@ class Prepare:
     written: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutePrepared:
+class ExecutePrepared(Struct, frozen=True):
     """EXECUTE name (arguments). ``places`` are where the arguments begin in the text."""
 
     name: str
     arguments: tuple[Scalar, ...]
-    places: tuple[int | None, ...] = field(default=(), compare=False)
+    places: tuple[int | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Deallocate:
+class Deallocate(Struct, frozen=True):
     """DEALLOCATE name; None is ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(Struct, frozen=True):
     """DISCARD ALL and its parts, in lower case: what resets a session."""
 
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeclareCursor:
+class DeclareCursor(Struct, frozen=True):
     """DECLARE name CURSOR FOR query; ``scroll`` None leaves it to the query, ``text`` is the statement's own."""
 
     name: str
@@ -318,8 +293,7 @@ class DeclareCursor:
     binary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Struct, frozen=True):
     """FETCH, or MOVE where it ``moves``: ``count`` rows in a direction (None: all), or the one at a place."""
 
     name: str
@@ -328,37 +302,32 @@ class Fetch:
     moves: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CloseCursor:
+class CloseCursor(Struct, frozen=True):
     """CLOSE name; None is ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Listen:
+class Listen(Struct, frozen=True):
     """LISTEN channel."""
 
     channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unlisten:
+class Unlisten(Struct, frozen=True):
     """UNLISTEN channel; None is all."""
 
     channel: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(Struct, frozen=True):
     """NOTIFY channel, payload."""
 
     channel: str
     payload: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LockTable:
+class LockTable(Struct, frozen=True):
     """LOCK; ``exclusive``: in a mode that holds off whoever writes. ``table`` is the first, for errors."""
 
     exclusive: bool
@@ -366,8 +335,7 @@ class LockTable:
     table: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoOperation:
+class NoOperation(Struct, frozen=True):
     """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ..."""
 
     tag: str

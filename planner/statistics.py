@@ -8,13 +8,13 @@ its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from planner.expression import Value
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
+class ColumnStatistics(Struct, frozen=True):
     """How many distinct values a column has, if somebody counted, and the least and the greatest."""
 
     distinct: float | None = None
@@ -22,8 +22,7 @@ class ColumnStatistics:
     high: Value = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableStatistics:
+class TableStatistics(Struct, frozen=True):
     """A relation's rows, its columns' values by name, and the sets of columns that no two rows share."""
 
     rows: float

@@ -1,15 +1,16 @@
 """The one walker over relations, scalars, aggregate and window calls, and sort keys.
 
-Iterative, since plans may be thousands of nodes deep. Children are found from the dataclasses' fields, in field order;
+Iterative, since plans may be thousands of nodes deep. Children are found from the classes' fields, in field order;
 tuples of nodes (of any nesting) count. Nothing else in the planner recurses over trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import (
     Aggregate,
@@ -61,7 +62,8 @@ _NAMES = ("Relation", "Scalar", "AggregateCall", "WindowCall", "SortKey")
 
 #: The fields of each class that hold nodes, by their annotations; columns and names are many and hold none.
 _FIELDS: dict[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind) if any(name in str(item.type) for name in _NAMES)) for kind in NODES
+    kind: tuple(name for name, type_ in kind.__annotations__.items() if any(known in type_ for known in _NAMES))
+    for kind in NODES
 }
 
 

@@ -6,14 +6,13 @@ Knows nothing of what statements mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from protocol.decoder import Decoder
 from protocol.messages import Bind, Describe, Execute, FrontendMessage, Parse, Sync
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Bind to the unnamed portal, perhaps Describe, Execute without a limit, Sync; ``parses``: the unnamed statement
     is parsed before."""
 
@@ -22,8 +21,7 @@ class Batch:
     describes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Requests that begin with the same bytes, up to and with the length of the first parameter's value.
 
     Those bytes hold the length of Bind. Where the request's own length and its ``tail`` are the same, too, a single

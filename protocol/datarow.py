@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -29,8 +29,7 @@ _HEAD_OF_ROW: Final = struct.Struct(">cih").pack
 _NULL: Final = _LENGTH(-1)
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedRows:
+class EncodedRows(Struct, frozen=True):
     """Consecutive DataRow messages: row ``i`` is ``data[offsets[i] : offsets[i + 1]]``."""
 
     data: bytes

@@ -7,11 +7,13 @@ contents comes out as ``Malformed``, after which the stream goes on.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from struct import Struct, unpack_from
 from struct import error as StructError
+from struct import unpack_from
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from protocol.messages import (
@@ -41,8 +43,8 @@ from protocol.messages import (
 )
 from protocol.utf8 import decode_utf8
 
-_uint16 = Struct(">H").unpack_from  # counts go to 65535
-_int32 = Struct(">i").unpack_from
+_uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
+_int32 = struct.Struct(">i").unpack_from
 
 _CANCEL: Final = 80877102
 SSL: Final = 80877103
@@ -59,8 +61,7 @@ _SYNC: Final = Sync()
 _FLUSH: Final = Flush()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Longest messages in bytes: those that carry SQL text, those that carry data, and all others.
 
     PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Of a client that has not

@@ -6,15 +6,17 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from struct import Struct, pack
+from struct import pack
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
-_header = Struct(">ci").pack
-_field_tail = Struct(">IhIhih").pack
+_header = struct.Struct(">ci").pack
+_field_tail = struct.Struct(">IhIhih").pack
 
 
 def _message(kind: bytes, body: bytes = b"") -> bytes:
@@ -40,8 +42,7 @@ ENCRYPTION_NO: Final = b"N"
 ENCRYPTION_YES: Final = b"S"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDescription:
+class FieldDescription(Struct, frozen=True):
     """One column of a RowDescription; ``format`` 0 is text and 1 binary."""
 
     name: str

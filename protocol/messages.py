@@ -6,8 +6,9 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -16,63 +17,54 @@ NEWEST: Final = (3, 2)
 LONG_KEYS: Final = (3, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class StartupMessage:
+class StartupMessage(Struct, frozen=True):
     """The first message of a session; ``version`` is (major, minor)."""
 
-    parameters: dict[str, str] = field(hash=False)
+    parameters: dict[str, str]
     version: tuple[int, int] = (3, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SSLRequest:
+class SSLRequest(Struct, frozen=True):
     """May we speak TLS? Answered by one byte, then another startup packet follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectTls:
+class DirectTls(Struct, frozen=True):
     """The first bytes are TLS's own: the client asks for no leave (protocol 17, sslnegotiation=direct)."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class GSSENCRequest:
+class GSSENCRequest(Struct, frozen=True):
     """May we speak GSSAPI encryption? Answered like ``SSLRequest``."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(Struct, frozen=True):
     """Cancel what the session with this BackendKeyData is doing; the only message of its connection."""
 
     process: int
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRequest:
+class PeerRequest(Struct, frozen=True):
     """Another server of the same storage is there, and proves it next; ``nonce`` is what this one is to prove itself
     with. PostgreSQL has no such message."""
 
     nonce: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class PasswordMessage:
+class PasswordMessage(Struct, frozen=True):
     """A password or a SASL response; what the bytes mean depends on the request before it."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """Simple protocol: run all statements of a text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parse:
+class Parse(Struct, frozen=True):
     """Make a prepared statement; type oid 0 leaves a parameter's type to the server."""
 
     name: str
@@ -80,88 +72,76 @@ class Parse:
     oids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """Make a portal of a prepared statement. Formats are 0 (text) and 1 (binary): none, one for all, or one each."""
 
     portal: str
     statement: str
     parameter_formats: tuple[int, ...]
-    parameters: list[bytes | None] = field(hash=False)
+    parameters: list[bytes | None]
     result_formats: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """Ask what a statement (``S``) or a portal (``P``) returns."""
 
     kind: Literal["S", "P"]
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Struct, frozen=True):
     """Run a portal, at most ``max_rows`` rows of it (0: all)."""
 
     portal: str
     max_rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """Forget a statement (``S``) or a portal (``P``)."""
 
     kind: Literal["S", "P"]
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Struct, frozen=True):
     """Send what is waiting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """End of an extended-protocol batch: commit or roll back, then ReadyForQuery."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyData:
+class CopyData(Struct, frozen=True):
     """COPY payload; consecutive messages arrive as one, since their boundaries mean nothing."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CopyDone:
+class CopyDone(Struct, frozen=True):
     """The COPY payload is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFail:
+class CopyFail(Struct, frozen=True):
     """The client gives up its COPY."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Struct, frozen=True):
     """The fast-path call of a function, which nobody should use any more; of another server its question."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(Struct, frozen=True):
     """The client leaves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(Struct, frozen=True):
     """A message whose frame was whole and whose contents were not; the connection can go on after ``error``."""
 
     kind: type[FrontendMessage]
-    error: SqlError = field(hash=False)
+    error: SqlError
 
 
 FrontendMessage = (

@@ -18,8 +18,9 @@ import binascii
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -33,8 +34,7 @@ _FIRST: Final = re.compile(
 _FINAL: Final = re.compile(r"(?P<rest>c=(?P<binding>[^,]*),r=(?P<nonce>[^,]*)(,.*)?),p=(?P<proof>[^,]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """What is kept of a password; ``genuine``: there is one."""
 
     iterations: int

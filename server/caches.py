@@ -8,8 +8,9 @@ once, never wrong. Used on the event loop's thread only.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 _OVERHEAD: Final = 512
 
 
-@dataclass(slots=True)
-class Stamp:
+class Stamp(Struct):
     """What a result was computed from: valid while the database says the same.
 
     ``checked`` is an LSN at which it did: as long as nothing at all is published after it, nobody need ask again.
@@ -44,8 +44,7 @@ class Stamp:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A query's whole response, but for ReadyForQuery."""
 
     data: bytes

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class BackendKey:
+class BackendKey(Struct, frozen=True):
     """What a client must show to cancel this session."""
 
     process: int

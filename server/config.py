@@ -15,6 +15,8 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from msgspec import Struct
+
 from executor.options import MaintenanceEngine, Options, is_server_name
 
 CONFIG_FILE: Final = "millstream.toml"
@@ -33,8 +35,7 @@ class ConfigError(Exception):
     """A setting that cannot be read or must not have this value; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where to listen; port 0 lets the system choose."""
 
     host: str
@@ -143,7 +144,7 @@ class Config:
 
     def options(self) -> Options:
         """What of this the executor takes."""
-        names = {item.name for item in fields(Options)} & {item.name for item in fields(Config)}
+        names = set(Options.__struct_fields__) & {item.name for item in fields(Config)}
         own = {name: getattr(self, name) for name in names}
         return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
 
@@ -164,8 +165,7 @@ def _require_loopback(host: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A configuration, the file that was read, if one was, and whose word each setting that is not its default is."""
 
     config: Config

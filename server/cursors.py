@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from executor.result import Result
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 
-@dataclass(slots=True, eq=False)
-class SqlCursor:
+class SqlCursor(Struct, eq=False):
     """One cursor. ``position`` is that of the row it is on, from 1; 0 is before the first, and one more than there are
     behind the last. ``live``: the rest of the rows, where they come as time goes on."""
 
@@ -173,14 +172,12 @@ class SqlCursor:
             yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Savepoint:
+class _Savepoint(Struct, frozen=True):
     name: str
     cursors: tuple[SqlCursor, ...]
 
 
-@dataclass(slots=True)
-class Cursors:
+class Cursors(Struct):
     """The cursors of a session, by name; a member of its transactions."""
 
     by_name: dict[str, SqlCursor] = field(default_factory=dict)

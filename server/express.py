@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.points import PointReader
@@ -55,8 +57,7 @@ _READY: Final = READY_FOR_QUERY["I"]
 Decode = Callable[[bytes], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """What the ordinary path has answered without a thread.
 
     ``data`` is its rows and CommandComplete, for a Query (``plan`` None) with RowDescription. A cached answer has a
@@ -68,8 +69,7 @@ class Answered:
     stamp: Stamp | None
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """The statement that a request runs; with ``parses`` the request makes the unnamed one what it is."""
 
     name: str
@@ -87,8 +87,7 @@ class Used:
         return statements.get(self.name) is self.prepared
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """The whole answer to a request."""
 
     data: bytes
@@ -96,8 +95,7 @@ class Known:
     used: Used | None
 
 
-@dataclass(frozen=True, slots=True)
-class PointRead:
+class PointRead(Struct, frozen=True):
     """Answers values by a view's key index."""
 
     reader: PointReader
@@ -113,8 +111,7 @@ class PointRead:
         return None if row is None else self.rows.answer(row)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedRead:
+class CachedRead(Struct, frozen=True):
     """Answers values that were asked for before."""
 
     session: Session
@@ -185,8 +182,7 @@ class RowChange:
         connection.resume()
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
+class Framed(Struct, frozen=True):
     """What answers requests of a frame; ``before`` is the answer's beginning."""
 
     used: Used

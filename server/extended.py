@@ -9,9 +9,10 @@ https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 from __future__ import annotations
 
 from collections.abc import Awaitable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType, by_oid, is_known
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 _UNKNOWN_OIDS = (0, 705)
 
 
-@dataclass(slots=True)
-class Portal:
+class Portal(Struct):
     """A statement with its parameters' values, and the rest of its rows once it runs. ``plan`` None: empty."""
 
     name: str

@@ -11,8 +11,9 @@ import platform
 import zoneinfo
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.types import TEXT

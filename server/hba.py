@@ -11,8 +11,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 ClientAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -33,8 +34,7 @@ _LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network(":
 _TOKEN: Final = re.compile(r'\s*(?:(?P<comment>#.*)|(?P<comma>,)|(?P<quoted>"[^"]*"?)|(?P<plain>[^\s,#"]+))')
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word of a line; quotes take a keyword's meaning from it."""
 
     text: str
@@ -45,8 +45,7 @@ class Word:
         return self.text == keyword and not self.quoted
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """Who wants in. ``groups`` says whether the user is a member of a role."""
 
     address: ClientAddress
@@ -56,8 +55,7 @@ class Client:
     groups: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One line. ``networks`` are where a client comes from ('all' are two); None for a local line."""
 
     line: int
@@ -92,16 +90,14 @@ class Rule:
                 return True
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """What is wrong with a line."""
 
     line: int
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The rules in their order; ``name`` is the file's. One that has mistakes is not put in force."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
@@ -21,8 +22,7 @@ Reader = Callable[[str, str], str]
 Context = Literal["user", "superuser", "internal", "server", "sighup", "backend"]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter. ``reported`` ones go out as ParameterStatus; ``unit`` is '', or a number's, of ``_UNITS``."""
 
     name: str

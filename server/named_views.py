@@ -6,8 +6,9 @@ server of its storage, also where no relation is called so. Called in a session'
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -26,8 +27,7 @@ _PAYLOAD: Final = 8000
 _NAME: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """What a listening session is told; ``process`` is 0 where no session said it."""
 
     channel: str
@@ -87,8 +87,7 @@ class Channels:
         return min(1.0, max((listener.told_bytes for listener in listeners), default=0) / WAITING)
 
 
-@dataclass(frozen=True, slots=True)
-class _Savepoint:
+class _Savepoint(Struct, frozen=True):
     name: str
     actions: int
     said: int

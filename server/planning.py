@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -62,8 +64,7 @@ class Bounded(Generic[_Value]):
         self._items[key] = value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Filled:
+class Filled(Struct, frozen=True, eq=False):
     """A statement in which calls of the session's functions are parameters, behind those that it has; with their names
     and arguments."""
 
@@ -71,8 +72,7 @@ class Filled:
     calls: tuple[tuple[str, tuple[Value, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Struct, frozen=True, eq=False):
     """A bound statement. ``types`` are its parameters'; ``reads`` the oids that its result depends on.
 
     ``repeatable``: the same parameters give the same rows while ``reads`` do not change. ``shows_intervals``: an
@@ -114,16 +114,14 @@ class Plan:
         return self.catalog is catalog and (self.search_path, self.role) == settings.place
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A plan of a text without its value literals, and these."""
 
     plan: Plan
     literals: tuple[Literal, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What besides the text decides what a statement means."""
 
     catalog: Catalog

@@ -7,10 +7,10 @@ they are asked for. The index is the executor's (``executor.points``). On the lo
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.types import SqlType
 from executor.point_sources import point_reader
@@ -51,8 +51,7 @@ class Found(NamedTuple):
     row: Row
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """What a relation's rows are encoded as."""
 
     columns: tuple[str, ...]

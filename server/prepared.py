@@ -6,8 +6,9 @@ result. Knows nothing of messages or of running.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import JSON, TEXT, SqlType
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 
-@dataclass(slots=True)
-class Prepared:
+class Prepared(Struct):
     """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server; ``written`` is
     the PREPARE that made it.
     """

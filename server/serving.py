@@ -15,9 +15,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from server.access import Access
@@ -86,8 +87,7 @@ class Stop:
         self.at_once = asyncio.Event()
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """What is there only once the heavy modules are loaded and the database is open."""
 
     database: Database

@@ -13,9 +13,10 @@ import contextlib
 import datetime
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, failed_transaction, unsupported
 from catalog.objects import is_temporary

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.names import split_list
@@ -40,8 +41,7 @@ _NEVER: Final[Mapping[Context, str]] = {
 Values = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
+class _Saved(Struct, frozen=True):
     """What a transaction or savepoint returns to; ``savepoint`` '' is the transaction itself."""
 
     savepoint: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.points import PointReader
@@ -42,8 +43,7 @@ _COPY: Final = re.compile(r"\s*copy\b", re.IGNORECASE)
 _SHORT: Final = 2048
 
 
-@dataclass(slots=True)
-class Begun:
+class Begun(Struct):
     """A statement that ran, and the first portion of its answer; of a point read its row."""
 
     plan: Plan

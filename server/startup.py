@@ -12,8 +12,10 @@ import logging
 import re
 import shlex
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.roles import Roles
@@ -48,8 +50,7 @@ _MAINTENANCE: Final = ("postgres", "template1")
 _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """Who wants in, with which settings; ``given`` are those of the start-up packet, ``key_length`` is that of the
     protocol's cancel keys."""
 

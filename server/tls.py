@@ -14,9 +14,10 @@ import hashlib
 import logging
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 #: What clients that begin with TLS at once must offer, so that nobody else's connection is taken for one.
 ALPN: Final = "postgresql"
@@ -48,8 +49,7 @@ class TlsError(Exception):
     """Files or settings with which TLS cannot be spoken; the message names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Secured:
+class Secured(Struct, frozen=True):
     """What every connection's TLS has: the context, the certificate's hash (None: its algorithm has none), and that by
     which servers know it."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
 from pglast import ast
 from pglast.parser import ParseError
 
@@ -49,8 +50,7 @@ _EFFECTS: Final = frozenset(("nextval", "setval", "set_config", "pg_advisory_loc
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9$]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(Struct, frozen=True):
     """What a statement names, and of it what it changes.
 
     ``is_anew`` where it makes or drops that, ``is_definition`` where names stay bound to each other, ``setting`` is the

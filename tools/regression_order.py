@@ -6,10 +6,10 @@ where all of these are columns of the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
+from msgspec import Struct, field
 from pglast import ast
 from pglast.enums import SetOperation
 
@@ -30,8 +30,7 @@ class Certain(Enum):
     COLUMNS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """What a statement's rows have to be: ``query`` gives them, ``certain`` says how much of them is fixed."""
 
     query: ast.SelectStmt | None = None
@@ -56,8 +55,7 @@ class Rows:
         return in_order[0] == in_order[1] and bags[0] == bags[1]
 
 
-@dataclass(slots=True)
-class Queries:
+class Queries(Struct):
     """Remembers the queries of cursors and of prepared statements."""
 
     named: dict[str, Any] = field(default_factory=dict)

@@ -9,9 +9,10 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tools.compatibility import SUITES
 from tools.suite_causes import cause
@@ -27,8 +28,7 @@ materialized view, which gets an index there.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A suite's outcome on one server: the tests that passed, and why the others did not, but for those skipped."""
 
     passed: frozenset[str]

@@ -17,11 +17,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psycopg
+from msgspec import Struct
 
 from tests.rig.postgres import Postgres
 from tests.rig.server import DATABASE, USER, Millstream
@@ -42,8 +42,7 @@ RESULTS: Final = Path(tempfile.gettempdir()) / "millstream-suites"
 _DIALECT, _DRIVER, _FILE = 120, 20, 300
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a server is."""
 
     port: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, invalid_text
 
@@ -20,8 +21,7 @@ _HEX: Final = "[ \t\n\v\f\r]*([0-9a-fA-F]{1,2})"
 _PAIR: Final = "[ \t\n\v\f\r]*((?:0[xX])?[0-9a-fA-F]+)"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An address of a family (4 or 6) as a number, and the bits of its network."""
 
     family: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, invalid_text, out_of_range
 
@@ -46,8 +47,7 @@ def _parts(value: float) -> tuple[str, str, int]:
     return "-" * (value < 0), digits, int(written) + len(whole) - 1 if written else len(whole) - 1
 
 
-@dataclass(slots=True)
-class _Scanner:
+class _Scanner(Struct):
     """A text that is read from its begin on."""
 
     name: str

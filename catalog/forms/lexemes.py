@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -31,8 +32,7 @@ _OPERATORS: Final = "!|&()<"
 Places = list[tuple[int, int]]
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """A text whose words are read one by one (gettoken_tsvector())."""
 
     text: str
@@ -161,8 +161,7 @@ def _places_text(places: Places) -> str:
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A word that is looked for; ``weights`` are bits, 1 of D to 8 of A."""
 
     word: str
@@ -170,8 +169,7 @@ class Operand:
     prefix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One of ! & | and <N>, whose ``distance`` is N; ! has a right side alone."""
 
     symbol: str
@@ -186,8 +184,7 @@ _PHRASE: Final = re.compile("<(-|[0-9]+)>")
 _MODIFIERS: Final = re.compile(":([aAbBcCdD*]*)")
 
 
-@dataclass(slots=True)
-class _Queries:
+class _Queries(Struct):
     """Reads a query by the priorities of its operators, each of which is of the left."""
 
     words: _Words

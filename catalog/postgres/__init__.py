@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from msgspec import Struct
+
 _NULL: Final = "\\N"
 
 
-@dataclass(frozen=True, slots=True)
-class PgType:
+class PgType(Struct, frozen=True):
     """A row of pg_type. ``kind`` is typtype: b(ase), c(omposite), d(omain), e(num), p(seudo), r(ange), m(ultirange)."""
 
     oid: int
@@ -30,8 +30,7 @@ class PgType:
     array: int
 
 
-@dataclass(frozen=True, slots=True)
-class PgCast:
+class PgCast(Struct, frozen=True):
     """A row of pg_cast. ``context``: i(mplicit), a(ssignment), e(xplicit). ``method``: f(unction), b(inary coercible),
     i (by the types' text)."""
 
@@ -42,8 +41,7 @@ class PgCast:
     method: str
 
 
-@dataclass(frozen=True, slots=True)
-class PgRange:
+class PgRange(Struct, frozen=True):
     """A row of pg_range: a range type, the type of its bounds, and that of sets of such ranges."""
 
     oid: int
@@ -51,8 +49,7 @@ class PgRange:
     multirange: int
 
 
-@dataclass(frozen=True, slots=True)
-class PgOperator:
+class PgOperator(Struct, frozen=True):
     """A row of pg_operator; ``left`` is 0 for a prefix operator. ``function`` computes it."""
 
     oid: int
@@ -65,8 +62,7 @@ class PgOperator:
     negator: int
 
 
-@dataclass(frozen=True, slots=True)
-class PgProc:
+class PgProc(Struct, frozen=True):
     """A row of pg_proc. ``kind``: f(unction), a(ggregate), w(indow), p(rocedure). ``volatility``: i, s or v.
 
     ``arguments`` are the input types' oids; of these the last ``defaults`` may be left out; ``variadic`` is the element
@@ -87,8 +83,7 @@ class PgProc:
     argument_names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PgAggregate:
+class PgAggregate(Struct, frozen=True):
     """A row of pg_aggregate. ``kind``: n(ormal), o(rdered-set), h(ypothetical-set)."""
 
     function: int
@@ -96,8 +91,7 @@ class PgAggregate:
     direct: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A row before its values are looked at: of thousands of functions a session uses dozens."""
 
     names: tuple[str, ...]

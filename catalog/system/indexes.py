@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
@@ -44,8 +46,7 @@ _NAME: Final = re.compile(r'([A-Za-z_][\w$]*|"((?:[^"]|"")+)")')
 _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True):
     """An index as PostgreSQL would have it: a key's own, or one that was made. ``columns`` are None where computed."""
 
     oid: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+)|(?P<text>E?'(?:[^']|'')*'|"(?:[^"]|"")*")|(?P<word>[^\W\d][\w$.]*)|(?P<number>[\d.]+(?:e[+-]?\d+)?)"""
@@ -28,8 +29,7 @@ _BETWEEN: Final = frozenset((*_BOOLEAN, ",", "case", "when", "then", "else", "en
 _OF_TESTS: Final = ("null", "true", "false", "unknown")
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """What stands between two parentheses or brackets: tokens and groups, and their places in the text."""
 
     start: int

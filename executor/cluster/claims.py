@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, to_builtins
 
 from catalog.errors import SqlError
 from executor.cluster.registry import Registry
@@ -22,8 +23,7 @@ from executor.cluster.storage import Storage
 _FOLDER: Final = "claims"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A query is a server's, in one of its epochs."""
 
     server: str
@@ -183,4 +183,4 @@ class Claims:
             raise SqlError("55000", f'query "{query_id}" does not belong to server "{self._registry.name}" any more')
 
     def _put(self, query_id: str, claim: Claim) -> None:
-        self._storage.write(self._path(query_id), asdict(claim))
+        self._storage.write(self._path(query_id), to_builtins(claim))

@@ -19,8 +19,10 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from typing import Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.cluster.storage import Storage
@@ -38,8 +40,7 @@ _STOOD_STILL: Final = 2 * LOOKS
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, or lost (its lease ran out).
     ``moved`` is how many queries have left it since it was to be drained; ``log`` is the folder of its log, on the
     storage or elsewhere."""
@@ -58,8 +59,7 @@ class Member:
         return self.state in _LIVING
 
 
-@dataclass(slots=True)
-class _Watched:
+class _Watched(Struct):
     """The heartbeat of another server that was seen last, and for how many seconds there was no other."""
 
     epoch: int
@@ -252,4 +252,4 @@ class Registry:
         return 0
 
     def _put(self, member: Member) -> None:
-        self._storage.write(self._folder / f"{member.name}.json", asdict(member))
+        self._storage.write(self._folder / f"{member.name}.json", to_builtins(member))

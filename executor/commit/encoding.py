@@ -15,11 +15,11 @@ import json
 import struct
 import zlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.commit import frames, packed
 from executor.commit.records import (
@@ -48,8 +48,7 @@ class Kind(IntEnum):
     COMMIT_OF_DATA = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(Struct, frozen=True):
     """A record's payload, ready to be written."""
 
     kind: Kind

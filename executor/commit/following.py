@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.commit import segment as layout
@@ -30,8 +30,7 @@ from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
 BUDGET: Final = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(Struct, frozen=True):
     """A stream's batches of one commit, in arrival order."""
 
     lsn: int

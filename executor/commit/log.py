@@ -21,13 +21,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.commit import segment as layout
@@ -48,8 +48,7 @@ _JOIN_BELOW: Final = 256 * 1024
 Synced = Callable[[SqlError | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """Where a record lies."""
 
     segment: int

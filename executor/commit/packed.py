@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -27,6 +26,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 #: Below this the cost of a column outweighs that of its values.
 FEWEST_ROWS: Final = 4096
@@ -61,8 +61,7 @@ class _How(IntEnum):
     NARROW = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     """One buffer as it is stored; ``full`` is its length in memory. Of width 0 are numbers that are all the base."""
 
     how: _How

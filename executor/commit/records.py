@@ -6,13 +6,11 @@ tuple of its parts in the order of the transaction's statements; its LSN is give
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pyarrow as pa
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolReference:
+class SpoolReference(Struct, frozen=True):
     """Where in the log one batch lies that was written ahead of its transaction's commit.
 
     ``batch`` is the batch itself while the sequencer's memory for spooled batches allows, and never in a record that
@@ -23,19 +21,17 @@ class SpoolReference:
     offset: int
     rows: int
     size: int  # bytes in the log
-    batch: pa.RecordBatch | None = field(default=None, compare=False, repr=False)
+    batch: pa.RecordBatch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRows:
+class StreamRows(Struct, frozen=True):
     """Rows that arrived in a stream, in arrival order; the batches have the stream's own columns and no others."""
 
     stream: int  # oid
     batches: tuple[pa.RecordBatch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowValues:
+class RowValues(Struct, frozen=True):
     """A few rows that arrived in a stream one by one, as values of its columns, and their frame (``frames``).
 
     Arrow arrays of a row or two cost more than everything else about it, so they are made of many commits at a time, by
@@ -47,16 +43,14 @@ class RowValues:
     frame: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(Struct, frozen=True):
     """Rows that arrived in a stream and were written ahead (a large COPY), in arrival order."""
 
     stream: int  # oid
     references: tuple[SpoolReference, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TableChange:
+class TableChange(Struct, frozen=True):
     """The net change of a table: whole old rows that vanish, whole new rows that appear; an update is one of each."""
 
     table: int  # oid
@@ -64,8 +58,7 @@ class TableChange:
     deleted: pa.Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableValues:
+class TableValues(Struct, frozen=True):
     """The same of a few rows that are at hand as values, by their frames (``frames``); without rows these are empty.
 
     In the log it is a TableChange of the frames, and is read back as one.
@@ -76,8 +69,7 @@ class TableValues:
     deleted: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FilesArrived:
+class FilesArrived(Struct, frozen=True):
     """Files found in a stream's folder. ``files`` are (path, size in bytes, mtime in ns); their rows have this LSN."""
 
     stream: int  # oid
@@ -85,8 +77,7 @@ class FilesArrived:
     format: str
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Struct, frozen=True):
     """A stream that another server's writers fill has here, with this record's rows of it, all that the other server's
     log has up to its LSN ``upto``."""
 
@@ -94,8 +85,7 @@ class Followed:
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogChange:
+class CatalogChange(Struct, frozen=True):
     """A change of the catalog, as a JSON document that the catalog's owner understands."""
 
     document: str

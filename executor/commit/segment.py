@@ -16,9 +16,10 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from executor.commit.tail import BLOCK
@@ -39,8 +40,7 @@ _INDEX_EVERY: Final = 64 * 1024
 _FILL: Final = memoryview(bytes(256 * 1024))
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A record's header as found at ``offset``; its payload begins ``RECORD`` bytes behind."""
 
     offset: int
@@ -55,8 +55,7 @@ class Found:
         return self.offset + RECORD + self.length
 
 
-@dataclass(slots=True)
-class Segment:
+class Segment(Struct):
     """An open segment. Changed only under the log's lock."""
 
     number: int

@@ -25,11 +25,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.chain import Chain

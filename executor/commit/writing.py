@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.commit.chain import Chain
@@ -19,8 +20,7 @@ from executor.commit.ticket import Ticket
 _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A transaction to commit that has no LSN yet. Of a ``chain`` it is refused with those before it."""
 
     encoded: Encoded
@@ -33,8 +33,7 @@ class Draft:
         return Entry(self.encoded, self.record, self.sync, ticket, self.chain)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A transaction to commit."""
 
     encoded: Encoded
@@ -54,15 +53,13 @@ class Entry:
             self.chain.fail(error)
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(Struct, frozen=True):
     """A ticket that is done with everything before it."""
 
     ticket: Ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call before the next write."""
 
     callback: Callable[[], None]

@@ -7,10 +7,10 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported

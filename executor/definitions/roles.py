@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode

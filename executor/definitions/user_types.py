@@ -7,8 +7,9 @@ given its new definition; stored values stay as they are.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode

@@ -15,13 +15,13 @@ import contextlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -79,8 +79,7 @@ class Source:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
     where it must be printed with them.
 

@@ -16,13 +16,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
@@ -47,8 +47,7 @@ _FOLDERS: Final = 8
 FEW_ROWS: Final = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Merging:
+class Merging(Struct, frozen=True):
     """What merges a state's runs: a relation, and where it may be Python over a handful of rows, that too."""
 
     state: State
@@ -57,8 +56,7 @@ class Merging:
     small: Merge | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What a job's statement reads, found once: the engine's names of its deltas; the static inputs that a few rows of
     them need in part; whether its rows are unique by the key of the state that they go to; and where numpy may compute
     it over a few rows, how."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -36,8 +36,7 @@ _MEASURED: Final = 2048
 _SHORT: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """How large a result is; ``size`` is in bytes, about."""
 
     rows: int

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, FileTable, Stream
@@ -36,8 +36,7 @@ Format = Literal["parquet", "csv", "json"]
 Owner = Stream | FileTable
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFiles:
+class OwnFiles(Struct, frozen=True):
     """Files as they are, and whose. ``partitions``: columns that are in no file, with their value for each file as the
     column's type writes it.
     """

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from catalog.types import SqlType
 from executor.files.following import SourceFile
@@ -25,8 +25,7 @@ _TEXTS: Final = ("text", "varchar", "bpchar")
 _PLAIN: Final = (*_INTEGERS, *_TEXTS, "bool", "float4", "float8", "numeric", "date", "timestamp", "timestamptz")
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """``sizes``: bytes of each column once it is read from storage, not yet decoded to Arrow. ``bounds``: the least and
     the greatest value of columns of numbers and dates, where the file tells.
     """

@@ -14,10 +14,10 @@ import glob
 import os
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
@@ -37,8 +37,7 @@ _ROW_BYTES: Final = 100
 _NULL_FOLDER: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
-@dataclass(frozen=True, slots=True)
-class FileColumn:
+class FileColumn(Struct, frozen=True):
     """A column as an engine finds it in files: ``guarded`` where it must not trust the files' smallest and largest
     values, ``values`` by file where it is in none.
     """
@@ -50,8 +49,7 @@ class FileColumn:
     values: tuple[str | None, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
+class FileRows(Struct, frozen=True):
     """Some columns of Parquet files that the embedded engine reads itself as a query runs; ``folder`` has them all, and
     they have so many rows."""
 

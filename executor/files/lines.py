@@ -4,11 +4,11 @@ quotes and no more: a line break is within a field where the number of quotes be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from catalog.errors import SqlError
 
@@ -52,8 +52,7 @@ def line_end(path: str) -> str | None:
     return (found or {"\n"}).pop() if within else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Portion:
+class _Portion(Struct, frozen=True):
     """Some bytes of a file, and where its quotes are; ``is_open``: they begin within two of these."""
 
     data: npt.NDArray[np.uint8]

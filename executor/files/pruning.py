@@ -8,11 +8,12 @@ says so, since it must mean what the query means. Row groups within files are th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.types import INT4
@@ -29,8 +30,7 @@ _PLACE: Final = "__place"
 Evaluate = Callable[[Relation, str, pa.Table], pa.Table]
 
 
-@dataclass(frozen=True, slots=True)
-class FileReading:
+class FileReading(Struct, frozen=True):
     """All columns that a plan reads of a foreign table, and the filters directly above its scans; none where a scan
     has none.
     """

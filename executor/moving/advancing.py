@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.core import Core
 from executor.embedded.engine import EmbeddedEngine
@@ -15,8 +16,7 @@ from executor.views.runtime import ViewRuntime
 from planner.program import State
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """A stream's rows as a feed that has nothing else, at LSN 1."""
 
     table: pa.Table

@@ -14,12 +14,13 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError
@@ -43,8 +44,7 @@ _FORMAT: Final = 1
 _Decoded = TypeVar("_Decoded")
 
 
-@dataclass(frozen=True, slots=True)
-class LeavingView:
+class LeavingView(Struct, frozen=True):
     """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
     created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
     name of the view's owner."""
@@ -96,8 +96,7 @@ def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
     return found if is_older else replace(found, at=owned.at)
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What a view is called in which schema, and the name of its owner's role."""
 
     schema: str

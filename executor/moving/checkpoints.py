@@ -14,8 +14,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import View
@@ -42,8 +44,7 @@ _GATHERED: Final = 4
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Last:
+class _Last(Struct):
     """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, after how many bytes of rows, when, how
     long it took, and whether nobody had asked for it."""
 

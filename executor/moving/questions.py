@@ -10,11 +10,11 @@ answer is rows with the LSN of the home that they are of, or an error. Knows not
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from struct import Struct
+import struct
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.separation.artifact import check_call
@@ -24,11 +24,10 @@ from planner.serialize import decode_relation, encode_relation
 from planner.validate import validate
 from planner.walk import RELATIONS, walk
 
-_LENGTH: Final = Struct(">I")
+_LENGTH: Final = struct.Struct(">I")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Which rows and columns of a view are wanted; ``view`` is its name among servers."""
 
     view: str
@@ -45,8 +44,7 @@ class Question:
         return relation
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """Rows of a view, and the LSN of its home up to which all rows of its stream are in them."""
 
     at: int

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
@@ -42,8 +43,7 @@ def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:
     return storage / _FOLDER / f"{home}.{stream}.{follower}.json"
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """A stream here, its layout, up to where in the other server's log it is (-1 where that is not known, or not yet),
     the LSN of its record that storage tells of, and those behind it: LSN here, and up to which there."""
 

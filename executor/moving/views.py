@@ -19,9 +19,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import View, qualified

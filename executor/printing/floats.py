@@ -14,9 +14,9 @@ more by ``exact``, an operation at a time, which raises or gives the right resul
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from sqlglot import exp
 
 from executor.printing.nodes import Expr, operand
@@ -32,8 +32,7 @@ _LONG: Final = 200
 _META: Final = "floats"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """An operand: as it is written, as it is computed an operation at a time, and the products that it sums.
 
     ``zeros`` are conditions under which its products are rightly nothing, ``values`` what the names in it stand for.

@@ -13,9 +13,10 @@ to an enclosing row simply is that name. Expressions come printed (``executor/pr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlglot import exp
 
 from executor.printing.dialect import Dialect
@@ -47,8 +48,7 @@ FREEZE: Final = 30
 _LISTS: Final = ("string_agg", "array_agg")
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A SELECT under construction. ``output`` None passes all columns of FROM on."""
 
     columns: tuple[Column, ...]

@@ -18,11 +18,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
@@ -55,8 +56,7 @@ _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output, FileColumn, S
 _CALLED: Final = FUNCTIONS.keys() | FINALS
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A result or an input that is to be written: its columns, and its rows, computed when they are."""
 
     columns: tuple[tuple[str, SqlType], ...]
@@ -68,8 +68,7 @@ class Run:
         return pa.schema([pa.field(name, kind.arrow) for name, kind in self.columns])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A result or an input: the columns of its file, and the file."""
 
     columns: tuple[tuple[str, SqlType], ...]
@@ -82,8 +81,7 @@ class StoredRun:
         return pa.schema([pa.field(name, kind.arrow) for name, kind in self.columns])
 
 
-@dataclass(frozen=True, slots=True)
-class SeparatedQuery:
+class SeparatedQuery(Struct, frozen=True):
     """What is left of a query: ``relation`` over ``runs``, whose columns are ``outputs`` position by position."""
 
     id: str
@@ -278,7 +276,7 @@ def _document(query: SeparatedQuery) -> bytes:
 
 
 def _encoded(query: SeparatedQuery) -> dict[str, Any]:
-    own = {item.name: getattr(query, item.name) for item in fields(query)}
+    own = asdict(query)
     plain = {name: encode(value) for name, value in own.items() if name not in _PARTS}
     runs = {
         name: {
@@ -293,7 +291,7 @@ def _encoded(query: SeparatedQuery) -> dict[str, Any]:
 
 def _decoded(content: Any) -> SeparatedQuery:
     runs = {name: _decoded_run(run) for name, run in content["runs"].items()}
-    names = [item.name for item in fields(SeparatedQuery) if item.name not in _PARTS]
+    names = [name for name in SeparatedQuery.__struct_fields__ if name not in _PARTS]
     plain = {name: decode(content[name], _CLASSES) for name in names if name in content}
     return SeparatedQuery(**{**plain, "relation": decode_relation(content["plan"]), "runs": runs})
 

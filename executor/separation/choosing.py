@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from executor.files import foreign as files
 from executor.plans import Plan
@@ -47,8 +48,7 @@ _KNOWN: Final = 256
 _COUNTED: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """How a query runs: cut into pipelines, each with its share of the work, and some of these into slices; or whole,
     for a ``reason``."""
 

@@ -8,8 +8,9 @@ their estimates. They decide with how much work a query leaves, never its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from executor.core import Core
 from executor.embedded.kept import Kept, width_of
@@ -30,8 +31,7 @@ from planner.walk import walk
 _LONG: Final = 24
 
 
-@dataclass(slots=True)
-class Forecasting:
+class Forecasting(Struct):
     """One query's; ``runs`` are what it reads besides tables, ``files`` what of shared files, by name. Estimates are
     made when first asked for."""
 

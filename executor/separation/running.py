@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from planner.leaving import Way
@@ -24,8 +25,7 @@ Wish = Literal["suspend", "checkpoint", "migrate"]
 _PAUSE: Final = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
     there any more to take the rows."""
 
@@ -35,8 +35,7 @@ class Client:
     is_gone: bool = False
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """Something asked of a running query, until it is answered; ``target`` is the server to which it is to migrate.
 
     ``by_cost``: at the moment and with the results that make it cheapest, else at the next stop with all.

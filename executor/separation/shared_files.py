@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("parquet", "delta")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFile:
+class SharedFile(Struct, frozen=True):
     """A file's path below the shared folder, and what tells that it is the same: bytes and time of its last change."""
 
     path: str
@@ -42,8 +42,7 @@ class SharedFile:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFiles:
+class SharedFiles(Struct, frozen=True):
     """Some columns of files, with about how many rows they have."""
 
     files: tuple[SharedFile, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from executor.core import Core
 from executor.statistics import all_statistics_of
@@ -42,8 +43,7 @@ EngineName = Literal["embedded", "spark"]
 Counts = Mapping[int, int] | Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Sliced:
+class Sliced(Struct, frozen=True):
     """A pipeline's leaf, and the rows of each slice of it, about. Of files a slice has whole ones."""
 
     leaf: Leaf

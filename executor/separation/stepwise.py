@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from executor.embedded.kept import Kept, KeptResults
@@ -63,8 +63,7 @@ class NotInSteps(Exception):
     """A pipeline failed, which the whole query may not."""
 
 
-@dataclass(slots=True)
-class Stepwise:
+class Stepwise(Struct):
     """One run of a query. Only the embedded engine's results are cut into slices."""
 
     plan: Pipelined

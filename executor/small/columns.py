@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from executor.small.computed import Computed, Rows, Scope, Sources, alike, at, family
 from executor.small.expressions import holds, keeps
@@ -28,8 +28,7 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _FIRST_DAY: Final = datetime.date(1970, 1, 1).toordinal()
 
 
-@dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(Struct, frozen=True):
     """Compiles expressions over a relation's columns; ``sources`` are those that are a delta's own."""
 
     scope: Scope

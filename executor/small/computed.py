@@ -6,10 +6,10 @@ Owns: a delta's rows as vectors, computed expressions, and which of them are of 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.types import SqlType
 from executor.small.values import INTEGERS
@@ -19,8 +19,7 @@ from planner.expression import Column
 _MOMENTS: Final = ("date", "time", "timestamp", "timestamptz")
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(Struct):
     """A delta's rows, or those of them that were ``chosen``; columns by the names of their sources."""
 
     count: int
@@ -50,8 +49,7 @@ class Rows:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(Struct, frozen=True):
     """An expression: its vectors are counts of 10^-``scale`` where its type is an exact number."""
 
     type: SqlType

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.types import SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
@@ -33,8 +33,7 @@ _BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 Arrays = dict[Column, pa.ChunkedArray | pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     count: int
     arrays: Arrays
     #: The cells of columns where they are known.

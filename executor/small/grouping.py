@@ -8,12 +8,12 @@ begin. What the values or the expressions have out of the ordinary makes it None
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.types import SqlType
 from executor.printing.nodes import column_name
@@ -29,8 +29,7 @@ ROWS: Final = 8192
 _GROUPS: Final = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Rows by group: in ``order`` (None: as they are) each group's begin at ``starts``, ``sizes`` of them."""
 
     order: Values | None
@@ -49,8 +48,7 @@ class Groups:
 _Aggregation = Callable[[Rows, Groups], pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """A statement's relation: the rows that ``condition`` leaves, by ``keys`` (sources), aggregated."""
 
     sources: tuple[str, ...]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.small import values
 from executor.small.values import FAILURES, KEYS, Fold, array_of, fold_of, folded, keep_cells, known_cells
 from planner.program import State
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """Rows of equal key become one. ``folds`` are for the columns behind the ``width`` key columns."""
 
     width: int

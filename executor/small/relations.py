@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
@@ -19,8 +19,7 @@ from planner.expression import Cast, ColumnRef, Scalar
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Small:
+class Small(Struct, frozen=True):
     """A relation that Python evaluates over few rows."""
 
     step: _Step

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generator import Generator

@@ -8,9 +8,9 @@ the array. An order's keys are kept beside the values that they are not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from catalog.errors import unsupported

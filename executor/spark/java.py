@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 LEAST_VERSION: Final = 17
 JVM_FOLDER: Final = Path("/usr/lib/jvm")
@@ -20,8 +21,7 @@ _RELEASE: Final = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _BANNER: Final = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
+class Java(Struct, frozen=True):
     """A runtime: the folder for JAVA_HOME and its major version."""
 
     home: Path

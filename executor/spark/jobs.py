@@ -15,7 +15,6 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, wait
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from executor.spark.columns import define
 from executor.spark.frames import Frame
@@ -39,8 +39,7 @@ COLLECT_ROWS: Final = 2_000_000
 ADAPTIVE_ROWS: Final = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
+class _Sized(Struct, frozen=True):
     """An input and how much of it there is; rows of CSV and JSON are guessed at 100 bytes each.
 
     ``leaf`` is there where one reader reads all of it.

@@ -7,8 +7,9 @@ round after round (``rounds``), and what stands above one reads its rows as a sn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 from executor.printing.nodes import column_name
@@ -22,8 +23,7 @@ from planner.walk import free_columns, transform, walk
 _LAST: Final = "_last"
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A recursion that was taken out: its rows are the snapshot ``name``, those of the last round ``name``_last."""
 
     name: str

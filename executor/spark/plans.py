@@ -14,11 +14,11 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 #: A reader's options: paths are names, not patterns.
 AS_NAMED: Final = {"__globPaths__": "false"}
@@ -26,8 +26,7 @@ AS_NAMED: Final = {"__globPaths__": "false"}
 _KEPT: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A job's input: Parquet files of one schema, and the expressions over their columns that make the view's rows.
 
     The schema is Spark's DDL, or the files' own.
@@ -54,8 +53,7 @@ class Leaf:
         return frame.selectExpr(*self.values) if self.values else frame
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     """A folder of links that a plan reads, and Spark's plan of reading it."""
 
     folder: Path
@@ -67,8 +65,7 @@ class _Slot:
         self.plan.refresh()
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """What is kept of a job: its slots in the order of its leaves, its statements' analysed plans."""
 
     slots: tuple[_Slot, ...]

@@ -22,9 +22,11 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from executor.engine import EngineUnavailable
 from executor.spark.frames import Frame, read_frame, write_frame
@@ -40,8 +42,7 @@ _STOP_SECONDS: Final = 5.0
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """What the supervisor knows of the driver; ``reason`` is one line for the log and for millstream.* views.
 
     ``kernel`` says why Spark's Python workers do not compute the embedded engine's expressions; empty where they do.
@@ -61,8 +62,7 @@ class Status:
         return self.reason or (f"Spark {self.version}, driver {self.pid}, JVM {self.jvm}" if self.version else "")
 
 
-@dataclass(slots=True)
-class _Child:
+class _Child(Struct):
     """One driver process and the requests that it has not answered."""
 
     process: subprocess.Popen[bytes]

@@ -12,9 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from executor.spark.columns import Known
 from executor.spark.failures import describe
@@ -26,8 +27,7 @@ from executor.spark.shipping import archive, lacking
 LAST_MOMENT: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
+class Worker(Struct, frozen=True):
     """What one job at a time uses: a Spark session, the plans that it keeps for later jobs (None: it cannot), and the
     names of the functions that it knows.
     """

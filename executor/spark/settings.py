@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 #: Cores of a cluster of which nothing is known.
 _CLUSTER: Final = 8
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
+class SparkSettings(Struct, frozen=True):
     """``folder`` takes scratch files and the log, and belongs to the driver alone. Times in seconds."""
 
     folder: Path

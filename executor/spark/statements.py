@@ -7,7 +7,9 @@ which columns of which leaves a job reads. Pure; the printed form is plain data 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from executor.printing.nodes import column_name, leaf_name
@@ -23,8 +25,7 @@ from planner.rules.support import conjunction, conjuncts
 from planner.walk import Node, transform, walk
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A leaf: its name in SQL, the static's trace ('' for the delta), and the columns read with Spark's types."""
 
     name: str
@@ -32,8 +33,7 @@ class View:
     columns: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """What the driver gets of a job: SQL by state, the views that the SQL reads, the functions that it calls, and
     recursions to be run before. ``relations`` are what the SQL was printed from.
     """

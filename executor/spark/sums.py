@@ -7,9 +7,9 @@ fit a bigint, and Spark's decimals of more than 18 digits are objects that every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from catalog.types import SqlType
@@ -23,8 +23,7 @@ _UPPER_BITS: Final = 2**26
 _LOWER_SUM: Final = 2**58
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """What surrounds an aggregate's arguments: FILTER, and OVER for one over a window."""
 
     where: Expr | None = None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
@@ -39,8 +39,7 @@ _FEW: Final = 1024
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """A stream's rows that no record has yet."""
 
     stream: Stream

@@ -12,11 +12,11 @@ import os
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
@@ -57,8 +57,7 @@ class Feed(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivedFiles:
+class ArrivedFiles(Struct, frozen=True):
     """Files of one log record: (path, size in bytes, mtime in ns) each."""
 
     lsn: int
@@ -174,8 +173,7 @@ def _read_store(path: Path) -> tuple[list[ArrivedFiles], dict[str, int]]:
     return found, counts
 
 
-@dataclass(slots=True)
-class StreamRuntime:
+class StreamRuntime(Struct):
     """One stream. ``last_arrival`` is by the monotonic clock."""
 
     stream: Stream

@@ -13,10 +13,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError, undefined_table, unsupported
 from executor.core import Core
@@ -31,8 +31,7 @@ PAUSE: Final = 0.02
 Notify = Callable[[SqlError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Seconds without a row after which a scan ends (0: it does not), and from one progress notice to the next (0:
     there are none); by a clock like the one of the rows' arrival."""
 
@@ -41,8 +40,7 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """Rows that came in (after, upto]."""
 
     after: int

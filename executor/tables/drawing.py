@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
@@ -61,8 +61,7 @@ class Drawings:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who calls: a session, with the sequences as its transaction sees them."""
 
     drawings: Drawings

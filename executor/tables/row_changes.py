@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -33,8 +34,7 @@ _PLANS: Final = 1024
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Changes that are committed together."""
 
     write: WriteTransaction

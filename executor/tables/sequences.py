@@ -14,12 +14,12 @@ import contextlib
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -34,8 +34,7 @@ _LONG: Final = 1 << 20
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     """``last`` was given where ``called``; ``logged`` may have been, as far as the disk knows; ``left`` up to there."""
 
     last: int
@@ -164,8 +163,7 @@ def _lines(path: Path) -> Iterator[tuple[int, int, bool]]:
             yield int(state), int(value), bool(called)
 
 
-@dataclass(slots=True)
-class SessionSequences:
+class SessionSequences(Struct):
     """What one session took: currval and lastval."""
 
     store: SequenceStore

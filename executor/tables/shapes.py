@@ -5,10 +5,10 @@ Owns: a table's rows as Arrow, the keys by which its rows can be found, and whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.objects import Table
 from catalog.types import RANGES
@@ -25,8 +25,7 @@ _KEYS: Final = frozenset(
 _MOST: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class Shape(Struct, frozen=True, eq=False):
     """A table's rows."""
 
     table: Table

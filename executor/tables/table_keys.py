@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
@@ -36,8 +36,7 @@ _ROWS_PER_READ: Final = 4096
 _READS_PER_CHANGE: Final = 16
 
 
-@dataclass(slots=True)
-class _Interest:
+class _Interest(Struct):
     """Reads by key of a table that has no index: how many, and how many make one worth while (None: none do)."""
 
     reads: int = 0

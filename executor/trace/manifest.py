@@ -19,12 +19,13 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
@@ -37,8 +38,7 @@ MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"
 
 
-@dataclass(frozen=True, slots=True)
-class StateSchema:
+class StateSchema(Struct, frozen=True):
     """What the manifest says of a state: columns with Arrow type names, key, kind, and how the others merge."""
 
     kind: str
@@ -47,8 +47,7 @@ class StateSchema:
     merge: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A durable run of one state, made by path ``path`` over (``after``, ``upto``]."""
 
     path: int
@@ -58,16 +57,14 @@ class StoredRun:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(Struct, frozen=True):
     """A run to be committed: Parquet files that lie in the view's folder, and how many rows they have."""
 
     files: tuple[Path, ...]
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
+class Arrived(Struct, frozen=True):
     """With what a view has come from another server: a run of each state, its name among servers, and the handover."""
 
     runs: Mapping[str, NewRun]
@@ -75,8 +72,7 @@ class Arrived:
     handover: str
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """A manifest at one version. ``frontiers[i]`` is the durable frontier of path i; ``error`` is the view's value
     where a row made its query fail; ``program`` is the program that owns the states, as JSON. ``shared`` is the view's
     name among the servers that share a storage, if it ever left one, and ``handover`` how its states came here last;
@@ -99,8 +95,7 @@ class Content:
         return (file.name for runs in self.runs.values() for run in runs for file in run.files)
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """The content and the file that it was read from."""
 
     content: Content

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from executor.carriers import INTERVAL, joined, split
@@ -25,8 +25,7 @@ _ROW_GROUP: Final = 512 * 1024
 _CHECK_BYTES: Final = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Struct, frozen=True):
     """A file as a manifest names it: its path below the manifest's folder, its size, and the CRC-32 of its content."""
 
     name: str

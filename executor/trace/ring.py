@@ -19,12 +19,12 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
@@ -53,8 +53,7 @@ _Batches = tuple[pa.RecordBatch, ...]
 _Place = tuple[int, int]
 
 
-@dataclass(slots=True)
-class _Chunk:
+class _Chunk(Struct):
     """Rows of consecutive parts: row ``ends[i]`` is the first behind those of part i, whose LSN is ``lsns[i]`` and
     whose first row's ordinal is ``ordinals[i]``.
 
@@ -92,8 +91,7 @@ class _Chunk:
         return np.repeat(self.lsns[low:high], counts), ordinals
 
 
-@dataclass(slots=True)
-class _Tail:
+class _Tail(Struct):
     """RowValues parts that are no chunk yet, and their rows: of each part its place, its rows' first ordinal, and how
     many rows there are up to its last."""
 
@@ -103,8 +101,7 @@ class _Tail:
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class Bookmark:
+class Bookmark(Struct, eq=False, weakref=True):
     """Where a scan of the stream is: it has read the rows up to the LSN ``after``. Forgotten when nobody has it."""
 
     after: int

@@ -18,12 +18,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+from msgspec import Struct
 
 from catalog.errors import SqlError, undefined_table
 from catalog.types import BOOL, INT8
@@ -49,8 +49,7 @@ SHARE: Final = 0.25
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """The view was the same from LSN ``first`` to ``last``; ``number`` counts the differences before."""
 
     first: int
@@ -58,8 +57,7 @@ class Look:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What a look at an LSN has found: columns by their places, behind them how many such rows more there are."""
 
     number: int
@@ -67,8 +65,7 @@ class Difference:
     rows: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """What a feed compares: all rows of the view, or, unless they are ``shown``, those of its only state."""
 
     tables: tuple[pa.Table, ...] = ()

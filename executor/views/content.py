@@ -7,9 +7,9 @@ reason to copy a large one. What the view's retention has done with goes when th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from executor.embedded.engine import EmbeddedEngine
 from planner.program import State
@@ -21,8 +21,7 @@ TAIL_SHARE = 0.125
 TAILS = 16
 
 
-@dataclass(slots=True)
-class Content:
+class Content(Struct):
     """One state's rows at the LSN that its view has reached."""
 
     state: State

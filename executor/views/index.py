@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.trace.index import KeyIndex, Row
 from executor.views.runtime import ViewRuntime
@@ -27,8 +27,7 @@ PATCHES = 256
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """A result by key, and where the rows are now of the groups that changed since. Grows while others read it."""
 
     table: pa.Table
@@ -41,8 +40,7 @@ class Indexed:
         return Row(self.table, self.rows.get(key)) if row is None else row
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """A table's batches and the first row of each. Arrow's own ``take`` copies a table of many chunks into one before
     it takes the first row."""
 

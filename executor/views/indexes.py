@@ -7,9 +7,9 @@ and how a query becomes a read of one, is ``executor.point_sources``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from executor.core import Core
 from executor.moving.replica import Replicas
@@ -18,8 +18,7 @@ from executor.views.index import Indexed, ViewIndex
 from executor.views.runtime import ViewRuntime
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
 
     version: int

@@ -11,8 +11,10 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _LOGGER = logging.getLogger(__name__)
 JOBS_KEPT: Final = 1000
@@ -21,8 +23,7 @@ JOBS_KEPT: Final = 1000
 JobStatus = Literal["running", "done", "failed", "void", "postponed"]
 
 
-@dataclass(frozen=True, slots=True)
-class JobRecord:
+class JobRecord(Struct, frozen=True):
     """One line of ``millstream.jobs``; ``detail`` says why it is postponed, failed or void."""
 
     id: int
@@ -39,8 +40,7 @@ class JobRecord:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """Of all jobs of one engine that ended in one status since the server's start."""
 
     jobs: int = 0

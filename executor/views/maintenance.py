@@ -11,11 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.objects import qualified
@@ -50,8 +50,7 @@ LONGEST_WAIT: Final = 15.0
 _DROPPED: Final = "the view was dropped meanwhile"
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A view's path that is due."""
 
     runtime: ViewRuntime

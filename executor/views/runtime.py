@@ -12,11 +12,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from catalog.names import quote_name
@@ -45,8 +45,7 @@ MANY_ROWS = 65536
 FOLLOWED_RUNS = 1024
 
 
-@dataclass(slots=True)
-class PendingRun:
+class PendingRun(Struct):
     """A run in memory that no commit holds yet: ``tables`` by state name over (``after``, ``upto``]."""
 
     after: int
@@ -54,8 +53,7 @@ class PendingRun:
     tables: dict[str, pa.Table]
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
 
     ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
@@ -71,8 +69,7 @@ class Progress:
     pending: list[PendingRun] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class ViewError:
+class ViewError(Struct, frozen=True):
     """Why a view has no value any more, and where in the log that happened (architecture, section 5); 0 where that was
     not in the log."""
 
@@ -87,8 +84,7 @@ class ViewError:
         return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Away:
+class Away(Struct, frozen=True):
     """Another server maintains a view, or nobody while it is suspended: then ``server`` is ''."""
 
     server: str
@@ -120,8 +116,7 @@ def is_of_the_rows(error: SqlError) -> bool:
     return not error.sqlstate.startswith(_CIRCUMSTANCES)
 
 
-@dataclass(slots=True, eq=False)
-class Follower:
+class Follower(Struct, eq=False):
     """Runs that were added to a view's only state since they were taken; None when that is not known, as at first, and
     where they are too many to be of use. Used with the view's lock held."""
 

@@ -19,12 +19,13 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
@@ -47,8 +48,7 @@ def _no_runs(state: State) -> list[pa.Table]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class StoredView:
+class StoredView(Struct, frozen=True):
     """What storage knows of a view; ``frontiers`` by stream oid, ``error`` as (error, LSN), ``read`` gives a state's
     committed runs."""
 
@@ -61,8 +61,7 @@ class StoredView:
     read: Callable[[State], list[pa.Table]] = _no_runs
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """A view's states as they come from another server: rows by state name, the view's name among the servers that
     share a storage, and that of the handover."""
 

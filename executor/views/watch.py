@@ -13,10 +13,10 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -39,8 +39,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """What a view is called: a name, the schemas in which it is looked up, and who must have leave to read it."""
 
     name: str
@@ -52,8 +51,7 @@ class Name:
 Tell = Callable[[Name, int, int], None]
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class _Watched:
+class _Watched(Struct, eq=False, weakref=True):
     """A name while somebody watches it: the feed of the view that it stands for now, if any, and how far that is."""
 
     count: int = 0

@@ -6,8 +6,9 @@ Owns: PostgreSQL's two orders of look-up (an input column first in GROUP BY, an 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import check_equality

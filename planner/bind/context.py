@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
@@ -34,8 +36,7 @@ def none_separated(query_id: str) -> tuple[tuple[Output, SqlType], ...]:
 _RELATIONS: Final = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What a statement is bound against. ``parameter_types[i]`` is what Parse declared of $i+1; None: infer it."""
 
     catalog: Catalog
@@ -58,8 +59,7 @@ class Context:
     checks_bodies: bool = True
 
 
-@dataclass(slots=True)
-class Origin:
+class Origin(Struct):
     """Where a node stands in the text; holds the node, so that its identity stays its own."""
 
     node: Scalar
@@ -67,8 +67,7 @@ class Origin:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A WITH query that is computed once, and the name under which it is read."""
 
     node: Any
@@ -83,8 +82,7 @@ def restricted(catalog: Catalog, role: str) -> int | None:
     return -1 if found is None else None if found.superuser else found.oid
 
 
-@dataclass(slots=True)
-class Need:
+class Need(Struct):
     """A role needs privileges on a relation, or on all columns of it that the statement uses (of none, on any).
 
     ``columns`` are what the relation's are called there, in order. None: only the whole relation's privileges count.

@@ -9,8 +9,9 @@ https://www.postgresql.org/docs/15/sql-createdomain.html
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.names import quote_name

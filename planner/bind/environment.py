@@ -8,8 +8,10 @@ calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from planner.bind.context import Binding
@@ -21,8 +23,7 @@ from planner.expression import AggregateCall, Column, Scalar, WindowCall
 GROUPING: Final = "grouping"
 
 
-@dataclass(slots=True)
-class Groups:
+class Groups(Struct):
     """The aggregates that one query level computes, equal ones once."""
 
     aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
@@ -40,8 +41,7 @@ class Groups:
         return column
 
 
-@dataclass(slots=True)
-class Windows:
+class Windows(Struct):
     """The window calls that one query level computes, equal ones once, and the definitions of its WINDOW clause."""
 
     definitions: dict[str, Any] = field(default_factory=dict)
@@ -57,8 +57,7 @@ class Windows:
         return column
 
 
-@dataclass(slots=True)
-class Sets:
+class Sets(Struct):
     """The set-returning calls of one query level's select list, as arrays, equal ones once."""
 
     calls: list[tuple[Column, Scalar]] = field(default_factory=list)
@@ -74,8 +73,7 @@ class Sets:
         return column
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """What binding an expression needs to know.
 
     ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed,

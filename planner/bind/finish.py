@@ -9,9 +9,9 @@ Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import LimitOption
 
 from catalog.errors import SqlError, unsupported

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.types import INT8, SqlType

@@ -6,9 +6,9 @@ Owns: the errors of join conditions, and the merged columns of USING. Binding a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import JoinType
 
 from catalog.errors import SqlError

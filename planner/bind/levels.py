@@ -6,8 +6,10 @@ Owns: ``Level`` and the kinds of names in WITH, ``BoundQuery``, and what items o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from planner.algebra import Relation
@@ -18,8 +20,7 @@ from planner.expression import Column
 from planner.statements import Output, Returning
 
 
-@dataclass(frozen=True, slots=True)
-class Cte:
+class Cte(Struct, frozen=True):
     """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
 
     ``references`` are about those in its statement.
@@ -31,8 +32,7 @@ class Cte:
     references: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Itself:
+class Itself(Struct, frozen=True):
     """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``.
 
     Of its columns the last ``hidden`` are none of ``*``; ``typmods`` are their modifiers.
@@ -45,8 +45,7 @@ class Itself:
     typmods: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """A WITH query that changes rows, computed once: its rows are the leaf's."""
 
     node: Any
@@ -54,24 +53,21 @@ class Returned:
     returning: Returning
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A name that stands where it must not."""
 
     sqlstate: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A query that is bound already and stands once in FROM, with its columns' names."""
 
     query: BoundQuery
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """Where a query stands: the scope around it and the CTEs that it sees."""
 
     binding: Binding
@@ -83,8 +79,7 @@ class Level:
 InFrom = Cte | Itself | Returned | Refused | Known
 
 
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
+class BoundQuery(Struct, frozen=True):
     """A query's relation, whose columns are described by ``outputs`` position by position."""
 
     relation: Relation

@@ -8,8 +8,9 @@ and ``Call("field", (row, place))``; a field of a row that is written out is tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported

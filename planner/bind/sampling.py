@@ -6,8 +6,9 @@ https://www.postgresql.org/docs/15/sql-select.html#SQL-FROM
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, INT8

@@ -7,8 +7,10 @@ enclosing levels behind it), and PostgreSQL's errors for names that are missing 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import FIRST_OID
@@ -25,8 +27,7 @@ SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
 _BOOTSTRAP: Final = Literal(1, SqlType("xid"))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A column that FROM offers: name and value; for RowDescription, the table's column behind it and its modifier."""
 
     name: str
@@ -37,8 +38,7 @@ class Entry:
     is_sure: bool = False  # never NULL in the relation itself
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """An item of FROM by name. ``key`` is a table's primary key, for GROUP BY, ``relation`` its name if aliased.
 
     ``value`` is what the name alone stands for, where that is no row: the only column of a function. ``padded`` rows
@@ -80,8 +80,7 @@ class Source:
         return Entry(name, Case(((Call("is_null", (sure,), BOOL), Literal(None, value.type)),), value, value.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True, eq=False):
     """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers.
 
     Around a subquery, ``host`` is where that stands.
@@ -90,7 +89,7 @@ class Scope:
     sources: tuple[Source, ...] = ()
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
-    host: Environment | None = field(default=None, compare=False, repr=False)
+    host: Environment | None = None
 
     def levels(self) -> Iterable[Scope]:
         """This level and those around it, inside out."""

@@ -9,9 +9,9 @@ and what names mean in each. One query becomes, from the inside out::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import SetOperation as SetKindNode
 
 from catalog.errors import SqlError, unsupported

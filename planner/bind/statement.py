@@ -5,8 +5,9 @@ Owns: ``Bound`` and the checks that hold for whole statements (which streams it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
@@ -25,8 +26,7 @@ from planner.scales import with_scales
 from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A statement and the types of its parameters $1, $2, ..."""
 
     statement: Statement

@@ -5,9 +5,10 @@ Owns: ``Target`` and the description of result columns that clients see.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pglast.enums import A_Expr_Kind
 
 from catalog.errors import SqlError, unsupported
@@ -24,8 +25,7 @@ from planner.expression import Call, Literal, Scalar
 from planner.statements import Output
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One item of a select list: its expression and what RowDescription says of it."""
 
     name: str

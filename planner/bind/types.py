@@ -8,9 +8,10 @@ numeric result rules of ``catalog.types``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits

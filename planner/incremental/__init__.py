@@ -11,8 +11,9 @@ program's final relation, which reads the states (``reading``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
@@ -42,8 +43,7 @@ __all__ = ["Planned", "normalise", "plan"]
 _AFTER_SHARING: Final = (prune_columns,)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A program, and what CREATE VIEW tells the client about it."""
 
     program: Program

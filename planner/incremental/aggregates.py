@@ -15,8 +15,9 @@ numerics are exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, FLOAT4, FLOAT8, INT8, TEXT, UNCONSTRAINED, SqlType, numeric
@@ -42,8 +43,7 @@ _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 _SQUARE_SCALE: Final = 18
 
 
-@dataclass(frozen=True, slots=True)
-class StateColumn:
+class StateColumn(Struct, frozen=True):
     """A column of a group's state, and what fills it from rows."""
 
     name: str
@@ -60,16 +60,14 @@ class StateColumn:
         return key_of(self.fill)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """An aggregate over state columns; ``finalise`` makes the result from them, merged, in the same order."""
 
     columns: tuple[StateColumn, ...]
     finalise: Callable[[Sequence[Scalar]], Scalar]
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(Struct, frozen=True):
     """An aggregate over the values of a child state.
 
     ``values`` are stored per row of the child (for ``distinct`` once per group), of the rows for which ``only`` holds.

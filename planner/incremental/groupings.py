@@ -12,7 +12,9 @@ columns, and one over the states of other groupings is computed at each read. Ho
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.types import INT8
 from planner.algebra import Aggregate, Project, Relation
@@ -29,8 +31,7 @@ from planner.rules.nulls import never_null
 from planner.rules.support import Fresh, filtered
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A trace that holds rows of a state: the state itself, or a static for an arm without a stream.
 
     Without a trace they are those of ``computed``, which reads the states of other groupings."""
@@ -40,8 +41,7 @@ class Source:
     computed: Relation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """A child state: what it keeps, where, and the aggregates over it."""
 
     child: Child
@@ -49,8 +49,7 @@ class Values:
     calls: tuple[tuple[Column, AggregateCall], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(Struct, frozen=True):
     """A grouping taken apart."""
 
     aggregate: Aggregate
@@ -60,8 +59,7 @@ class Grouping:
     children: tuple[Values, ...]
 
 
-@dataclass(slots=True)
-class Gathered:
+class Gathered(Struct):
     """What a program gathers from its groupings."""
 
     states: list[State] = field(default_factory=list)
@@ -178,8 +176,7 @@ class Groupings:
         return Source(state.name, state.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Arm:
+class _Arm(Struct, frozen=True):
     """One arm of a grouping's input: its pipeline, its stream if any, and its rows' order of arrival."""
 
     relation: Relation

@@ -10,8 +10,9 @@ other late.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.types import BOOL
 from planner.algebra import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
@@ -23,8 +24,7 @@ from planner.rules.support import Fresh, conjunction, equality, keep_columns
 _TRUE: Final = Literal(True, BOOL)
 
 
-@dataclass(frozen=True, slots=True)
-class Horizon:
+class Horizon(Struct, frozen=True):
     """A row counts whose ``column`` lies less than ``age`` microseconds before ``latest``, the latest event time of the
     transactions before its own."""
 

@@ -15,8 +15,10 @@ Which static relations become one is ``components``' matter. UNION ALL below a g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.types import INT8
 from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
@@ -34,8 +36,7 @@ Build = Callable[[Relation], Relation]
 OfDelta = Callable[[Delta], Relation]
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """One stream's part of a grouping's input; ``arrival`` are the columns of its rows' LSN and ordinal."""
 
     stream: int
@@ -43,8 +44,7 @@ class Branch:
     arrival: tuple[Column, Column]
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(Struct, frozen=True):
     """A grouping's input: pipelines over streams, static relations, and what reads the states of other groupings."""
 
     streams: list[Branch] = field(default_factory=list)

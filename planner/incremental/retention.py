@@ -23,8 +23,9 @@ and no session that is gone reaches up to there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL
@@ -43,8 +44,7 @@ _UNITS: Final = {"second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "d
 _UNITS["week"] = 7 * _UNITS["day"]
 
 
-@dataclass(slots=True)
-class Windows:
+class Windows(Struct):
     """The windows found: by the group key that says when one starts, the stream, and how long its groups are kept."""
 
     latest: dict[int, Aggregate] = field(default_factory=dict)  # by the stream's oid

@@ -6,7 +6,9 @@ A CTE that is read twice is bound twice (TPC-H query 15), and both must read one
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Project, Relation
 from planner.expression import Column, ColumnRef
@@ -16,8 +18,7 @@ from planner.rules.support import Fresh, rename_columns
 from planner.walk import transform, walk
 
 
-@dataclass(slots=True)
-class _Shared:
+class _Shared(Struct):
     """Groupings with the same input and keys: the first of them, with the aggregates of all."""
 
     first: Aggregate

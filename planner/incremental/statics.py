@@ -9,7 +9,9 @@ view's creation above them, too, or a view would show rows that never were besid
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.algebra import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
 from planner.expression import Column, ColumnRef
@@ -22,8 +24,7 @@ from planner.rules.support import Fresh, volatility
 from planner.walk import RELATIONS, descend, free_columns, walk
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """A static relation: its trace's name and columns, one for each of the relation's."""
 
     name: str

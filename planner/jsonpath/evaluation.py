@@ -7,9 +7,10 @@ passes over, an ``SqlError`` is always raised. Items are values of ``planner.doc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from planner.documents import Number, number

@@ -7,10 +7,11 @@ Owns: ``PathError``, methods, arithmetic in numeric's digits, and comparisons. I
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from math import isfinite
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from planner.documents import Number, number
@@ -30,8 +31,7 @@ class PathError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(Struct, frozen=True):
     """Where an expression is evaluated: the document, the filter's item, the array around a subscript.
 
     ``loose`` steps find nothing where they could not go on: below ``.**`` even of a strict path.

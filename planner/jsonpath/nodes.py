@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 #: Values of documents that a path may write: a string, a ``Number``, true, false or null.
 Scalar = str | bool | None
@@ -11,76 +12,64 @@ Scalar = str | bool | None
 LAST = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """``$``: the document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(Struct, frozen=True):
     """``@``: the item that a filter looks at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
+class Last(Struct, frozen=True):
     """``last``: the last index of the array whose subscript it stands in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """``$name``: a field of the variables."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A value of its own."""
 
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """``.name``: an object's field."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """``.*``: all fields of an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(Struct, frozen=True):
     """``[*]``: all elements of an array."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscripts:
+class Subscripts(Struct, frozen=True):
     """``[0, 2 to last]``: elements by their indexes; of each pair the second is None where it is one index."""
 
     ranges: tuple[tuple[Expression, Expression | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Descendants:
+class Descendants(Struct, frozen=True):
     """``.**{first to last}``: what is so many levels below, at 0 the item itself."""
 
     first: int
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """``.size()`` and its kin."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """``? (condition)``: the items of which it is true."""
 
     condition: Predicate
@@ -89,16 +78,14 @@ class Filter:
 Step = Field | Fields | Elements | Subscripts | Descendants | Method | Filter
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """An item and the steps from it on."""
 
     base: Expression | Predicate
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """Two numbers' sum, difference, product, quotient or rest."""
 
     symbol: str
@@ -106,8 +93,7 @@ class Arithmetic:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """``+`` or ``-`` before each of an expression's numbers."""
 
     symbol: str
@@ -117,8 +103,7 @@ class Sign:
 Expression = Root | Current | Last | Variable | Constant | Chain | Arithmetic | Sign
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """True where it is of one item of either side."""
 
     symbol: str
@@ -126,8 +111,7 @@ class Comparison:
     right: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Struct, frozen=True):
     """``&&`` or ``||`` of three-valued logic."""
 
     symbol: Literal["&&", "||"]
@@ -135,37 +119,32 @@ class Both:
     right: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """``!``: unknown stays unknown."""
 
     operand: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class IsUnknown:
+class IsUnknown(Struct, frozen=True):
     """Whether a condition is neither true nor false."""
 
     operand: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Struct, frozen=True):
     """Whether an expression has an item."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class StartsWith:
+class StartsWith(Struct, frozen=True):
     """Whether a string begins with another."""
 
     operand: Expression
     prefix: Constant | Variable
 
 
-@dataclass(frozen=True, slots=True)
-class LikeRegex:
+class LikeRegex(Struct, frozen=True):
     """Whether a string has a match of a regular expression; ``flags`` of i, s, m, q in this order."""
 
     operand: Expression
@@ -177,8 +156,7 @@ Predicate = Comparison | Both | Not | IsUnknown | Exists | StartsWith | LikeRege
 PREDICATES = (Comparison, Both, Not, IsUnknown, Exists, StartsWith, LikeRegex)
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """A whole path; ``strict``: what a document does not have is an error."""
 
     strict: bool

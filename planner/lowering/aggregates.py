@@ -11,8 +11,9 @@ The parts of a variance are those in which a continuous view keeps its groups (`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT8, JSONB, TEXT
 from planner.algebra import Aggregate, Project, Window

@@ -6,8 +6,9 @@ ORDER BY x LIMIT (SELECT ...)               the rows of which row_number() OVER 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.types import INT8
 from planner.algebra import Limit, SortKey, Window

@@ -15,8 +15,9 @@ length, and a group shows one of its values:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, SetOperation, Window

@@ -14,8 +14,10 @@ an engine's own frame computes in one pass costs as many pairs here as all frame
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
 from planner.algebra import Aggregate, Join, Project, Relation, SortKey, Window
@@ -70,8 +72,7 @@ def _has_months(offset: Scalar) -> bool:
 # -- both sides --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
+class _Pairs(Struct, frozen=True):
     """The input's rows (``left``) beside all of their partition (``right``), each with its numbers."""
 
     left: Relation

@@ -5,8 +5,9 @@ nth_value(x, n)    the element n of array_agg(x) over the same frame, an error w
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.types import array
 from planner.algebra import Project, Window

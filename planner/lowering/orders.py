@@ -3,8 +3,9 @@ and places by keys that are texts."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.opaque import KEYED
 from catalog.types import BYTEA, TEXT

@@ -12,8 +12,9 @@ into the subquery.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.nesting import holds
 from catalog.types import BOOL, TEXT, SqlType

@@ -10,8 +10,9 @@ A scalar subquery stays where a comparison has it, which engines know as a join.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from planner.algebra import Filter, Join, Project, Relation, Values
 from planner.expression import Call, Column, ColumnRef, Scalar, ScalarSubquery

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite
 from typing import Final
+
+from msgspec import Struct
 
 from planner.algebra import (
     Aggregate,
@@ -56,8 +57,7 @@ _ELEMENTS: Final = 10.0
 _RANGES: Final = {"lt": False, "le": False, "gt": True, "ge": True}
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """A column's values, and the rows of the relation that they are in before any filter."""
 
     values: ColumnStatistics

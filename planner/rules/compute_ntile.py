@@ -8,9 +8,10 @@ n is that of a partition's first row, as in PostgreSQL; where that is NULL and a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.algebra import Project, Relation, Window

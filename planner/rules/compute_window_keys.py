@@ -9,9 +9,10 @@ leave the range of dates, ``random()``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import Project, Relation, Window
 from planner.expression import Column, ColumnRef, Scalar, WindowCall

@@ -14,8 +14,10 @@ What cannot pass is refused: 0A000 with the reason, never another meaning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from planner.algebra import (
@@ -46,8 +48,7 @@ _CLOSED: Final[dict[type, str]] = {
 }
 
 
-@dataclass(slots=True)
-class Pulled:
+class Pulled(Struct):
     """A subquery without the enclosing row's columns, and what must hold between its rows and that row."""
 
     relation: Relation
@@ -82,8 +83,7 @@ def equal_parts(predicate: Scalar, outer: frozenset[Column]) -> tuple[Scalar, Sc
     return None
 
 
-@dataclass(slots=True)
-class _Puller:
+class _Puller(Struct):
     outer: frozenset[Column]
     fresh: Fresh
     taken: list[Scalar] = field(default_factory=list)
@@ -154,8 +154,7 @@ def name_of(scalar: Scalar) -> str:
     return scalar.column.name if isinstance(scalar, ColumnRef) else "key"
 
 
-@dataclass(slots=True)
-class SingleRow:
+class SingleRow(Struct):
     """A subquery that is ``aggregate`` (without keys), then ``conditions`` (HAVING), then ``value``."""
 
     aggregate: Aggregate

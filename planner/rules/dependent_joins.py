@@ -19,8 +19,10 @@ Owns that push. D repeats the left side, or what is left of it (``repeated``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.types import BOOL, TEXT, SqlType
 from planner.algebra import (
@@ -71,8 +73,7 @@ def independent_join(
     return keep_columns(joined, left.columns if kind in ("semi", "anti") else left.columns + right.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """The distinct tuples that ``source`` has in its columns ``outer``; they come as ``columns``."""
 
     source: Relation

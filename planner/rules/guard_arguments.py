@@ -9,8 +9,9 @@ rows that are left out is the empty text.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from planner.algebra import Relation
 from planner.expression import AggregateCall, Case, Literal, Scalar, WindowCall

@@ -16,8 +16,9 @@ correlated stays as it is, since an engine would compute it anew for each row's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window

@@ -11,8 +11,9 @@ raise stays over all leaves that it was written over, so that it sees no row tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from planner.algebra import Filter, Join, Project, Relation
 from planner.expression import Scalar
@@ -24,16 +25,14 @@ from planner.walk import is_dependent, used_columns
 Shape = int | tuple[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A predicate, and the leaves that must be joined where it is tested."""
 
     predicate: Scalar
     leaves: int
 
 
-@dataclass(slots=True)
-class Region:
+class Region(Struct):
     """The leaves in the order in which they are written, the predicates over them, and the joins' shape."""
 
     leaves: list[Relation] = field(default_factory=list)

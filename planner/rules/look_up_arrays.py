@@ -8,8 +8,9 @@ Anywhere else the difference counts:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import Filter, Join, Relation
 from planner.expression import Call, Literal, Scalar
@@ -30,7 +31,7 @@ def _change(node: Any) -> Any:
             changed = list(map(_look_up, parts))
             if changed == parts:
                 return node
-            return replace(node, predicate=conjunction(changed))  # type: ignore[arg-type]  # no part is lost
+            return replace(node, predicate=conjunction(changed))  # no part is lost
         case _:
             return node
 

@@ -12,8 +12,9 @@ projection or an aggregate swallows them, or a place that goes by position (root
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
 from planner.expression import ColumnRef, Literal

@@ -17,10 +17,11 @@ nothing. Statistics are an input, and joins of what they do not tell of stay as 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 from math import inf
 from typing import Any, Final
+
+from msgspec import Struct
 
 from planner.algebra import Filter, Join, Project, Relation, Scan
 from planner.rules.cardinality import Cardinality
@@ -75,8 +76,7 @@ class _Regions:
         return keep_columns(_built(region, best.shape), node.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
+class _Tree(Struct, frozen=True):
     """Joined leaves: which, how, and what the joins cost."""
 
     leaves: int

@@ -8,9 +8,10 @@ Keys of an aggregate stay, for they decide its rows. A leaf keeps one column at 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.algebra import (
     Aggregate,

@@ -21,8 +21,9 @@ outer join's ON into its preserved side:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.expression import Column, ColumnRef, Scalar

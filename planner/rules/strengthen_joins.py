@@ -9,8 +9,9 @@ the padding:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from planner.algebra import Filter, Join, JoinKind, Relation
 from planner.rules.nulls import rejects_null

@@ -7,7 +7,8 @@ statements' rows to that, and which columns keep scales. Columns that a row had 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from catalog.objects import Table, is_unconstrained
 from planner.algebra import Project, Relation, Values

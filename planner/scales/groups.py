@@ -6,8 +6,9 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, Window

@@ -10,8 +10,9 @@ carried (recursion that drops rows, stored arrays) the scale is ``UNKNOWN``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.objects import CatalogObject, Table, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType

@@ -8,8 +8,9 @@ there as often as on both sides at least, or as often as the left side has it mo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8
 from planner.algebra import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window

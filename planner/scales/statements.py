@@ -9,8 +9,9 @@ without digits, of tables. Statements that meet no such column stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from catalog.objects import CatalogObject
 from planner.algebra import Scan

@@ -7,12 +7,13 @@ https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from struct import Struct, unpack_from
+import struct
+from struct import unpack_from
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from protocol.copy.chain import find_rows, no_rows
@@ -24,12 +25,11 @@ from protocol.values.registry import decode_binary_column
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 TRAILER: Final = b"\xff\xff"
 _HEADER_LENGTH: Final = len(SIGNATURE) + 8
-_int16 = Struct(">h").unpack_from
-_int32 = Struct(">i").unpack_from
+_int16 = struct.Struct(">h").unpack_from
+_int32 = struct.Struct(">i").unpack_from
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryBlock:
+class BinaryBlock(Struct, frozen=True):
     """Whole rows: where each field begins and how long it is (-1: null), a row of each for each column.
 
     ``line`` counts rows from 1. ``failure`` is what is wrong behind these rows: an error in one of them comes first.

@@ -6,10 +6,9 @@ name, ASCII characters are bytes of their own, so that ends of lines, quotes and
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from protocol.compute import constant, pc

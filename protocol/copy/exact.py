@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from protocol.copy.format import CopyFormat, CopyTarget
@@ -22,8 +23,7 @@ from protocol.values.decimal_text import written_scales
 from protocol.values.registry import decode_text_column
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """One row's text; ``number`` is that of its last line, counting ends of lines in quotes as PostgreSQL does.
 
     (PostgreSQL does not count those in the first row, where it does not know yet how lines end; we do.)

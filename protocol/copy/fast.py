@@ -10,12 +10,12 @@ line ends, hexadecimal integers; or in the result: quotes inside of a field, flo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+from msgspec import Struct
 
 from catalog.types import MAX_PRECISION, SqlType
 from protocol.compute import constant, pc
@@ -41,8 +41,7 @@ class NotFast(Exception):
     """The block needs the exact way."""
 
 
-@dataclass(frozen=True, slots=True)
-class FastParser:
+class FastParser(Struct, frozen=True):
     """pyarrow's options for COPYs alike. Any number of threads may parse at once."""
 
     target: CopyTarget

@@ -5,8 +5,9 @@ Mirrors planner.statements.CopyOptions, which this layer cannot know; the server
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -15,8 +16,7 @@ from catalog.types import SqlType
 _SHOWN = 100
 
 
-@dataclass(frozen=True, slots=True)
-class CopyFormat:
+class CopyFormat(Struct, frozen=True):
     """COPY's options, defaults filled in by format; delimiter, quote and escape are one ASCII character each.
 
     ``codec`` is Python's for ``encoding``, in which ASCII is itself and no part of another character. The forced are
@@ -42,8 +42,7 @@ class CopyFormat:
         return self.codec != "utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyTarget:
+class CopyTarget(Struct, frozen=True):
     """The columns that COPY FROM fills. ``scaled`` are the places of numerics whose decimals are wanted as well, behind
     the columns themselves.
     """

@@ -7,10 +7,10 @@ which line a block begins with. Looks at bytes with C-speed searches only.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from protocol.copy.format import CopyFormat
 
@@ -24,8 +24,7 @@ _MARKER: Final = b"\\."
 _ANY_END: Final = re.compile(rb"[\r\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Whole lines of COPY data. ``line`` is the number of the first one, ``end`` the bytes that end each."""
 
     data: bytes

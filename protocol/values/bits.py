@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.forms.bits import fit_bits

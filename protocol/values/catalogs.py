@@ -6,10 +6,10 @@ looked it up already; binary is the number.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import invalid_text
 from catalog.forms.numbers import read_unsigned

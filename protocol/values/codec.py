@@ -9,11 +9,11 @@ or ``fixed_size_binary``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import SqlType
@@ -36,8 +36,7 @@ class ColumnError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Struct, frozen=True):
     """The conversions of one type.
 
     ``text`` and ``binary`` encode columns. ``from_text`` and ``from_binary`` decode one parameter and raise

@@ -7,10 +7,10 @@ Owns: ``formed_codec``, and ``Binary``, what a family's file says of each of its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import canonical

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from struct import pack, unpack
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.forms.numbers import carried_xid8, read_unsigned

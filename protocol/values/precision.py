@@ -7,11 +7,11 @@ Owns: ``fit_column``, and ``fitted``, which gives a codec's decoders what the mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.moments import INFINITE_MICROSECONDS
 from catalog.precision import EPOCH, end_of_day, fit_interval, fit_moment, fit_zoned, is_fitted, rounded, unit_of

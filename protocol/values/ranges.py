@@ -8,13 +8,13 @@ types, is taken apart with its whole column; others one by one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from struct import error as StructError
 from struct import unpack_from
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.ranges import (
@@ -77,8 +77,7 @@ def range_codec(codecs: Codecs) -> Codec:
 # --- columns of bytes ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of ranges: its bounds as columns of their type, null where there is none, and vectors of booleans."""
 
     lower: pa.Array

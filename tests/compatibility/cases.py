@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.compatibility.expressions import Expression, Expressions, aggregate_signatures, signatures
 from tests.compatibility.queries import Queries
@@ -19,8 +21,7 @@ NESTED: Final = 300
 ANY_TYPES: Final = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A statement to compare, listed under ``name``; ``expression`` is what it computes, for blame."""
 
     construct: str

@@ -7,11 +7,11 @@ and reals to 6; rows as a bag unless their order is determined.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from enum import Enum
 from typing import Final
 
+from msgspec import Struct
 from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -30,8 +30,7 @@ class Verdict(Enum):
     DIFFERENT = "different"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a statement gave: columns as (name, type oid, modifier) and rows as text, or an SQLSTATE."""
 
     state: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tests.compatibility.cases import Case
 from tests.compatibility.compare import Outcome, Peer, Verdict, judge
@@ -24,8 +25,7 @@ _TOO_WIDE: Final = re.compile("numeric|38 digits|HUGEINT")
 _SCHEMA: Final = "compatibility"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a case showed; ``name`` is the part that differs."""
 
     case: Case

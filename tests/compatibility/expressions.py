@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.postgres import aggregates, casts, functions, operators, rows, types
 from tests.compatibility.tables import ROWS, VALUES, column, written
@@ -223,8 +224,7 @@ _DOCUMENTED: Final = frozenset(
 _SIZED: Final = frozenset(("repeat", "lpad", "rpad", "generate_series", "array_fill", "factorial", "numeric_fac"))
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """An operator, function or cast on types: ``name`` is listed, ``write`` puts operands into its form."""
 
     name: str
@@ -234,8 +234,7 @@ class Signature:
     write: Callable[[tuple[str, ...]], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """SQL with the parts that it was made of."""
 
     text: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tests.compatibility.tables import JOINED
 
@@ -45,8 +46,7 @@ _WINDOWED: Final = ("row_number()", "rank()", "dense_rank()", "percent_rank()", 
 _STATEMENTS: Final = Path(__file__).with_name("statements.txt").read_text().splitlines()
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A statement to be compared."""
 
     construct: str
@@ -54,8 +54,7 @@ class Query:
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The columns that an expression may name, with their kinds."""
 
     columns: tuple[tuple[str, str], ...]

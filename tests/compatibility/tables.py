@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 #: Type -> literals of it: ordinary values first, then edges. NULL is added where a column's rows are made.
 VALUES: Final[dict[str, tuple[str, ...]]] = {
@@ -41,8 +42,7 @@ ROWS: Final = 12
 SEED: Final = 20261121
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table of generated queries."""
 
     name: str

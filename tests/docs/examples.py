@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tests.rig.server import DATABASE, ROOT, USER, Millstream
 
@@ -29,8 +30,7 @@ STATEMENT = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXPLAIN|
 RESULT = re.compile(r"^\(\d+ rows?\)\n\Z", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """What is typed, and what is printed then; None where the page does not say."""
 
     line: int

@@ -7,13 +7,14 @@ import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from catalog import ranges
 from catalog.errors import SqlError

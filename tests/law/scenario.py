@@ -7,12 +7,12 @@ of servers. Floats are multiples of 1/8, so that their sums are exact in any ord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, Literal
 
 from hypothesis import strategies as st
+from msgspec import Struct
 
 VALUES: Final[dict[str, st.SearchStrategy[object]]] = {
     "smallint": st.integers(-9, 9),
@@ -67,8 +67,7 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
 SETS: Final[tuple[Literal["", "rollup", "cube"], ...]] = ("", "", "", "rollup", "cube")
 
 
-@dataclass(frozen=True, slots=True)
-class EventTime:
+class EventTime(Struct, frozen=True):
     """Windows of ``size`` hours, of which one begins every ``slide`` hours, over a column; and what the view keeps.
 
     Without a slide they are sessions, and ``size`` is the gap.
@@ -156,8 +155,7 @@ class EventTime:
 Action = Literal["read", "restart", "crash", "spark", "embedded", "auto", "settle", "dimension"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """``columns`` are the stream's types (named c0, c1, ...); a step is an action or rows to insert.
 
     ``shape`` says what stands around the grouping: nothing, a table joined below it, or a table or window functions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, numeric

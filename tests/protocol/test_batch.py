@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from protocol.batch import Batch, batch_of, frame_of, messages_of

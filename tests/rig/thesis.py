@@ -6,14 +6,14 @@ Owns: schemas, queries and generated rows. Figure 3.2's ORDER BY has no LIMIT an
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 FIRST_NAMES: Final = ("Tom", "Max", "Chris", "Ada", "Grace", "Edsger", "Barbara", "Ludwig")
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """Tables with their rows, streams' columns, the view's query, and a row maker per stream."""
 
     tables: dict[str, tuple[str, tuple[tuple[object, ...], ...]]]

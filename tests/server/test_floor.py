@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, cast
 
 import psycopg
 import pytest
+from msgspec import Struct
 
 from server.connection import Connection
 from server.floor import LOOK, Floor
@@ -18,8 +18,7 @@ from tests.rig.server import Millstream
 from tests.server.wire import SYNC, Wire, bind, execute, parse, tags
 
 
-@dataclass(eq=False)
-class _Client:
+class _Client(Struct, eq=False):
     is_busy: bool = False
 
 

@@ -7,10 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from executor.engine import EngineUnavailable
 from executor.spark.engine import SparkEngine

@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.analytics import Analytics

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
 from executor.spark.dialect import SparkPrinter

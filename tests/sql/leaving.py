@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from msgspec import Struct
 
 from executor.database import Database
 from executor.separation.service import FOLDER
@@ -19,8 +19,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.separating import Asked, leave, separable
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
+class Servers(Struct, frozen=True):
     """Where queries begin, and a server without tables, where they go on."""
 
     source: Database

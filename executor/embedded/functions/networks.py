@@ -6,9 +6,10 @@ Owns: ``FUNCTIONS``, ``net_*`` and ``mac_*``, with PostgreSQL's errors (network.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from operator import and_, or_
 from typing import Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, out_of_range
 from catalog.forms.addresses import Address, address, octets_of, shown_octets

@@ -7,10 +7,11 @@ point where one is wanted is passed over. Roman numerals, V and EEEE are 0A000.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from executor.embedded.functions.batches import Functions
@@ -20,8 +21,7 @@ _DATA: Final = "0123456789.,+-"
 _EXACT: Final = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """Words and texts of a pattern, digits before and behind its point, and where its sign may be."""
 
     words: tuple[tuple[str, bool], ...]  # (text, whether it is a word)

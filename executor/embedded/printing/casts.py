@@ -8,9 +8,9 @@ integer half to even (DuckDB's too), float to numeric by its 15 (float4: 6) sign
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from catalog.errors import unsupported

@@ -13,10 +13,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.objects import Table
 from executor.commit.frames import MOST_ROWS
@@ -139,8 +139,7 @@ def net_of(journal: Iterable[Entry]) -> list[NetRows]:
     return [found[oid] for oid in sorted(found)]
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(Struct):
     """Transactions' rows on their way: of the LSNs from ``first`` (0: of none) to ``last``, since ``since``."""
 
     nets: dict[int, NetRows] = field(default_factory=dict)

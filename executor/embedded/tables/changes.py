@@ -8,10 +8,10 @@ into SQL.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.objects import Table
 from executor.embedded.connection import Connection
@@ -20,16 +20,14 @@ from executor.tables.shapes import schema_of
 from planner.algebra import ROW_ID
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """What a statement answers: how many rows it changed, and RETURNING's rows."""
 
     count: int
     returned: pa.Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Rows that came, were replaced and went since the server's start, whatever became of their transactions."""
 
     inserted: int = 0
@@ -41,8 +39,7 @@ class Counts:
         return Counts(self.inserted + inserted - updated, self.updated + updated, self.deleted + deleted - updated)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One table's rows that go (``deleted``; ``row_ids`` are theirs while the transaction lasts) and that come.
 
     The first ``updated`` rows of ``deleted`` and ``inserted`` are pairs: an UPDATE's old and new rows.

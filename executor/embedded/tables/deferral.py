@@ -10,9 +10,9 @@ https://www.postgresql.org/docs/15/sql-set-constraints.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.objects import ForeignKey, Table, UniqueKey, subject
@@ -22,8 +22,7 @@ from executor.embedded.tables.showing import pair
 from executor.embedded.tables.unique_keys import Key, key_of
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """SET CONSTRAINTS so far: of all, and of some by table and name since."""
 
     every: bool | None = None
@@ -51,8 +50,7 @@ class Timing:
         return any(key.name == item.name and self.waits(table, key) for key in constraints)
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(Struct, frozen=True):
     """A statement changed ``changed`` so that a constraint of ``child`` waits to be checked; ``keys`` are those of its
     values whose partner is missing or that are there twice, if any."""
 
@@ -62,8 +60,7 @@ class Deferred:
     keys: pa.Table | None
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Struct, frozen=True):
     """What waited of some foreign keys, by table and name, has been checked."""
 
     references: frozenset[tuple[int, str]]

@@ -8,8 +8,10 @@ what a definition writes to its own size and what a start reads to twice the cat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
@@ -20,8 +22,7 @@ _CHANGES: Final = f"{STORE}.main.__changes"
 _FEW: Final = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(Struct, frozen=True):
     """A whole document (None: there is none yet), and the changes after it in order, each with its record's LSN."""
 
     whole: str | None = None

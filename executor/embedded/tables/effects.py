@@ -8,12 +8,13 @@ and RETURNING. All of a statement reads the tables as they were before it, whate
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import Table, subject
@@ -50,8 +51,7 @@ Modification = Insert | Update | Delete | Merge | Modifying
 Checks = tuple[tuple[str, Scalar], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """What a statement runs with besides the tables."""
 
     parameters: Parameters = ()
@@ -62,8 +62,7 @@ class Arguments:
     taken: Mapping[int, Change] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """Changes by table, how many rows the statement counts, and RETURNING's rows."""
 
     changes: Mapping[int, Change]
@@ -75,8 +74,7 @@ class Effect:
 OverRows = dict[int, tuple[object, Relation]]
 
 
-@dataclass(slots=True)
-class Effects:
+class Effects(Struct):
     """Computes effects by what ``ask`` finds; where rows may meet others of their keys, over a connection."""
 
     ask: Callable[[Relation, Bindings, Parameters, str], pa.Table]

@@ -6,9 +6,9 @@ Owns: the kinds of entries, and what a commit's record says of them: which table
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
@@ -19,28 +19,25 @@ from executor.tables.value_rows import ValueRow
 from executor.trace.index import Row
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(Struct, frozen=True):
     """A table was created."""
 
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A table was dropped."""
 
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True, eq=False):
     """Rows of a table went and came."""
 
     table: Table
     deleted: pa.Table
     inserted: pa.Table
-    _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict, compare=False, repr=False)
+    _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -121,23 +118,20 @@ class ChangedRow:
 RowsChanged = Changed | ChangedRow
 
 
-@dataclass(frozen=True, slots=True)
-class Defined:
+class Defined(Struct, frozen=True):
     """A table has another definition over the same columns: of constraints, defaults or its name."""
 
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(Struct, frozen=True):
     """A table's columns were changed in place."""
 
     table: Table
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """A table got other columns, and all of its rows anew."""
 
     table: Table

@@ -16,10 +16,11 @@ import contextlib
 import datetime
 import zoneinfo
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
@@ -73,8 +74,7 @@ class NotByKey(Exception):
     """The engine must see the tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByKey:
+class ByKey(Struct, frozen=True):
     """The row that a scan comes down to, as the leaf ``row``: by a key's columns and their values."""
 
     scan: Scan
@@ -83,8 +83,7 @@ class ByKey:
     values: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A relation over leaves: those that are bound to it, and perhaps a row by key. ``draws``: it calls functions with
     an effect."""
 

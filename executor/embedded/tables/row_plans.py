@@ -9,8 +9,9 @@ statement goes that way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.journal import ChangedRow
@@ -32,8 +33,7 @@ RowChange = Insert | Update | Delete
 Find = Callable[[Table, Columns, Key], Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """How an UPDATE or DELETE finds its row: by key, under a condition, from columns by their places."""
 
     shape: Shape
@@ -57,8 +57,7 @@ class Found:
         return old, rows
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(Struct, frozen=True):
     """What a column becomes."""
 
     place: int
@@ -67,8 +66,7 @@ class Assigned:
     required: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RowUpdate:
+class RowUpdate(Struct, frozen=True):
     """UPDATE of one row: what its columns become, those aside that stay."""
 
     found: Found
@@ -87,8 +85,7 @@ class RowUpdate:
         return ChangedRow(shape.table, old, ValueRow(shape, tuple(values)))
 
 
-@dataclass(frozen=True, slots=True)
-class RowDelete:
+class RowDelete(Struct, frozen=True):
     """DELETE of one row."""
 
     found: Found
@@ -98,8 +95,7 @@ class RowDelete:
         return ChangedRow(self.found.shape.table, self.found.row(find, parameters)[0], None)
 
 
-@dataclass(frozen=True, slots=True)
-class RowInsert:
+class RowInsert(Struct, frozen=True):
     """INSERT of one row of literals and parameters."""
 
     shape: Shape

@@ -8,7 +8,8 @@ equals another whose value is NULL, too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from catalog.names import quote_name
 from catalog.objects import Index, Table, UniqueKey
@@ -20,8 +21,7 @@ from executor.printing.nodes import column_name
 from planner.bind.definitions.index_parts import IndexParts, index_parts
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A unique key: the names of its parts in the rows that ``among`` gives, their texts and types, and the table's
     columns that they depend on. ``nulls_alike``: a part is a row of its value."""
 

@@ -8,10 +8,10 @@ statement, or an earlier row of the statement. A NULL in a key meets nothing. DO
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Table
@@ -27,8 +27,7 @@ _PLACE: Final = "__ordinal"
 _ITSELF: Final = Key(_PLACE, (_PLACE,), (_PLACE,), (INT8,), (_PLACE,))
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(Struct, frozen=True):
     """Proposed rows whose key is in the table: their places, and the rows that they met, in order of the places."""
 
     places: pa.ChunkedArray

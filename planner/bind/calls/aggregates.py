@@ -6,8 +6,9 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.opaque import KEYED, check_equality, refuse_order

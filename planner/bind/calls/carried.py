@@ -8,8 +8,9 @@ Owns: both ends. An aggregate in between is an engine's own, over streams too.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from catalog.opaque import KEYED
 from catalog.types import INT8, TEXT, SqlType, numeric

@@ -8,9 +8,10 @@ has is ``Beyond``: it exists, so it is 0A000 and not 42883.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.postgres import PgProc, type_row
 from catalog.types import DISPLAY
@@ -21,8 +22,7 @@ ANY: Final = "any"
 _CACHED: Final = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Struct, frozen=True):
     """One signature of a function or operator: argument and result types by pg_type.typname; ``name`` is canonical.
 
     ``result`` of "numeric" says that precision and scale follow from the arguments.
@@ -37,8 +37,7 @@ class Overload:
 Table = Mapping[tuple[str, ...], Overload]
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class Beyond(Struct, frozen=True):
     """What PostgreSQL has and Millstream has not, in words for the error."""
 
     words: str

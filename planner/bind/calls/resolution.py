@@ -8,8 +8,9 @@ https://www.postgresql.org/docs/15/typeconv.html
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from catalog.postgres import PgOperator, PgProc, casts, functions, operators, ranges, type_oids, type_row
 
@@ -223,8 +224,7 @@ def first_common(kinds: Sequence[int]) -> tuple[int, int | None]:
 # --- candidates ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A function with its argument types as this call gives them: variadic ones spread, defaults left out."""
 
     function: PgProc
@@ -325,8 +325,7 @@ def operator(name: str, left: int, right: int) -> PgOperator | None:
     return select(found, (left, right), lambda item: (item.left, item.right))
 
 
-@dataclass(frozen=True, slots=True)
-class TypeCall:
+class TypeCall(Struct, frozen=True):
     """``name(x)`` that means a cast to the type ``target``."""
 
     target: int

@@ -15,7 +15,8 @@ Where an aggregate keeps values, so does the instant, of all aggregates, and the
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4, INT8, array

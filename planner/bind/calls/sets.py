@@ -7,8 +7,9 @@ makes rows of it; those of one select list advance in step, NULL where one has e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, INT4, TEXT, SqlType, array, record
@@ -43,8 +44,7 @@ FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, tex
 NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS) | TABLE_NAMES
 
 
-@dataclass(frozen=True, slots=True)
-class SetColumn:
+class SetColumn(Struct, frozen=True):
     """A column of a function in FROM: its values as an array; ``fixed`` where no alias of the table renames it."""
 
     name: str

@@ -16,9 +16,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pglast import ast
 from pglast.enums import LimitOption, SubLinkType
 
@@ -74,8 +75,7 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class UserRows:
+class UserRows(Struct, frozen=True):
     """The rows of a call in FROM. ``kind`` is their type, where that is declared; ``named``: they have columns' names,
     which no alias of the table changes."""
 

@@ -8,8 +8,10 @@ https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-WINDOW-FUNCTIONS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
@@ -148,8 +150,7 @@ def _known(kind: SqlType) -> SqlType:
 # --- the window -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
+class _Definition(Struct, frozen=True):
     """What OVER says, with what it takes from the WINDOW clause."""
 
     partition: tuple[Any, ...]

@@ -7,8 +7,9 @@ from or goes to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.objects import ColumnDefinition, Stream, Table

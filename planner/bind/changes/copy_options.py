@@ -7,8 +7,9 @@ encodings that data may have. Which columns there are, ``copying`` knows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
@@ -50,8 +51,7 @@ _ALIASES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """The options of one COPY, and the columns that they name: a FORCE option's list, None for all (``*``)."""
 
     options: CopyOptions

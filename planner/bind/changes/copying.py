@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Names
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View

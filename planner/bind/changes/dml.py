@@ -9,9 +9,10 @@ the relation, for the path without an engine. UPDATE ... FROM joins may yield a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog import objects
 from catalog.errors import SqlError, unsupported

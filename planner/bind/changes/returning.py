@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.objects import Stream, Table
@@ -25,8 +27,7 @@ from planner.statements import Returning
 from planner.walk import replace_columns, used_columns, walk
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
+class Others(Struct, frozen=True):
     """FROM of UPDATE, USING of DELETE: what stands beside the target."""
 
     relation: Relation

@@ -8,9 +8,9 @@ https://www.postgresql.org/docs/15/sql-createview.html#SQL-CREATEVIEW-UPDATABLE-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from pglast import ast
 from pglast.enums import SetOperation
 
@@ -45,8 +45,7 @@ _LETTERS: Final = {"insert into": "a", "update": "w", "delete from": "d"}
 _SINGLE: Final = "Views that do not select from a single table or view are not automatically updatable."
 
 
-@dataclass(frozen=True, slots=True)
-class Through:
+class Through(Struct, frozen=True):
     """A view over one table's rows: ``names[i]`` is what ``values[i]`` is called, an expression over the ``scan``.
 
     ``predicates`` hold of the rows that it shows.

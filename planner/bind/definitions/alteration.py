@@ -7,8 +7,10 @@ it. Which views do is asked of ``planner.bind.definitions.dependents``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ForeignKey, Index, Table, View, is_temporary
@@ -30,8 +32,7 @@ from planner.renaming import follow_columns
 from planner.walk import replace_columns
 
 
-@dataclass(slots=True)
-class Alteration:
+class Alteration(Struct):
     """A table on its way from one definition to the next; ``values`` are its columns over the old row."""
 
     binding: Binding

@@ -5,9 +5,9 @@ Owns: PostgreSQL's errors for these actions.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import AlterTableType
 
 from catalog.errors import SqlError

@@ -6,9 +6,9 @@ the others.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError

@@ -7,9 +7,9 @@ https://www.postgresql.org/docs/15/sql-alterfunction.html
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, unsupported

@@ -9,9 +9,10 @@ https://www.postgresql.org/docs/15/sql-alterforeigntable.html
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 
 from catalog.errors import SqlError, unsupported
@@ -41,8 +42,7 @@ _FILLED: Final = frozenset(
 )
 
 
-@dataclass(slots=True)
-class _Change:
+class _Change(Struct):
     """A stream on its way from one definition to the next."""
 
     binding: Binding

@@ -6,7 +6,8 @@ Owns: the tables that are written anew: of each value the fields that stay, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.objects import Table

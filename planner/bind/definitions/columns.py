@@ -7,9 +7,9 @@ kept as text, and bound here once to find their errors.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported

@@ -6,9 +6,9 @@ are ``altered_functions``'.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, unsupported

@@ -8,9 +8,9 @@ https://www.postgresql.org/docs/15/sql-altertype.html
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import AlterTableType
 
 from catalog.catalog import following

@@ -5,9 +5,9 @@ Owns: the errors of each. Expressions of CHECK are kept as text, and bound here 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported

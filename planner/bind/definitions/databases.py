@@ -6,8 +6,9 @@ Owns: what PostgreSQL says about those that there are and that there are not; ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.system.naming import EXTENSION_FUNCTIONS, EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT

@@ -7,9 +7,9 @@ https://www.postgresql.org/docs/15/sql-alterdefaultprivileges.html
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.default_privileges import KINDS, DefaultRights, beginning

@@ -6,7 +6,7 @@ columns that each uses; a text that binds to the same columns without a column d
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError

@@ -9,9 +9,9 @@ https://www.postgresql.org/docs/15/sql-alterdomain.html
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported

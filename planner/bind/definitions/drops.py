@@ -6,9 +6,10 @@ Owns: what depends on what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01)
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
@@ -176,8 +177,7 @@ def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...
         raise SqlError("42809", f'"{item.name}" is not {word[kind]}', hint=hint)
 
 
-@dataclass(slots=True)
-class _Reach:
+class _Reach(Struct):
     """What a DROP takes along: relations by oid, ``lines`` that say why, ``extra`` beside what it names, and the tables
     that it changes.
     """

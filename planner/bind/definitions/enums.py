@@ -9,8 +9,9 @@ https://www.postgresql.org/docs/15/sql-altertype.html
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.catalog import Catalog, following
 from catalog.errors import SqlError, unsupported

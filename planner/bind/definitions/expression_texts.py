@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, CoercionForm, MinMaxOp, NullTestType
 from pglast.enums import SQLValueFunctionOp as ValueOp
 
@@ -81,8 +81,7 @@ def expression_text(binding: Binding, tree: Any, columns: Sequence[Column], kind
         return f"({text})" if type(tree).__name__ in _IN_PARENTHESES else text
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A part's text and type. ``constant``: the value's own text, of a constant whose cast needs no parentheses."""
 
     text: str
@@ -90,8 +89,7 @@ class _Text:
     constant: str | None = None
 
 
-@dataclass(slots=True)
-class _Writer:
+class _Writer(Struct):
     """One expression on its way; ``indent``: spaces before the lines of a CASE."""
 
     binding: Binding

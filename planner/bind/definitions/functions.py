@@ -11,9 +11,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import DropBehavior, FunctionParameterMode
 from pglast.stream import RawStream
 

@@ -7,8 +7,9 @@ row before anything is checked. See https://www.postgresql.org/docs/15/ddl-gener
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table

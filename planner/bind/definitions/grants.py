@@ -9,9 +9,10 @@ https://www.postgresql.org/docs/15/sql-grant.html
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pglast.enums import DropBehavior, GrantTargetType, ObjectType, RoleSpecType
 
 from catalog.errors import SqlError, unsupported
@@ -65,8 +66,7 @@ _ALL: Final[dict[Any, tuple[type, ...]]] = {
 _ROUTINES: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_PROCEDURE, ObjectType.OBJECT_ROUTINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """An object of GRANT: ``word`` is its kind, and ``every`` all privileges of that."""
 
     oid: int

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Index, Table
@@ -24,8 +25,7 @@ from planner.walk import used_columns
 _INDEXES: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class IndexParts:
+class IndexParts(Struct, frozen=True):
     """The key's parts and which rows are in the index, over a row of the table."""
 
     row: tuple[Column, ...]

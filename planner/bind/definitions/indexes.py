@@ -7,9 +7,9 @@ and that any other index is a name which does nothing: tables are scanned with z
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import DropBehavior, SortByDir, SortByNulls
 from pglast.stream import RawStream
 

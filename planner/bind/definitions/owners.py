@@ -8,9 +8,9 @@ https://www.postgresql.org/docs/15/sql-altertable.html
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType
 
 from catalog.errors import SqlError, unsupported

@@ -6,16 +6,16 @@ Owns: ``Parts``, with PostgreSQL's names for constraints, and the attributes of 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from catalog.names import made_name
 from catalog.objects import Check, ColumnDefinition, Index, UniqueKey
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     """[NOT] DEFERRABLE, INITIALLY DEFERRED or IMMEDIATE; None where it is not said."""
 
     deferrable: bool | None = None
@@ -27,8 +27,7 @@ class Attributes:
         return bool(self.deferred) if self.deferrable is None else self.deferrable
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Struct):
     """What has been read of a definition so far. ``owned``: columns with a sequence, and its options or its model."""
 
     table: str

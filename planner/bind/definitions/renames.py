@@ -7,9 +7,9 @@ relations by oid and remembers what their columns are called now (``planner.rena
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
 from pglast.enums import RoleSpecType, RoleStmtType
 
 from catalog.default_privileges import DefaultRights

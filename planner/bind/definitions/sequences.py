@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.ast import A_Const, Integer
 
 from catalog.catalog import Catalog

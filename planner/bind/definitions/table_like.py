@@ -7,8 +7,10 @@ https://www.postgresql.org/docs/15/sql-createtable.html.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
@@ -24,8 +26,7 @@ _IDENTITY: Final = 1 << 5
 _INDEXES: Final = 1 << 6
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """What LIKE brings; the names of keys and indexes are the source's, and so are the identities' sequences."""
 
     columns: tuple[ColumnDefinition, ...]

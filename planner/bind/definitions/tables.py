@@ -6,8 +6,9 @@ Owns: their clauses, and what a stream's definition may hold (thesis 4.2.6). Col
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, FileTable, Stream, Table

@@ -8,9 +8,10 @@ https://www.postgresql.org/docs/15/sql-droptype.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
@@ -30,8 +31,7 @@ from planner.bind.typenames import find_type, names_of, unknown_type
 from planner.definitions import AlterTable, DropType
 
 
-@dataclass(slots=True)
-class _Reach:
+class _Reach(Struct):
     """What goes with some types: domains over them, and relations' parts. ``lines`` say why, ``extra`` what it is."""
 
     binding: Binding

@@ -6,9 +6,9 @@ there.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import following

@@ -9,9 +9,9 @@ are not those of the view's creation stands as a subquery that gives them their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from pglast import ast
 from pglast.stream import IndentedStream
 
@@ -48,8 +48,7 @@ def _printed(node: Any) -> str:
     return str(IndentedStream(comma_at_eoln=True)(node))
 
 
-@dataclass(slots=True)
-class _Printing:
+class _Printing(Struct):
     """One view's text on its way; ``moved``: relations that stand as something else, as the text calls them."""
 
     catalog: Catalog

@@ -7,9 +7,9 @@ rejection of functions whose value changes below a grouping over a stream. The s
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 from pglast.stream import RawStream
 
