@@ -7,11 +7,10 @@ import importlib
 import json
 import sys
 import time
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from bench.harness import RESULTS, ROOT, Rig, Row, machine
 

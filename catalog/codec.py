@@ -1,6 +1,6 @@
-"""Frozen dataclasses to JSON values and back, by an allow-list of classes.
+"""Structs to JSON values and back, by an allow-list of classes.
 
-Owns: the one encoding that log records, the stored catalog and manifests share. A dataclass becomes an object whose
+Owns: the one encoding that log records, the stored catalog and manifests share. A struct becomes an object whose
 ``"$"`` names its class; tuples become lists; scalars that JSON lacks are tagged. Nothing is executed when reading.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
 from catalog.objects import (
@@ -54,8 +55,8 @@ def encode(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return [encode(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        body = {item.name: encode(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Struct):
+        body = {name: encode(getattr(value, name)) for name in value.__struct_fields__}
         return {"$": type(value).__name__, **body}
     return {"$": _tag(value), "v": value.hex() if isinstance(value, bytes) else _text(value)}
 

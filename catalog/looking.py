@@ -83,7 +83,7 @@ class Look:
         self._of = catalog
         self._noted = {name: _Noted(getattr(catalog, name)) for name in _MAPPINGS}
         #: Answers as the catalog does.
-        self.catalog = replace(catalog, **self._noted)  # type: ignore[arg-type]
+        self.catalog = replace(catalog, **self._noted)
 
     @property
     def seen(self) -> Seen:

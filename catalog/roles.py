@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -93,8 +92,7 @@ READ_ALL_STATS: Final = _PREDEFINED["pg_read_all_stats"]
 SIGNAL_BACKEND: Final = _PREDEFINED["pg_signal_backend"]
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """All roles at one version of the catalog."""
 
     items: tuple[Role, ...] = _BUILT_IN

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from catalog.precision import expressed
 from catalog.types import BOOL, SqlType
@@ -34,7 +35,7 @@ class Column(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if (kind := expressed(self.type)) is not self.type:
-            object.__setattr__(self, "type", kind)
+            force_setattr(self, "type", kind)
 
     def __hash__(self) -> int:
         return self.id

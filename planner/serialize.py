@@ -16,7 +16,6 @@ from an allow-list, and nothing is executed when reading.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from math import isfinite
 from typing import Any, Final
 
@@ -86,7 +85,7 @@ class _Writer:
         return encode(value)
 
     def _entry(self, value: Any) -> list[Any]:
-        return [type(value).__name__, *(self._value(getattr(value, item.name)) for item in fields(value))]
+        return [type(value).__name__, *(self._value(getattr(value, name)) for name in value.__struct_fields__)]
 
     def _node(self, root: Node) -> int:
         """The place of a node, which is written with all below it unless it was before."""

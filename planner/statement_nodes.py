@@ -5,7 +5,6 @@ Owns: which statement classes hold any. Within a relation or scalar, ``planner.w
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, Final
 
 from planner.definitions import AlterTable, CreateTableAs
@@ -42,7 +41,7 @@ def roots(value: Any) -> list[Any]:
     if isinstance(value, tuple):
         return [root for item in value for root in roots(item)]
     if isinstance(value, _HOLDERS):
-        names = (item.name for item in fields(value) if item.name != "literals")
+        names = (name for name in value.__struct_fields__ if name != "literals")
         return [root for name in names for root in roots(getattr(value, name))]
     return []
 
@@ -54,5 +53,5 @@ def rewrite(value: Any, change: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(rewrite(item, change) for item in value)
     if isinstance(value, _HOLDERS):
-        return type(value)(*(rewrite(getattr(value, item.name), change) for item in fields(value)))
+        return type(value)(*(rewrite(getattr(value, name), change) for name in value.__struct_fields__))
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from catalog.objects import Index, Stream, Table, UniqueKey
 from catalog.types import SqlType
@@ -279,7 +279,7 @@ class ExecutePrepared(Struct, frozen=True):
 
     name: str
     arguments: tuple[Scalar, ...]
-    places: tuple[int | None, ...] = field(default=(), compare=False)
+    places: tuple[int | None, ...] = ()
 
 
 class Deallocate(Struct, frozen=True):

@@ -1,15 +1,15 @@
 """The one walker over relations, scalars, aggregate and window calls, and sort keys.
 
-Iterative, since plans may be thousands of nodes deep. Children are found from the dataclasses' fields, in field order;
+Iterative, since plans may be thousands of nodes deep. Children are found from the classes' fields, in field order;
 tuples of nodes (of any nesting) count. Nothing else in the planner recurses over trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
 from itertools import islice
-from typing import Any
+from operator import is_
+from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
@@ -58,12 +58,14 @@ SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exis
 NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
 
 
-_KINDS = frozenset(NODES)
+#: To look a class up is quicker than to try each.
+_KINDS, _RELATIONS = frozenset(NODES), frozenset(RELATIONS)
 _NAMES = ("Relation", "Scalar", "AggregateCall", "WindowCall", "SortKey")
 
 #: The fields of each class that hold nodes, by their annotations; columns and names are many and hold none.
 _FIELDS: dict[type, tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind) if any(name in str(item.type) for name in _NAMES)) for kind in NODES
+    kind: tuple(name for name, type_ in kind.__annotations__.items() if any(known in type_ for known in _NAMES))
+    for kind in NODES
 }
 
 
@@ -94,6 +96,11 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed([*children(current)]))
 
 
+def is_relation(node: Node) -> TypeGuard[Relation]:
+    """Whether it has columns and rows."""
+    return type(node) in _RELATIONS
+
+
 def is_larger(node: Node, count: int) -> bool:
     """Whether a tree has more nodes than so many."""
     return next(islice(walk(node), count, None), None) is not None
@@ -102,23 +109,23 @@ def is_larger(node: Node, count: int) -> bool:
 def transform(node: Any, change: Callable[[Any], Any]) -> Any:
     """The tree with ``change`` applied to every node, children first; untouched subtrees are kept as they are."""
     done: list[Any] = []
-    stack: list[tuple[Any, bool]] = [(node, False)]
+    stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
-        current, expanded = stack.pop()
-        if not expanded:
-            stack.append((current, True))
-            stack.extend((child, False) for child in reversed(list(children(current))))
-            continue
-        below = list(children(current))
-        count = len(below)
-        new = done[len(done) - count :]
-        del done[len(done) - count :]
+        current, below = stack.pop()
+        if below is None:
+            below = list(children(current))
+            if below:
+                stack.append((current, below))
+                stack.extend((child, None) for child in reversed(below))
+                continue
+        new = done[len(done) - len(below) :]
+        del done[len(done) - len(below) :]
         done.append(change(_rebuild(current, below, new)))
     return done[0]
 
 
 def _rebuild(node: Any, old: list[Any], new: list[Any]) -> Any:
-    if all(before is after for before, after in zip(old, new, strict=True)):
+    if all(map(is_, old, new)):
         return node
     rest = iter(new)
     return replace(
@@ -132,7 +139,7 @@ def _holds(value: Any) -> bool:
 
 
 def _refill(value: Any, rest: Iterator[Any]) -> Any:
-    if isinstance(value, NODES):
+    if type(value) in _KINDS:
         return next(rest)
     if isinstance(value, tuple):
         return tuple(_refill(item, rest) for item in value)
@@ -161,7 +168,7 @@ def used_columns(node: Node) -> set[Column]:
 
 def produced_columns(node: Node) -> set[Column]:
     """Columns that some relation in the tree introduces."""
-    return {column for item in walk(node) if isinstance(item, RELATIONS) for column in item.columns}
+    return {column for item in walk(node) if is_relation(item) for column in item.columns}
 
 
 def free_columns(node: Node) -> set[Column]:
@@ -197,17 +204,17 @@ def replace_parameters(node: Any, values: Sequence[Any]) -> Any:
 def descend(node: Any, change: Callable[[Any], Any]) -> Any:
     """The tree with ``change`` applied to every node, parents first; the children of what it returned follow."""
     done: list[Any] = []
-    stack: list[tuple[Any, bool]] = [(node, False)]
+    stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
-        current, expanded = stack.pop()
-        if not expanded:
+        current, below = stack.pop()
+        if below is None:
             current = change(current)
-            stack.append((current, True))
-            stack.extend((child, False) for child in reversed(list(children(current))))
-            continue
-        below = list(children(current))
-        split = len(done) - len(below)
-        new = done[split:]
-        del done[split:]
+            below = list(children(current))
+            if below:
+                stack.append((current, below))
+                stack.extend((child, None) for child in reversed(below))
+                continue
+        new = done[len(done) - len(below) :]
+        del done[len(done) - len(below) :]
         done.append(_rebuild(current, below, new))
     return done[0]

@@ -7,9 +7,10 @@ contents comes out as ``Malformed``, after which the stream goes on.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
-from struct import Struct, unpack_from
 from struct import error as StructError
+from struct import unpack_from
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -42,8 +43,8 @@ from protocol.messages import (
 )
 from protocol.utf8 import decode_utf8
 
-_uint16 = Struct(">H").unpack_from  # counts go to 65535
-_int32 = Struct(">i").unpack_from
+_uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
+_int32 = struct.Struct(">i").unpack_from
 
 _CANCEL: Final = 80877102
 SSL: Final = 80877103

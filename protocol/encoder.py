@@ -6,16 +6,17 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from struct import Struct, pack
+from struct import pack
 from typing import Final
 
 from msgspec import Struct
 
 from catalog.errors import SqlError
 
-_header = Struct(">ci").pack
-_field_tail = Struct(">IhIhih").pack
+_header = struct.Struct(">ci").pack
+_field_tail = struct.Struct(">IhIhih").pack
 
 
 def _message(kind: bytes, body: bytes = b"") -> bytes:

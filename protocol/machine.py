@@ -77,18 +77,20 @@ MOVES: Final[dict[Phase, _Moves]] = {
     Phase.CLOSED: {},
 }
 
-_LATE_COPY: Final = frozenset((m.CopyData, m.CopyDone, m.CopyFail))
-_SESSION: Final = frozenset((*_IDLE, *_LATE_COPY))
+Kinds = frozenset[type[m.FrontendMessage]]
+_LATE_COPY: Final[Kinds] = frozenset((m.CopyData, m.CopyDone, m.CopyFail))
+_UNASKED: Final[Kinds] = frozenset((m.Flush, m.Sync))
+_SESSION: Final[Kinds] = frozenset((*_IDLE, *_LATE_COPY))
 
 #: The messages that are dropped silently in a phase. COPY data may still be on its way after a COPY failed.
-IGNORED: Final[dict[Phase, frozenset[type[m.FrontendMessage]]]] = {
+IGNORED: Final[dict[Phase, Kinds]] = {
     Phase.STARTUP: frozenset(),
     Phase.AUTHENTICATING: frozenset(),
     Phase.READY: _LATE_COPY,
     Phase.EXTENDED: _LATE_COPY,
     Phase.SKIPPING: _SESSION - {m.Sync, m.Terminate},
-    Phase.COPY_IN: frozenset((m.Flush, m.Sync)),
-    Phase.COPY_IN_EXTENDED: frozenset((m.Flush, m.Sync)),
+    Phase.COPY_IN: _UNASKED,
+    Phase.COPY_IN_EXTENDED: _UNASKED,
     Phase.CLOSED: frozenset(),
 }
 

@@ -6,7 +6,6 @@ https://www.postgresql.org/docs/15/protocol-message-formats.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -18,11 +17,10 @@ NEWEST: Final = (3, 2)
 LONG_KEYS: Final = (3, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class StartupMessage:
+class StartupMessage(Struct, frozen=True):
     """The first message of a session; ``version`` is (major, minor)."""
 
-    parameters: dict[str, str] = field(hash=False)
+    parameters: dict[str, str]
     version: tuple[int, int] = (3, 0)
 
 
@@ -74,14 +72,13 @@ class Parse(Struct, frozen=True):
     oids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """Make a portal of a prepared statement. Formats are 0 (text) and 1 (binary): none, one for all, or one each."""
 
     portal: str
     statement: str
     parameter_formats: tuple[int, ...]
-    parameters: list[bytes | None] = field(hash=False)
+    parameters: list[bytes | None]
     result_formats: tuple[int, ...]
 
 
@@ -140,12 +137,11 @@ class Terminate(Struct, frozen=True):
     """The client leaves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(Struct, frozen=True):
     """A message whose frame was whole and whose contents were not; the connection can go on after ``error``."""
 
     kind: type[FrontendMessage]
-    error: SqlError = field(hash=False)
+    error: SqlError
 
 
 FrontendMessage = (

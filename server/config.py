@@ -144,7 +144,7 @@ class Config:
 
     def options(self) -> Options:
         """What of this the executor takes."""
-        names = {item.name for item in fields(Options)} & {item.name for item in fields(Config)}
+        names = set(Options.__struct_fields__) & {item.name for item in fields(Config)}
         own = {name: getattr(self, name) for name in names}
         return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
 

@@ -17,10 +17,11 @@ import queue
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from dataclasses import fields
 from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import asdict
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
@@ -215,7 +216,7 @@ def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
 
 
 def _format(options: CopyOptions) -> CopyFormat:
-    return CopyFormat(**{item.name: getattr(options, item.name) for item in fields(options)})
+    return CopyFormat(**asdict(options))
 
 
 def data(session: Session, message: m.CopyData) -> Awaitable[None] | None:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from catalog.errors import SqlError
 from executor.cluster.registry import Registry
@@ -185,4 +184,4 @@ class Claims:
 
     def _put(self, query_id: str, claim: Claim) -> None:
         # It counts in its server's epoch, which ends with the machine.
-        self._storage.write(self._path(query_id), asdict(claim), lasting=claim.server != self._registry.name)
+        self._storage.write(self._path(query_id), to_builtins(claim), lasting=claim.server != self._registry.name)

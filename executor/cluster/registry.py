@@ -19,10 +19,9 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
@@ -281,7 +280,7 @@ class Registry:
         return 0
 
     def _put(self, member: Member) -> None:
-        self._storage.write(self._folder / f"{member.name}.json", asdict(member))
+        self._storage.write(self._folder / f"{member.name}.json", to_builtins(member))
 
 
 def adopted(server: str, heir: str) -> SqlError:

@@ -6,14 +6,11 @@ tuple of its parts in the order of the transaction's statements; its LSN is give
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pyarrow as pa
 from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SpoolReference:
+class SpoolReference(Struct, frozen=True):
     """Where in the log one batch lies that was written ahead of its transaction's commit.
 
     ``batch`` is the batch itself while the sequencer's memory for spooled batches allows, and never in a record that
@@ -24,7 +21,7 @@ class SpoolReference:
     offset: int
     rows: int
     size: int  # bytes in the log
-    batch: pa.RecordBatch | None = field(default=None, compare=False, repr=False)
+    batch: pa.RecordBatch | None = None
 
 
 class StreamRows(Struct, frozen=True):

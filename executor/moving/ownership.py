@@ -8,11 +8,10 @@ give right answers, since the rows are in the log of its home. What an entry dec
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
@@ -91,7 +90,7 @@ class Ownership:
             if self.get(after.name) != before:
                 raise SqlError("55000", f'view "{after.view}" has gone to another server meanwhile')
             failpoint("view-entry")
-            self._storage.write(_path(self._storage, after.name), asdict(after))
+            self._storage.write(_path(self._storage, after.name), to_builtins(after))
 
     def delete(self, name: str) -> None:
         """The view is no more: whoever has it drops it."""

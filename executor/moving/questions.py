@@ -10,7 +10,7 @@ answer is rows with the LSN of the home that they are of, or an error. Knows not
 from __future__ import annotations
 
 import json
-from struct import Struct
+import struct
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from planner.serialize import decode_relation, encode_relation
 from planner.validate import validate
 from planner.walk import RELATIONS, walk
 
-_LENGTH: Final = Struct(">I")
+_LENGTH: Final = struct.Struct(">I")
 
 
 class Question(Struct, frozen=True):

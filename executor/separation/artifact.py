@@ -18,12 +18,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
@@ -276,7 +276,7 @@ def _document(query: SeparatedQuery) -> bytes:
 
 
 def _encoded(query: SeparatedQuery) -> dict[str, Any]:
-    own = {item.name: getattr(query, item.name) for item in fields(query)}
+    own = asdict(query)
     plain = {name: encode(value) for name, value in own.items() if name not in _PARTS}
     runs = {
         name: {
@@ -291,7 +291,7 @@ def _encoded(query: SeparatedQuery) -> dict[str, Any]:
 
 def _decoded(content: Any) -> SeparatedQuery:
     runs = {name: _decoded_run(run) for name, run in content["runs"].items()}
-    names = [item.name for item in fields(SeparatedQuery) if item.name not in _PARTS]
+    names = [name for name in SeparatedQuery.__struct_fields__ if name not in _PARTS]
     plain = {name: decode(content[name], _CLASSES) for name in names if name in content}
     return SeparatedQuery(**{**plain, "relation": decode_relation(content["plan"]), "runs": runs})
 

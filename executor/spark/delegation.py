@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
 from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from catalog.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
@@ -208,7 +207,7 @@ def _over_scalars(value: Any, change: Callable[[Scalar], Scalar]) -> Any:
         case SortKey(expression=expression):
             return replace(value, expression=change(expression))
         case AggregateCall() | WindowCall() | Project() | Values() | Aggregate() | Window() | Sort() | Unnest():
-            own = {item.name: getattr(value, item.name) for item in fields(value) if item.name != "input"}
+            own = {name: item for name, item in asdict(value).items() if name != "input"}
             return replace(value, **{name: _over_scalars(item, change) for name, item in own.items()})
         case _:
             return change(value) if isinstance(value, SCALARS) else value

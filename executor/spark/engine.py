@@ -11,10 +11,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import asdict
 
 from catalog.errors import SqlError
 from catalog.objects import Stream

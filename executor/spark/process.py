@@ -22,11 +22,11 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from executor.engine import EngineUnavailable
 from executor.spark.frames import Frame, read_frame, write_frame

@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from types import UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -66,11 +65,11 @@ def as_written(name: str) -> Iterator[None]:
 
 
 def require_types(item: Any, known: Collection[type]) -> None:
-    """Raises TypeError where a field of a dataclass is not of its type; and in it, where its class is ``known``."""
+    """Raises TypeError where a field of a struct is not of its type; and in it, where its class is ``known``."""
     hints = get_type_hints(type(item))
-    for part in fields(item):
-        if not _fits(getattr(item, part.name), hints[part.name], known):
-            raise TypeError(f"{part.name} of {type(item).__name__} is of another type")
+    for name in item.__struct_fields__:
+        if not _fits(getattr(item, name), hints[name], known):
+            raise TypeError(f"{name} of {type(item).__name__} is of another type")
 
 
 def _fits(value: Any, kind: Any, known: Collection[type]) -> bool:

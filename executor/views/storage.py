@@ -19,13 +19,13 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder

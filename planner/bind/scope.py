@@ -7,7 +7,6 @@ enclosing levels behind it), and PostgreSQL's errors for names that are missing 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -81,8 +80,7 @@ class Source(Struct, frozen=True):
         return Entry(name, Case(((Call("is_null", (sure,), BOOL), Literal(None, value.type)),), value, value.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True, eq=False):
     """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers.
 
     Around a subquery, ``host`` is where that stands.
@@ -91,7 +89,7 @@ class Scope:
     sources: tuple[Source, ...] = ()
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
-    host: Environment | None = field(default=None, compare=False, repr=False)
+    host: Environment | None = None
 
     def levels(self) -> Iterable[Scope]:
         """This level and those around it, inside out."""

@@ -8,7 +8,6 @@ compares without recursion however deep the tree is.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import fields
 from typing import Any
 
 from planner.expression import Column
@@ -26,7 +25,7 @@ def signature(node: Node) -> tuple[Hashable, tuple[Column, ...]]:
 
 
 def _entry(node: Node, numbers: dict[Column, int]) -> tuple[Hashable, ...]:
-    return type(node).__name__, *(_plain(getattr(node, item.name), numbers) for item in fields(node))
+    return type(node).__name__, *(_plain(getattr(node, name), numbers) for name in node.__struct_fields__)
 
 
 def _plain(value: Any, numbers: dict[Column, int]) -> Hashable:

@@ -31,7 +31,7 @@ def _change(node: Any) -> Any:
             changed = list(map(_look_up, parts))
             if changed == parts:
                 return node
-            return replace(node, predicate=conjunction(changed))  # type: ignore[arg-type]  # no part is lost
+            return replace(node, predicate=conjunction(changed))  # no part is lost
         case _:
             return node
 

@@ -6,7 +6,6 @@ Owns no rewriting. Everything here is a pure function over algebra except ``Fres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from itertools import count
 from typing import Any, Final
 
@@ -62,7 +61,7 @@ def rename_columns(relation: Any, mapping: dict[Column, Column]) -> Any:
         if isinstance(node, ColumnRef):
             return ColumnRef(mapping.get(node.column, node.column))
         if isinstance(node, RELATIONS):
-            return replace(node, **{item.name: _renamed(getattr(node, item.name), mapping) for item in fields(node)})
+            return replace(node, **{name: _renamed(getattr(node, name), mapping) for name in node.__struct_fields__})
         return node
 
     return transform(relation, change)

@@ -7,7 +7,8 @@ https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 
 from __future__ import annotations
 
-from struct import Struct, unpack_from
+import struct
+from struct import unpack_from
 from typing import Final
 
 import numpy as np
@@ -24,8 +25,8 @@ from protocol.values.scales import scales_of_binaries
 SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 TRAILER: Final = b"\xff\xff"
 _HEADER_LENGTH: Final = len(SIGNATURE) + 8
-_int16 = Struct(">h").unpack_from
-_int32 = Struct(">i").unpack_from
+_int16 = struct.Struct(">h").unpack_from
+_int32 = struct.Struct(">i").unpack_from
 
 
 class BinaryBlock(Struct, frozen=True):

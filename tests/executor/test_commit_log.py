@@ -16,7 +16,7 @@ from executor.commit.chain import Chain
 from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
-from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.records import Spooled, StreamRows
 from executor.commit.recovery import StreamReader, recycle
 from executor.commit.segment import HEADER, RECORD
 from tests.executor.logs import FullDisk, append, batch, change, contents
@@ -383,7 +383,3 @@ def test_stream_reader_numbers_a_records_parts(folder: Path) -> None:
     ]
     assert found == [(1, 0, [1]), (1, 1, [3, 4]), (2, 0, [7])]
     log.close()
-
-
-def test_reference_equality_ignores_the_batch() -> None:
-    assert SpoolReference(1, 2, 3, 4, batch(1)) == SpoolReference(1, 2, 3, 4)

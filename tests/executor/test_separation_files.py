@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import force_setattr
 
 from catalog.errors import SqlError
 from executor.database import Database
@@ -157,11 +158,11 @@ def test_files_that_are_no_longer_shared_or_the_same(
     query = f"SELECT * FROM millstream.resume('{query_id}')"
     folder = source.options.shared_files
     for other, state in (("", "55000"), (str(source.options.data_directory), "XX001")):
-        object.__setattr__(source.options, "shared_files", other)
+        force_setattr(source.options, "shared_files", other)
         with pytest.raises(SqlError) as failed:
             client.run(query)
         assert failed.value.sqlstate == state
-    object.__setattr__(source.options, "shared_files", folder)
+    force_setattr(source.options, "shared_files", folder)
     file = Path(folder) / "f/4.parquet"
     found = file.stat()
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1_000_000))

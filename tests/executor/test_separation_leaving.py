@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from executor.database import Database
 from executor.embedded.kept import KeptResults
@@ -157,9 +158,9 @@ def test_explain_says_how_a_query_would_leave(client: Client, database: Database
     assert "Leaving" not in pipelines[-1]
     lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
     assert sum(line.startswith("  Leaving After It: move with ") for line in lines) == len(pipelines) - 1
-    object.__setattr__(database.options, "storage_bandwidth", 1000)
+    force_setattr(database.options, "storage_bandwidth", 1000)
     try:
         lines = [str(line) for (line,) in client.run("EXPLAIN " + QUERY)]
     finally:
-        object.__setattr__(database.options, "storage_bandwidth", 200 << 20)
+        force_setattr(database.options, "storage_bandwidth", 200 << 20)
     assert any(line.startswith("  Leaving After It: wait ") for line in lines)

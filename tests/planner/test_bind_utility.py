@@ -72,7 +72,7 @@ def database() -> Database:
             text := "prepare p (int, text) as select $1, $2",
             Prepare("p", "select $1, $2", (INT4, TEXT), 25, text),
         ),
-        ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)))),
+        ("execute p (1, 'a')", ExecutePrepared("p", (Literal(1, INT4), Literal("a", UNKNOWN)), (12, 15))),
         ("deallocate p", Deallocate("p")),
         ("deallocate all", Deallocate(None)),
         ("discard all", Discard("all")),

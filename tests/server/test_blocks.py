@@ -6,11 +6,11 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
-from msgspec.structs import replace
 from psycopg import sql
 
 from server.config import Address, Config

@@ -8,12 +8,12 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.files import Files

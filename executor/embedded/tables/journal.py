@@ -6,10 +6,9 @@ Owns: the kinds of entries, and what a commit's record says of them: which table
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
@@ -32,14 +31,13 @@ class Dropped(Struct, frozen=True):
     table: Table
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True, eq=False):
     """Rows of a table went and came."""
 
     table: Table
     deleted: pa.Table
     inserted: pa.Table
-    _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict, compare=False, repr=False)
+    _keys: dict[Columns, tuple[list[Key], list[Key]]] = field(default_factory=dict)
 
     @property
     def counts(self) -> tuple[int, int]:
