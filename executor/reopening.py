@@ -61,7 +61,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
     owned, known = _entry(core, view), storage.known(view.oid)
     shared = owned.name if owned is not None else "" if known is None else known.shared
     try:
-        program, _ = storage.program(view.oid)
+        program = storage.program(view.oid)
         copy = None if owned is None or not owned.copied else _copy(core, view, owned, program)
         if copy is None and (owned is None or not _is_elsewhere(core, owned, known)):
             _require_rows(core, view, program)
@@ -133,8 +133,8 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
             for arrived in stream.feed.files(view.created_lsn, core.log.last_lsn):
                 for file in arrived.files:
                     verify(file, stream.stream.name)
-        elif home_of(stream.stream) and not core.storage.has_arrived(view.oid):
-            raise SqlError("72000", f'it began on server "{home_of(stream.stream)}"')
+        elif (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
+            raise SqlError("72000", "it began on another server")
         elif core.log.first_lsn > view.created_lsn:
             raise SqlError("72000", "the log does not reach back to its creation")
 

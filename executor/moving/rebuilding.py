@@ -66,13 +66,22 @@ def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tup
         yield "the copy before", partial(_copied, core, before)
     if runtime is not None:
         view, storage = runtime.view, core.storage
-        yield "what it had when it left", lambda: _own(core, view, storage.load(view.oid))
+        yield "what it had when it left", lambda: _own(core, view, _left(core, view))
         yield "its creation", lambda: _own(core, view, storage.begun(view.oid, view.created_lsn))
 
 
 def _copied(core: Core, owned: Owned) -> _Older:
     found = artifact.read(core.shared.folder, owned, is_older=True)
     return found, {stream.oid: found.at for stream in found.streams}
+
+
+def _left(core: Core, view: View) -> StoredView:
+    """What is stored of a view that has left. Raises XX001, also where it began with states that are not among that,
+    since its files were damaged and made anew."""
+    stored = core.storage.load(view.oid)
+    if core.storage.has_come(view.oid) and not stored.handover:
+        raise SqlError("XX001", "the states with which it began are gone")
+    return stored
 
 
 def _own(core: Core, view: View, stored: StoredView) -> _Older:

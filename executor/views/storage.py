@@ -126,7 +126,8 @@ class ViewStore:
                 about = {"shared": handover.shared, "handover": handover.name, "rows": rows}
                 about["files"] = self._write_statics(oid, handover.states)
                 replace_file(folder / _HANDOVER, pack(about))
-            replace_file(folder / _PROGRAM, pack({"program": encode_program(program), "statics": files}))
+            written = {"program": encode_program(program), "statics": files, "arrived": handover is not None}
+            replace_file(folder / _PROGRAM, pack(written))
             sync_folder(folder)
             sync_folder(self._states)
         except OSError as error:
@@ -144,17 +145,21 @@ class ViewStore:
             verify_file(StoredFile(**files[name]), self._statics(oid))
         return self._static(oid, name)
 
-    def program(self, oid: int) -> tuple[Program, dict[str, Any]]:
-        """A view's program as it was created, and what its static runs' files were. Raises XX001."""
+    def program(self, oid: int) -> Program:
+        """A view's program as it was created. Raises XX001."""
+        return self._prepared(oid)[0]
+
+    def _prepared(self, oid: int) -> tuple[Program, dict[str, Any], bool]:
+        """The same, what its static runs' files were, and whether it has come with states."""
         path = self._statics(oid) / _PROGRAM
         with as_written(path.name):
             found, document = unpack(path.read_bytes(), f"{path.parent.name}/{_PROGRAM}")
-            program, files = (document, {}) if found == 1 else (document["program"], document["statics"])
-            return decode_program(program), files
+            written = {"program": document, "statics": {}} if found == 1 else document
+            return decode_program(written["program"]), written["statics"], written.get("arrived", False)
 
     def create(self, oid: int, lsn: int) -> None:
         """The view exists from an LSN on. Raises XX001 where what was prepared is not there."""
-        program, files = self.program(oid)
+        program, files, _ = self._prepared(oid)
         states = {state.name: describe_state(state) for state in program.states}
         frontiers = tuple(lsn for _ in program.paths)
         shutil.rmtree(self._folder(oid), ignore_errors=True)
@@ -273,6 +278,11 @@ class ViewStore:
             for static in program.statics
         }
 
+    def has_come(self, oid: int) -> bool:
+        """Whether a view began with states from another server, so that its stream's rows since then are not all of
+        it. Raises XX001."""
+        return self._prepared(oid)[2]
+
     def has_arrived(self, oid: int) -> bool:
         """Whether the states with which a view has come from another server are still beside its program."""
         return (self._statics(oid) / _HANDOVER).exists()
@@ -287,8 +297,10 @@ class ViewStore:
         return StoredView(program, frontiers, shared=content.shared, handover=content.handover)
 
     def begun(self, oid: int, lsn: int) -> StoredView:
-        """A view as it was created at an LSN, without a row. Raises XX001."""
-        program, files = self.program(oid)
+        """A view as it was created at an LSN, without a row. Raises XX001, also for one that came with states."""
+        program, files, has_come = self._prepared(oid)
+        if has_come:
+            raise SqlError("XX001", "it has come from another server")
         return StoredView(
             program, {path.stream: lsn for path in program.paths}, self._load_statics(oid, program, files)
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from catalog.errors import SqlError
@@ -104,6 +106,46 @@ def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
     assert b.run("SELECT * FROM w, x, y") == [(20, 0, 19, 190)]
     wait_until(lambda: not servers["d"].streams, 20, "the lost guest's end")
     assert {entry.home for entry in servers["b"].view_moving.ownership.all()} == {"b"}
+
+
+def of_view(folder: Path) -> Path:
+    """The manifest of b's only view."""
+    (found,) = folder.glob("b/shared/state/v*/manifest.json")
+    return found
+
+
+def test_damaged_files_do_not_begin_anew(servers: Servers, rows: Rows, tmp_path: Path) -> None:
+    """The adopter's log has no rows from before; what it has is read from the copy, or not at all."""
+    servers.options |= {"view_copy_interval": 0.0}
+    b = servers.client("b")
+    adopt(servers)
+    rows.insert(b, 3)
+    servers["b"].view_moving.checkpoint(servers["b"].catalog.require("v"))  # type: ignore[arg-type]
+    rows.insert(b, 3)
+    servers.stop("b")
+    of_view(tmp_path).write_bytes(b"")
+    assert servers.client("b").run(READ) == rows.wanted()
+    servers["b"].view_moving.forget(servers["b"].catalog.require("v"))  # type: ignore[arg-type]
+    servers.stop("b")
+    of_view(tmp_path).write_bytes(b"")
+    with pytest.raises(SqlError, match='XX001: the state of view "v" is damaged'):
+        servers.client("b").run(READ)
+
+
+def test_damaged_copies_are_not_rebuilt_from_the_adoption(servers: Servers, rows: Rows, tmp_path: Path) -> None:
+    adopt(servers)
+    servers.migrate("b", "c")
+    for name in "bc":
+        servers.stop(name)
+    of_view(tmp_path).write_bytes(b"")
+    for path in tmp_path.glob("storage/views/*/*/manifest.json"):
+        path.write_bytes(b"")
+    _ = servers["b"]
+    lost(servers["b"], "c")
+    looked = servers["b"].view_moving._refused
+    wait_until(lambda: bool(looked), 20, "a look at the copies")
+    with pytest.raises(SqlError, match=r"XX001|08001"):
+        servers.client("b").run(READ)
 
 
 class DiedError(BaseException):
