@@ -9,7 +9,7 @@ that was copied leads to the same log as before: one process at a time has it.
     <data>/servers/<id>/log           a folder; or a link to
     <storage>/servers/<name>/log/
     <storage>/servers/<name>/log/lock       held by who has the log open
-    <storage>/servers/<name>/log/started    a word of the last start; or who has the log's streams now (``closed``)
+    <storage>/servers/<name>/log/started    a word of the last start; or who has the log's streams now (``close``)
     <data>/servers/<id>/log-started         that; and while a start writes both, the one before (- for none)
 """
 
@@ -58,18 +58,29 @@ def published(options: Options) -> str:
 
 
 @contextmanager
-def closed(log: Path, server: str, heir: str) -> Iterator[None]:
-    """Nobody has a server's log open meanwhile, nor ever again: its streams are another's. Raises 55006 where a process
-    has it, be it one that only stands still, and 55000 for one that is not kept on the storage."""
+def unused(log: Path, server: str) -> Iterator[None]:
+    """Nobody has a server's log open meanwhile. Raises 55006 where a process has it, be it one that only stands still,
+    55000 for one that is not kept on the storage, and 53100, 58030."""
     if not (log / _STARTED).exists():
         hint = "Start that server again: what it wrote is in its data folder only."
         raise SqlError("55000", f'the log of server "{server}" is not on the storage', hint=hint)
-    lock = _hold(log)
     try:
-        replace_file(log / _STARTED, f"{_ADOPTED} {heir}".encode())
+        lock = _hold(log)
+    except OSError as error:
+        raise disk_error(error, f'close the log of server "{server}"') from error
+    try:
         yield
     finally:
         os.close(lock)
+
+
+def close(log: Path, heir: str) -> None:
+    """Nobody will ever have a log open again that nobody has open now: its streams are another server's. Raises 53100,
+    58030."""
+    try:
+        replace_file(log / _STARTED, f"{_ADOPTED} {heir}".encode())
+    except OSError as error:
+        raise disk_error(error, "close a log") from error
 
 
 def _begin(own: Path, target: Path) -> None:

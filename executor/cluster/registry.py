@@ -253,17 +253,31 @@ class Registry:
             return True
 
     def adopt(self, name: str) -> None:
-        """A server that does not run never will again: this one is its heir. Raises 42704, and 55000 where it runs, or
-        another is that."""
+        """A server that does not run never will again: this one is its heir. Raises as ``require_heir``."""
         with self._storage.exclusive():
-            member = self.require(name)
+            member = self.require_heir(name)
             self.require_current()
-            if member.is_living:
-                raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
             if not member.is_adopted:
                 self._put(replace(member, epoch=member.epoch + 1, state=_ADOPTED, heir=self.name))
-            elif member.heir != self.name:
-                raise adopted(name, member.heir)
+
+    def require_heir(self, name: str) -> Member:
+        """A server that this one has adopted, or may. Raises 42704, and 55000 where it runs, or another is its heir."""
+        member = self.require(name)
+        if member.is_living:
+            raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
+        if member.heir not in ("", self.name):
+            raise adopted(name, member.heir)
+        return member
+
+    def heir(self, name: str) -> str:
+        """Whose the streams of a server are since it was adopted; '' where it was not, or nobody can tell."""
+        try:
+            found = self.get(name)
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+            return ""
+        return "" if found is None else found.heir
 
     def mark(self, name: str, state: str, moved: int = 0) -> None:
         """A living server is in another state. Raises 42704, 55000."""

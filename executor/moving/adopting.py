@@ -3,7 +3,7 @@
 Owns: the steps, each of which is taken again by who dies behind it and is asked once more.
 
     every view of the home becomes a guest of this server, from its copy and the home's log
-    the home's log is closed, and its name with it: nobody writes there any more      (``logs.closed``, ``Registry``)
+    the home's log is closed, and its name with it: nobody writes there any more      (``closed``)
     guests and replicas become views and streams of this server, at the log's end     (one transaction)
     the views' entries say so
 
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.objects import Stream, View
 from executor.cluster import logs
-from executor.cluster.registry import Registry, adopted
+from executor.cluster.registry import Registry
 from executor.definitions import recording
 from executor.definitions.roles import set_rights
 from executor.moving import enums
@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
     """The views that somebody can go on with, and is to. Raises 42704, and 55000 where the server may be adopted by
     nobody, or not yet."""
-    member = registry.require(home)
-    if member.is_living:
-        raise SqlError("55000", f'server "{home}" runs', hint="It counts as lost when its lease has run out.")
-    if member.is_adopted and member.heir != registry.name:
-        raise adopted(home, member.heir)
+    member = registry.require_heir(home)
     found = [owned for owned in ownership.all() if owned.home == home]
     if not found and not member.is_adopted:
         raise SqlError("55000", f'no view of server "{home}" has left it or is copied, and so no stream is known')
@@ -82,9 +78,10 @@ def require_taken(ownership: Ownership, home: str, server: str) -> None:
 def closed(database: Database, home: str) -> Iterator[None]:
     """Nothing comes to a server's log any more, and nobody starts with it or by its name. Raises 55000, 55006,
     58P01."""
-    own = database.registry.name
-    with logs.closed(log_of(database, home), home, own):
-        database.registry.adopt(home)
+    log, registry = log_of(database, home), database.registry
+    with logs.unused(log, home):
+        registry.adopt(home)  # first, since that may be refused
+        logs.close(log, registry.name)
         yield
 
 

@@ -34,8 +34,7 @@ class Heirs:
         own = self._registry.name
         if owned.is_at_home or owned.owner == own or not self._is_gone(owned.owner):
             return None
-        home = self._registry.get(owned.home)
-        if home is not None and home.is_adopted and home.heir != own:
+        if self._registry.heir(owned.home) not in ("", own):
             return None
         lost = ("55000", f'server "{owned.owner}" is gone')
         if not owned.taken and owned.giver == NOBODY:

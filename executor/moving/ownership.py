@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 
 from catalog.errors import SqlError
 from executor.cluster.failpoints import failpoint
-from executor.cluster.registry import Registry
+from executor.cluster.registry import Registry, adopted
 from executor.cluster.storage import Storage
 
 FOLDER: Final = "views"
@@ -84,9 +84,13 @@ class Ownership:
         return all_owned(self._storage)
 
     def change(self, before: Owned | None, after: Owned) -> None:
-        """An entry is as it was known, and becomes another one. Raises 55000 where it is not, and for a zombie."""
+        """An entry is as it was known, and becomes another one. Raises 55000 where it is not, for a zombie, and where
+        another server has adopted the view's home: it alone says then whose the view is."""
         with self._storage.exclusive():
             self._registry.require_current()
+            heir = self._registry.heir(after.home)
+            if heir not in ("", self._registry.name):
+                raise adopted(after.home, heir)
             if self.get(after.name) != before:
                 raise SqlError("55000", f'view "{after.view}" has gone to another server meanwhile')
             failpoint("view-entry")

@@ -314,15 +314,20 @@ class ViewMoving:
         """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
         again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
         with self._lock:
-            for owned in adopting.wanted(self._registry, self.ownership, home):
-                self._claim(owned)
-            adopting.require_taken(self.ownership, home, self._registry.name)
+            self._gather(home)
             with adopting.closed(self._database, home):
                 failpoint("home-closed")
+                self._gather(home)  # what another has claimed in between, as nobody can from now on
                 with self.checkpoints.lock:
                     adopting.adopt(self._database, self.ownership, home)
             failpoint("streams-adopted")
             return sum(self._settle_of(owned) for owned in self.ownership.all() if owned.home == home)
+
+    def _gather(self, home: str) -> None:
+        """All views of a server are here. Raises what prevents that."""
+        for owned in adopting.wanted(self._registry, self.ownership, home):
+            self._claim(owned)
+        adopting.require_taken(self.ownership, home, self._registry.name)
 
     def _claim(self, owned: Owned) -> None:
         """This server goes on with a view, whoever else does or is to."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.cluster import logs
-from executor.moving import views
+from executor.database import Database
+from executor.moving import adopting, views
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
@@ -181,6 +185,49 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
         assert adopt(servers) == 1
     wait_until(lambda: servers["c"].view_moving.ownership.all()[0].home == "b", 20, "the entry")
     require_written(servers, rows)
+
+
+def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who closes the log has all views, also one that the other has taken in between, which it cannot from now on."""
+    _ = servers["b"], servers["c"]
+    gone(servers)
+    lost(servers["c"], "a")
+    first, closed = servers["b"].view_moving, adopting.closed
+    other = servers["c"].view_moving
+
+    @contextmanager
+    def claimed(database: Database, home: str) -> Iterator[None]:
+        (entry,) = first.ownership.all()
+        assert entry.owner == "b"
+        other._claim(entry)
+        assert other.ownership.get(entry.name) == replace(entry, owner="c", giver="b")
+        with closed(database, home):
+            yield
+
+    monkeypatch.setattr(adopting, "closed", claimed)
+    assert adopt(servers) == 1
+    (entry,) = first.ownership.all()
+    assert (entry.home, entry.owner) == ("b", "b")
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+        adopt(servers, "c")
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
+        other.ownership.change(entry, replace(entry, home="a", owner="c"))
+    require_written(servers, rows)
+    wait_until(lambda: not servers["c"].streams, 20, "the other guest's end")
+
+
+def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where its own lease, or that of a server that has started meanwhile, is not what it thought."""
+    gone(servers)
+
+    def refused(name: str) -> None:
+        raise SqlError("55000", f'server "{name}" runs')
+
+    monkeypatch.setattr(servers["b"].registry, "adopt", refused)
+    with pytest.raises(SqlError, match='55000: server "a" runs'):
+        adopt(servers)
+    rows.insert(servers.client("a"), 3)
+    assert servers.client("b").run(READ) == rows.wanted()
 
 
 def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
