@@ -66,12 +66,20 @@ def given(owned: Owned, server: str) -> Owned:
     return replace(owned, owner=server, giver=giver, taken=False, error=None)
 
 
-def require_taken(ownership: Ownership, home: str, server: str) -> None:
-    """All views of a home are a server's. Raises why one is not."""
+def require_taken(database: Database, ownership: Ownership, home: str) -> None:
+    """All views of a home are this server's. Raises why one is not, and XX001 where nobody can tell whose one is."""
+    server = database.registry.name
+    for runtime in _guests(database, home):
+        ownership.get(runtime.shared)
     for owned in ownership.all():
         if owned.home == home and _has_states(owned) and (owned.owner != server or not owned.taken):
             sqlstate, message = owned.error or ("55000", "it is on its way")
             raise SqlError(sqlstate, f'view "{owned.view}" cannot be taken: {message}')
+
+
+def _guests(database: Database, home: str) -> list[ViewRuntime]:
+    replica = database.replicas.of(home)
+    return [item for item in database.runtimes() if replica and replica_of(database.replicas, item) is replica]
 
 
 @contextmanager
@@ -90,14 +98,13 @@ def adopt(database: Database, ownership: Ownership, home: str) -> None:
     replica = database.replicas.of(home)
     if replica is None:
         return
-    entries = {owned.name: owned for owned in ownership.all() if owned.home == home}
     with defining(database) as transaction, replica.lock:
         replica.catch_up()
-        guests = [item for item in database.runtimes() if replica_of(database.replicas, item) is replica]
+        guests = _guests(database, home)
         enums.keep(transaction, database.catalog, home)
         streams = {oid: _own_stream(database, transaction, oid) for oid in replica.streams}
         for runtime in guests:
-            _own_view(database, transaction, runtime, streams, entries.get(runtime.shared))
+            _own_view(database, transaction, runtime, streams, ownership.get(runtime.shared))
         database.sequencer.skip(replica.position)
         database.commit(transaction)
     replica.close()

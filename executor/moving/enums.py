@@ -66,12 +66,11 @@ def _of(catalog: Catalog, home: str) -> list[Enumeration]:
     return [item for item in catalog.types.values() if isinstance(item, Enumeration) and item.home[0] == home]
 
 
-def keep(transaction: Transaction, catalog: Catalog, home: str) -> Catalog:
-    """A server's enums are this one's own from now on; the catalog with them."""
+def keep(transaction: Transaction, catalog: Catalog, home: str) -> None:
+    """A server's enums are this one's own from now on."""
     for before in _of(catalog, home):
         item, known = replace(before, home=("", 0)), transaction.catalog or catalog
         define_type(transaction, known, AlterType("", before, item, following(known, item)), "")
-    return transaction.catalog or catalog
 
 
 def forget(transaction: Transaction, catalog: Catalog, home: str) -> None:

@@ -327,7 +327,7 @@ class ViewMoving:
         """All views of a server are here. Raises what prevents that."""
         for owned in adopting.wanted(self._registry, self.ownership, home):
             self._claim(owned)
-        adopting.require_taken(self.ownership, home, self._registry.name)
+        adopting.require_taken(self._database, self.ownership, home)
 
     def _claim(self, owned: Owned) -> None:
         """This server goes on with a view, whoever else does or is to."""

@@ -230,6 +230,25 @@ def test_who_may_not_adopt_closes_nothing(servers: Servers, rows: Rows, monkeypa
     assert servers.client("b").run(READ) == rows.wanted()
 
 
+def test_an_entry_that_nobody_can_read(servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Its view is not taken for one that was dropped."""
+    a.run("CREATE VIEW w AS SELECT count(*) FROM s")
+    for view in "vw":
+        servers.migrate("a", "b", view)
+    rows = Rows()
+    rows.insert(a, 5)
+    gone(servers)
+    name = next(entry.name for entry in servers["b"].view_moving.ownership.all() if entry.view == "v")
+    path = tmp_path / "storage" / "views" / f"{name}.json"
+    written = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(SqlError, match="XX001"):
+        adopt(servers)
+    path.write_bytes(written)
+    assert adopt(servers) == 2
+    require_written(servers, rows)
+
+
 def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     _ = servers["b"]
     with pytest.raises(SqlError, match="42704"):
