@@ -307,7 +307,7 @@ def _decoded_run(run: Any) -> StoredRun:
 def _check(query: SeparatedQuery) -> None:
     """Whether a plan is one that this server would make. Raises ValueError, among others."""
     for item in (query, *query.runs.values()):
-        require_types(item, (SharedFiles, SharedFile, FileColumn, StoredFile))
+        require_types(item, (Output, SharedFiles, SharedFile, FileColumn, StoredFile))
     if any("\0" in file.path for _, item in query.files for file in item.files):
         raise ValueError("no file is called so")
     if not all(isinstance(item, Output) for item in query.outputs) or len(query.outputs) != len(query.relation.columns):

@@ -274,6 +274,8 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "outputs that are none": edited(lambda query: query.update(outputs=[1] * len(query["outputs"]))),
     "no plan": edited(lambda query: query.pop("plan")),
     **{f"another type of {name}": edited(_set(name, [1])) for name in ("role", "text", "created", "pipelines", "way")},
+    "an output's name": edited(_set("outputs.0.name", 7)),
+    "an output's typmod": edited(_set("outputs.0.typmod", "x")),
     "files that are none": edited(_set("files", 7)),
     "a file that is none": edited(_set("files", encode((("f1", 7),)))),
     **{
