@@ -250,8 +250,10 @@ class ViewRuntime:
 
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
+        if self.error is not None:  # nobody keeps rows for it
+            return
         rows = self.feeds[progress.path.stream].rows(after, lsn)
-        if self.error is not None or rows == 0:
+        if rows == 0:
             return
         self.is_read = rows >= MANY_ROWS
         try:
