@@ -48,7 +48,7 @@ from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_kind
-from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
 from planner.walk import is_larger, used_columns
@@ -200,12 +200,14 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         relation = Window(relation, tuple(calls))
     if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
-    placed = None
+    places: tuple[Column, ...] = ()
     if unnested and order and not _drawn_by(unnested, [key.expression for key in order]):
-        relation = placed = Unnest(relation, tuple(unnested), level.binding.column("place", INT8, False))
+        places = row, place = tuple(level.binding.column(name, INT8, False) for name in ("row", "place"))
+        numbered = Window(relation, ((row, WindowCall("row_number", (), INT8)),))
+        relation = Unnest(numbered, tuple(unnested), place)
     elif unnested:
         relation = Unnest(relation, tuple(unnested))
-    return finish(level, node, scope, relation, targets, order, on, placed)
+    return finish(level, node, scope, relation, targets, order, on, places)
 
 
 def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:

@@ -21,3 +21,15 @@ def test_rows_made_of_one_row_stay_together_and_in_order(tmp_path: Path, order: 
         assert all(found[at][0] == found[at + 4][0] for at in range(0, len(found), 5))
     finally:
         database.close()
+
+
+def test_they_do_where_nothing_else_tells_them_apart(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    try:
+        client = Client(database)
+        client.run("CREATE TABLE t (id int, g int); INSERT INTO t SELECT i, i % 2 FROM generate_series(1, 5000) i")
+        found = client.run("SELECT unnest(ARRAY[id, -id, 0]) FROM t ORDER BY g")
+        assert isinstance(found, list)
+        assert all((found[at][0], 0) == (-found[at + 1][0], found[at + 2][0]) for at in range(0, len(found), 3))
+    finally:
+        database.close()
