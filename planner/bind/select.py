@@ -21,6 +21,7 @@ from planner.algebra import (
     Filter,
     Project,
     Relation,
+    Scan,
     SetKind,
     SetOperation,
     SortKey,
@@ -51,7 +52,7 @@ from planner.bind.types import coerce, common_kind
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
-from planner.walk import is_larger, used_columns
+from planner.walk import is_larger, used_columns, walk
 
 #: Nodes that a query may have, and that each character of its text adds.
 _NODES: Final = 50_000
@@ -202,9 +203,13 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
     places: tuple[Column, ...] = ()
     if unnested and order and not _drawn_by(unnested, [key.expression for key in order]):
-        places = row, place = tuple(level.binding.column(name, INT8, False) for name in ("row", "place"))
-        numbered = Window(relation, ((row, WindowCall("row_number", (), INT8)),))
-        relation = Unnest(numbered, tuple(unnested), place)
+        row, place = (level.binding.column(name, INT8, False) for name in ("row", "place"))
+        if any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation)):
+            places = (place,)  # rows of a stream are not numbered, and in a view of it ORDER BY means nothing
+        else:
+            places = (row, place)
+            relation = Window(relation, ((row, WindowCall("row_number", (), INT8)),))
+        relation = Unnest(relation, tuple(unnested), place)
     elif unnested:
         relation = Unnest(relation, tuple(unnested))
     return finish(level, node, scope, relation, targets, order, on, places)
