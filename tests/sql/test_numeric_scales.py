@@ -92,6 +92,22 @@ def test_spreads_of_zero_in_a_continuous_view(server: Millstream) -> None:
         assert connection.execute("SELECT v::text, d || '' FROM spreads WHERE k = 1").fetchall() == [("0", "0")]
 
 
+def test_no_column_of_a_stream_or_view_is_called_as_the_scales_of_another(server: Millstream) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE FOREIGN TABLE sold (k int, x numeric) SERVER stream")
+        connection.execute("CREATE VIEW sums AS SELECT k, sum(x) AS x, count(*) AS n FROM sold GROUP BY k")
+        for statement in (
+            "CREATE FOREIGN TABLE other (x numeric, __scale_x int) SERVER stream",
+            "ALTER FOREIGN TABLE sold ADD COLUMN __scale_x int",
+            "CREATE VIEW other AS SELECT k, sum(x) AS x, count(*) AS __scale_x FROM sold GROUP BY k",
+            "ALTER VIEW sums RENAME COLUMN n TO __scale_x",
+        ):
+            with pytest.raises(psycopg.errors.ReservedName):
+                connection.execute(statement.encode())
+        connection.execute("INSERT INTO sold VALUES (1, 1.50)")
+        assert connection.execute("SELECT k, x::text, n FROM sums").fetchall() == [(1, "1.50", 1)]
+
+
 def _number(source: Random) -> str | None:
     """A number of up to five digits before and four after the point; zeros at the end are likely."""
     if source.random() < 0.1:
