@@ -92,6 +92,23 @@ def test_spreads_of_zero_in_a_continuous_view(server: Millstream) -> None:
         assert connection.execute("SELECT v::text, d || '' FROM spreads WHERE k = 1").fetchall() == [("0", "0")]
 
 
+def test_copied_arrays_and_rows_keep_their_decimals(server: Millstream) -> None:
+    line = "{1.10,NULL,2}\t{{1.0,2.50},{3,4.000}}\t(7.70,{1.00})\n"
+    nulls = "\\N\t[0:1]={2.0,3}\t(,)\n\\N\t\\N\t\\N\n{}\t{}\t\\N\n"
+    with server.connect() as connection, connection.cursor() as cursor:
+        connection.execute("CREATE TYPE priced AS (x numeric, past numeric[])")
+        connection.execute("CREATE TABLE copied (a numeric[], b numeric[][], c priced)")
+        with cursor.copy("COPY copied FROM STDIN") as copy:
+            copy.write(line + nulls)
+        with cursor.copy("COPY copied TO STDOUT (FORMAT binary)") as copy:
+            sent = b"".join(copy)
+        connection.execute("TRUNCATE copied")
+        with cursor.copy("COPY copied FROM STDIN (FORMAT binary)") as copy:
+            copy.write(sent)
+        with cursor.copy("COPY copied TO STDOUT") as copy:
+            assert sorted(b"".join(copy).decode().splitlines()) == sorted((line + nulls).splitlines())
+
+
 def test_no_column_of_a_stream_or_view_is_called_as_the_scales_of_another(server: Millstream) -> None:
     with server.connect() as connection:
         connection.execute("CREATE FOREIGN TABLE sold (k int, x numeric) SERVER stream")
