@@ -2,8 +2,8 @@
 
 Owns: ``with_scales``, the last step of binding. A result's column whose values show their own decimals leaves as their
 text (``Output`` says what it is to clients). Which new columns keep scales is decided here, too: those of numeric
-without digits, of tables and streams. Statements that meet no such column stay as they are. What a change's rows hold is
-``changes``'.
+without digits, of tables and streams. Statements that meet no such column stay as they are. What a change's rows hold
+is ``changes``'.
 """
 
 from __future__ import annotations
