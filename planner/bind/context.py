@@ -123,6 +123,7 @@ class Binding:
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.ordered: list[int | None] = []  # where dates of the text stand that are others in the order MDY
         self.search_path = context.search_path  # the session's, wherever a view's text has another
+        self.date_order = context.date_order  # likewise
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
         self.functions: dict[int, None] = {}  # users' functions that are called
         self.inlining: list[int] = []  # oids of those whose bodies are being bound
