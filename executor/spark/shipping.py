@@ -16,7 +16,7 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _PACKAGES: Final = ("catalog", "planner", "executor")
 _FILES: Final = (".py", ".tsv")
 #: What the kernel imports, and whether its version matters.
-_NEEDED: Final = {"duckdb": True, "sqlglot": True, "pglast": True, "pyarrow": False, "numpy": False}
+_NEEDED: Final = {"duckdb": True, "sqlglot": True, "pglast": True, "pyarrow": False, "numpy": False, "msgspec": False}
 
 
 def archive(folder: Path) -> Path:
