@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds, is_declared
+from catalog.nesting import holds
 from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
@@ -388,5 +388,9 @@ def _types(relation: Relation) -> tuple[SqlType, ...]:
 def _require_known_types(relation: Relation) -> None:
     """Raises 0A000 for types that another server has not, or has otherwise."""
     for node in walk(relation):
-        if isinstance(node, RELATIONS) and any(holds(column.type, is_declared) for column in node.columns):
-            raise unsupported("to take a query out of its server that reads values of users' types, or rows")
+        if isinstance(node, RELATIONS) and any(holds(column.type, _is_users) for column in node.columns):
+            raise unsupported("to take a query out of its server that reads values of users' types")
+
+
+def _is_users(kind: SqlType) -> bool:
+    return kind.enum is not None or (kind.row is not None and kind.row.oid != 0)

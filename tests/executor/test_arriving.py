@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
-from catalog import ranges
+from catalog import multiranges, ranges
 from catalog.errors import SqlError
 from catalog.types import SqlType
 from executor.database import Database
@@ -158,9 +158,10 @@ def test_a_query_of_a_stream_is_the_query_over_the_rows_that_came_meanwhile(benc
 
 
 def _carried(row: tuple[Any, ...], types: tuple[str, ...]) -> tuple[Any, ...]:
-    """A row as batches have it, k in front: ranges as bytes."""
+    """A row as batches have it, k in front: ranges and multiranges as bytes."""
+    readers = {"int4range": ranges.read, "int4multirange": multiranges.read}
     return tuple(
-        value if value is None or kind != "int4range" else ranges.read(value, SqlType(kind), int)
+        value if value is None or kind not in readers else readers[kind](value, SqlType(kind), int)
         for value, kind in zip(row, ("integer", *types), strict=True)
     )
 

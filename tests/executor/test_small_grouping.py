@@ -44,7 +44,7 @@ VIEWS = (
             " FROM s WHERE k IN ('a', 'ä') OR c = 'x' OR k <> 'b' GROUP BY c"
         ),
     ),
-    (5, ("SELECT d, sum(coalesce(i, h, 0)), sum(w), max(u), sum(u) FROM s WHERE i IN (1, 7, -1) OR w <> 0 GROUP BY d")),
+    (5, ("SELECT d, sum(coalesce(i, h, 0)), sum(w), max(w), sum(u) FROM s WHERE i IN (1, 7, -1) OR w <> 0 GROUP BY d")),
     (4, ("SELECT z, stddev(h), var_pop(d), sum(i::float8 * 0.5) FROM s WHERE z < '2001-01-01' OR f >= -1 GROUP BY z")),
     (2, ("SELECT k, sum(x) FROM (SELECT k, d * 2 AS x, f FROM s WHERE o IS NOT NULL) AS q WHERE x > -3 GROUP BY k")),
     (4, ("SELECT o, sum(b * 2 - h), sum(-1 + b), count(*) FROM s WHERE NOT (o AND i > 3) OR d IS NULL GROUP BY o")),
