@@ -114,8 +114,8 @@ def _parts(
                 raise SqlError("42703", f'column "{item.name}" does not exist')
             used[item.name] = None
             kind = next(column.type for column in table.columns if column.name == item.name)
-            texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
-            shown.append(quote_name(item.name))
+            texts.append(quote_name(item.name))
+            shown.append(texts[-1])
             types.append(kind)
         else:
             tree = unqualified(item.expr, table.name)
