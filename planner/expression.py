@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import astuple, force_setattr
 
 from catalog.precision import expressed
 from catalog.types import BOOL, SqlType
@@ -66,7 +66,16 @@ class Parameter(Struct, frozen=True):
     type: SqlType
 
 
-class Call(Struct, frozen=True):
+class _Nested(Struct, frozen=True):
+    """What holds scalars and is hashed by Python, which refuses a tree that is too deep (RecursionError), as its ``==``
+    does: the hash of a plain struct recurses in C without looking, and would end the process.
+    """
+
+    def __hash__(self) -> int:
+        return hash(astuple(self))
+
+
+class Call(_Nested, frozen=True):
     """A function or operator of the allow-list ``planner.functions``, by its canonical name."""
 
     function: str
@@ -74,7 +83,7 @@ class Call(Struct, frozen=True):
     type: SqlType
 
 
-class Cast(Struct, frozen=True):
+class Cast(_Nested, frozen=True):
     """A conversion; ``explicit`` truncates varchar(n) where an assignment would raise 22001."""
 
     argument: Scalar
@@ -82,7 +91,7 @@ class Cast(Struct, frozen=True):
     explicit: bool = False
 
 
-class Case(Struct, frozen=True):
+class Case(_Nested, frozen=True):
     """The result of the first true condition, else ``otherwise``. CASE x WHEN y is bound as CASE WHEN x = y."""
 
     branches: tuple[tuple[Scalar, Scalar], ...]

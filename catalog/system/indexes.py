@@ -105,7 +105,7 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
         entry = IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
         yield replace(entry, nulls_alike=key.nulls_alike, orders=key.orders)
     for index in table.indexes:
-        named = tuple(by_name.get(part.strip('"')) for part in index.parts)
+        named = tuple(by_name.get(part.strip('"').replace('""', '"')) for part in index.parts)
         oid = part_oid(table.oid, "index", index.name)
         entry = IndexEntry(oid, index.name, index.parts, named)
         yield replace(

@@ -88,13 +88,15 @@ def restricted(catalog: Catalog, role: str) -> int | None:
 class Need(Struct):
     """A role needs privileges on a relation, or on all columns of it that the statement uses (of none, on any).
 
-    ``columns`` are what the relation's are called there, in order. None: only the whole relation's privileges count.
+    ``columns`` are what the relation's are called there, in order. None: those that a change gives, if it does, and
+    where it does not or ``whole`` only the whole relation's privileges count.
     """
 
     oid: int
     letters: str
     role: int
     columns: tuple[Column, ...] | None = None
+    whole: bool = False
 
 
 class Binding:
@@ -108,6 +110,7 @@ class Binding:
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
         self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
+        self.caller = self.reader  # who runs the statement, wherever a view is read in its owner's name
         self.needs: list[Need] = []
         self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns of changed tables, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
@@ -120,6 +123,7 @@ class Binding:
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
         self.ordered: list[int | None] = []  # where dates of the text stand that are others in the order MDY
         self.search_path = context.search_path  # the session's, wherever a view's text has another
+        self.date_order = context.date_order  # likewise
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
         self.functions: dict[int, None] = {}  # users' functions that are called
         self.inlining: list[int] = []  # oids of those whose bodies are being bound

@@ -71,21 +71,23 @@ def guards(
 
 
 def _requirements(binding: Binding, oid: int, value: Scalar) -> list[tuple[Scalar, str]]:
-    """What must not be false of a value, each with the error that it is."""
+    """What must not be false of a value, each with the error that it is, which names the value's own domain."""
     from planner.bind.texts import bind_expression  # expressions, which casts to domains are part of
 
     found: list[tuple[Scalar, str]] = []
-    for domain in lineage(binding, oid):
-        name = quote_name(domain.name)
+    domains = lineage(binding, oid)
+    for domain in domains:
+        named = domains[-1]
+        name = quote_name(named.name)
         if domain.not_null:
             known = Call("is_not_null", (value,), BOOL)
-            found.append((known, _raising("23502", f"domain {name} does not allow null values", domain, "")))
+            found.append((known, _raising("23502", f"domain {name} does not allow null values", named, "")))
         for check in sorted(domain.checks, key=lambda item: item.name):
             column = Column(-1, "value", domain.base)
             context = replace(binding.context, parameter_types=())
             condition = bind_expression(check.expression, (column,), context, None, "CHECK")
             words = f'value for domain {name} violates check constraint "{check.name}"'
-            raising = _raising("23514", words, domain, check.name)
+            raising = _raising("23514", words, named, check.name)
             found.append((replace_columns(condition, {column: value}), raising))
     return found
 

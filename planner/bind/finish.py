@@ -17,7 +17,7 @@ from pglast.enums import LimitOption
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import check_equality
 from catalog.types import BOOL, INT8
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.bind.calls.calling import is_fixed, required
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
@@ -42,12 +42,12 @@ def finish(
     targets: list[Target],
     order: list[SortKey],
     on: list[Scalar],
-    placed: Unnest | None,
+    places: Sequence[Column],
 ) -> BoundQuery:
     """The query over its rows. What only ORDER BY and DISTINCT ON (``on``) need is computed beside, and dropped.
 
-    ``placed`` makes several rows of one by sets in the select list. PostgreSQL makes them of sorted rows, so they stay
-    together and in order.
+    ``places`` are where a row is among those of ``relation`` before sets in the select list made several of one, and
+    among these: PostgreSQL makes them of sorted rows, so they stay together and in order.
     """
     binding = level.binding
     outputs = [(_output_column(binding, target), target.scalar) for target in targets]
@@ -60,7 +60,7 @@ def finish(
             raise SqlError("42P10", message, position=binding.start(item.node))
         keys.append(replace(key, expression=_computed(binding, outputs, key.expression, "order")))
     partition = tuple(_computed(binding, outputs, scalar, "distinct") for scalar in on)
-    within = [] if placed is None or distinct else _within(binding, outputs, keys, placed)
+    within = [SortKey(_computed(binding, outputs, ColumnRef(column), column.name)) for column in places if not distinct]
     relation = Project(relation, tuple(outputs))
     if partition:
         relation = first_of_each(binding, relation, partition, tuple(keys))
@@ -82,17 +82,6 @@ def _computed(binding: Binding, outputs: list[tuple[Column, Scalar]], scalar: Sc
         column = binding.column(name, scalar.type)
         outputs.append((column, scalar))
     return ColumnRef(column)
-
-
-def _within(
-    binding: Binding, outputs: list[tuple[Column, Scalar]], keys: list[SortKey], placed: Unnest
-) -> list[SortKey]:
-    """The order of rows that ``keys`` do not tell apart: those made of one row, by their numbers."""
-    assert placed.ordinality is not None
-    drawn, known = {column for column, _ in placed.items}, [key.expression for key in keys]
-    own = [ColumnRef(column) for column, scalar in outputs if not drawn & used_columns(scalar)]
-    place = _computed(binding, outputs, ColumnRef(placed.ordinality), "place")
-    return [SortKey(reference) for reference in (*own, place) if reference not in known]
 
 
 def replace_id(binding: Binding, column: Column) -> Column:

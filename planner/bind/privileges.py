@@ -80,7 +80,7 @@ def _needed(binding: Binding, statement: Statement, need: Need) -> Names | None:
     """The columns that somebody needs a relation's privileges on: those that are read, or changed through a view."""
     if need.columns is not None:
         return partial(_used, statement, binding.context.catalog.objects[need.oid], need.columns)
-    given = binding.given.get((need.oid, need.letters))
+    given = None if need.whole else binding.given.get((need.oid, need.letters))
     return None if given is None else lambda: given
 
 

@@ -21,6 +21,7 @@ from planner.algebra import (
     Filter,
     Project,
     Relation,
+    Scan,
     SetKind,
     SetOperation,
     SortKey,
@@ -48,10 +49,10 @@ from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_kind
-from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar
+from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
-from planner.walk import is_larger, used_columns
+from planner.walk import is_larger, used_columns, walk
 
 #: Nodes that a query may have, and that each character of its text adds.
 _NODES: Final = 50_000
@@ -200,12 +201,18 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         relation = Window(relation, tuple(calls))
     if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
-    placed = None
+    places: tuple[Column, ...] = ()
     if unnested and order and not _drawn_by(unnested, [key.expression for key in order]):
-        relation = placed = Unnest(relation, tuple(unnested), level.binding.column("place", INT8, False))
+        row, place = (level.binding.column(name, INT8, False) for name in ("row", "place"))
+        if any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation)):
+            places = (place,)  # rows of a stream are not numbered, and in a view of it ORDER BY means nothing
+        else:
+            places = (row, place)
+            relation = Window(relation, ((row, WindowCall("row_number", (), INT8)),))
+        relation = Unnest(relation, tuple(unnested), place)
     elif unnested:
         relation = Unnest(relation, tuple(unnested))
-    return finish(level, node, scope, relation, targets, order, on, placed)
+    return finish(level, node, scope, relation, targets, order, on, places)
 
 
 def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:

@@ -58,9 +58,9 @@ STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
 #: Digits that an integer type needs as a numeric.
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19, "oid": 10}
-#: Types whose values those of another type carry.
 #: Types of a length in which explicit casts cut.
 _CUT: Final = BITS | {"varchar", "bpchar"}
+#: Types whose values those of another type carry.
 _CARRIED: Final = OPAQUE | {"money", "xid8"} | MULTIRANGES.keys()
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
 

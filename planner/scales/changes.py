@@ -11,8 +11,9 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream, Table, View
-from catalog.scales import has_unconstrained
+from catalog.scales import has_unconstrained, scale_name
 from planner.algebra import Project, Relation, Values
 from planner.definitions import AlterTable, CreateView
 from planner.expression import Call, Column, Literal, Parameter, Scalar
@@ -45,6 +46,14 @@ def keeping(columns: tuple[ColumnDefinition, ...], before: Iterable[object] = ()
         )
         for item in columns
     )
+
+
+def require_distinct(columns: tuple[ColumnDefinition, ...]) -> None:
+    """Raises 42939 for a column that is called as the scales of another one are."""
+    names = {item.name for item in columns}
+    for item in columns:
+        if item.keeps_scale and scale_name(item.name) in names:
+            raise SqlError("42939", f'column name "{scale_name(item.name)}" is reserved')
 
 
 def keeps(item: object) -> bool:
@@ -101,6 +110,7 @@ def viewed(carrying: Carrying, statement: CreateView) -> CreateView:
     kept = {column for column, _ in shown}
     pairs = zip(view.columns, own, strict=True)
     columns = tuple(replace(item, keeps_scale=column in kept) for item, column in pairs)
+    require_distinct(columns)
     return replace(
         statement, view=replace(view, columns=columns), query=replace(query, relation=projected(found, own, scales))
     )

@@ -359,6 +359,7 @@ _OF_NESTED: Final[Mapping[str, Rule]] = {
     "shaped_put": _put,
     "coalesce": _coalesced,
     "nullif": _first,
+    "require": _required,
 }
 #: Functions and operators by canonical name.
 _RULES: Final[Mapping[str, Rule]] = {

@@ -4,7 +4,7 @@ Owns: ``Carrying``, one walk over a statement's relations, children first. Of ev
 scale, a literal or a reference to the column beside it, which every relation has that has the column itself; what a
 relation's rows are is never changed by it: duplicates, set operations and subqueries see the values alone. The scale of
 a scalar subquery is another one with the same rows; written as text, it is computed once. Of what is not
-carried (recursion that drops rows, stored arrays) the scale is ``UNKNOWN``.
+carried (recursion that drops rows) the scale is ``UNKNOWN``.
 """
 
 from __future__ import annotations

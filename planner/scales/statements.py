@@ -2,8 +2,8 @@
 
 Owns: ``with_scales``, the last step of binding. A result's column whose values show their own decimals leaves as their
 text (``Output`` says what it is to clients). Which new columns keep scales is decided here, too: those of numeric
-without digits, of tables. Statements that meet no such column stay as they are. What a change's rows hold is
-``changes``'.
+without digits, of tables and streams. Statements that meet no such column stay as they are. What a change's rows hold
+is ``changes``'.
 """
 
 from __future__ import annotations
@@ -13,11 +13,32 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from catalog.objects import CatalogObject, Stream
+from catalog.objects import CatalogObject, Stream, View
 from planner.algebra import Scan
-from planner.definitions import AlterTable, AlterType, CreateStream, CreateTable, CreateTableAs, CreateView, DropType
+from planner.definitions import (
+    AlterTable,
+    AlterType,
+    CreateStream,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    DropType,
+    Redefine,
+)
 from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal
-from planner.scales.changes import altered, copied, deleted, filling, inserted, keeping, keeps, merged, updated, viewed
+from planner.scales.changes import (
+    altered,
+    copied,
+    deleted,
+    filling,
+    inserted,
+    keeping,
+    keeps,
+    merged,
+    require_distinct,
+    updated,
+    viewed,
+)
 from planner.scales.expressions import TRANSCENDENTAL, is_number, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
@@ -46,7 +67,12 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
         case CreateTable(table=table):
             return replace(statement, table=replace(table, columns=keeping(table.columns)))
         case CreateStream(stream=Stream() as stream) if not stream.option("source"):
-            return replace(statement, stream=replace(stream, columns=keeping(stream.columns)))
+            columns = keeping(stream.columns)
+            require_distinct(columns)
+            return replace(statement, stream=replace(stream, columns=columns))
+        case Redefine(item=Stream() | View() as item):
+            require_distinct(item.columns)
+            return statement
         case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
             return viewed(Carrying(objects, new), statement)
         case AlterTable():

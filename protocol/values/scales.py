@@ -13,8 +13,9 @@ import pyarrow as pa
 from catalog.nested import split_array, split_row
 from catalog.nesting import delimiter_of
 from catalog.scales import is_unconstrained, scale_kind
+from catalog.shapes import split_shaped
 from catalog.types import SqlType
-from protocol.values import arrays, rows
+from protocol.values import arrays, rows, shaped_arrays
 from protocol.values.decimal_binary import sent_scales
 from protocol.values.decimal_text import written_scales
 
@@ -22,8 +23,10 @@ from protocol.values.decimal_text import written_scales
 def scales_of_texts(texts: pa.Array, kind: SqlType) -> pa.Array:
     """The scales of values in text form."""
     if kind.element is not None:
-        split, element = partial(split_array, delimiter=delimiter_of(kind.element)), kind.element
-        return arrays.column(texts, split, lambda items: scales_of_texts(items, element), scale_kind(kind).arrow)
+        decode, arrow = partial(scales_of_texts, kind=kind.element), scale_kind(kind).arrow
+        if kind.name == "shaped":
+            return shaped_arrays.column(texts, split_shaped, decode, arrow)
+        return arrays.column(texts, partial(split_array, delimiter=delimiter_of(kind.element)), decode, arrow)
     if kind.row is not None:
         width = len(kind.row.fields)
         return rows.column(texts, kind, scale_kind(kind), lambda text: split_row(text, width), scales_of_texts)
@@ -33,8 +36,11 @@ def scales_of_texts(texts: pa.Array, kind: SqlType) -> pa.Array:
 def scales_of_binaries(binaries: pa.Array, kind: SqlType) -> pa.Array:
     """The scales of values in binary form."""
     if kind.element is not None:
-        split, element = partial(arrays.split_binary, element=kind.element), kind.element
-        return arrays.column(binaries, split, lambda items: scales_of_binaries(items, element), scale_kind(kind).arrow)
+        decode, arrow = partial(scales_of_binaries, kind=kind.element), scale_kind(kind).arrow
+        if kind.name == "shaped":
+            split = partial(shaped_arrays.split_shaped_binary, element=kind.element)
+            return shaped_arrays.column(binaries, split, decode, arrow)
+        return arrays.column(binaries, partial(arrays.split_binary, element=kind.element), decode, arrow)
     if kind.row is not None:
         kinds = [each for _, each in kind.row.fields]
         split_fields = partial(rows.split_binary, kinds=kinds)

@@ -117,7 +117,7 @@ def _from_binary(codecs: Codecs, data: bytes, type_: SqlType) -> Value:
     return tuple(None if item is None else parse(item, element) for item in items), shape
 
 
-def _column(
+def column(
     array: pa.Array,
     split: Callable[[Any], tuple[Sequence[str | bytes | None], Shape]],
     decode: Callable[[pa.Array], pa.Array],
@@ -146,11 +146,11 @@ def _column(
 def _column_from_text(codecs: Codecs, strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_text
-    return _column(strings, split_shaped, lambda items: decode(items, element, timezone), type_.arrow)
+    return column(strings, split_shaped, lambda items: decode(items, element, timezone), type_.arrow)
 
 
 def _column_from_binary(codecs: Codecs, binaries: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
     decode = codecs[element.name].column_from_binary
     split = partial(split_shaped_binary, element=element)
-    return _column(binaries, split, lambda items: decode(items, element), type_.arrow)
+    return column(binaries, split, lambda items: decode(items, element), type_.arrow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -72,6 +73,22 @@ def test_nothing_is_written_where_python_writes_no_bytecode(kept: Path, monkeypa
 def test_a_folder_that_cannot_be_written_is_no_obstacle(kept: Path) -> None:
     kept.parent.write_text("a file")
     assert _macros()
+
+
+def test_a_file_that_cannot_be_looked_at_is_no_obstacle(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.parent.mkdir()
+    unknown = kept.with_name("m" * 1000)
+    with pytest.raises(OSError):
+        unknown.exists()
+    monkeypatch.setattr(library, "kept_macros", lambda: unknown)
+    assert _macros()
+
+
+def test_many_make_it_at_once(kept: Path) -> None:
+    with ThreadPoolExecutor() as threads:
+        one, other = threads.map(lambda _: _macros(), range(2))
+    assert one == other == _macros()
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
 def test_the_file_changes_with_the_texts_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

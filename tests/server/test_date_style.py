@@ -121,3 +121,15 @@ def test_definitions_are_read_in_one_order_by_everybody(both: tuple[Client, Clie
             ours.execute("INSERT INTO kept VALUES ('4/3/2005', 3)")
         query = "SELECT day FROM kept WHERE number = 1 UNION ALL TABLE kept_view UNION ALL SELECT kept_day()"
         assert outcome(ours, query) == [[b"02.01.2003"]] * 3
+
+
+@pytest.mark.slow
+def test_a_text_of_a_function_is_read_when_it_is_called_also_in_a_view(both: tuple[Client, Client]) -> None:
+    ours, _ = both
+    with ours.transaction(force_rollback=True):
+        ours.execute("SET DateStyle = 'ISO, MDY'")
+        ours.execute("CREATE FUNCTION is_then(date) RETURNS boolean LANGUAGE sql AS $$ SELECT $1 = '1/2/2003' $$")
+        ours.execute("CREATE VIEW then_view AS SELECT is_then('2003-01-02') AS early, is_then('2003-02-01') AS late")
+        assert outcome(ours, "TABLE then_view") == [[b"t", b"f"]]
+        ours.execute("SET DateStyle = 'DMY'")
+        assert outcome(ours, "TABLE then_view") == [[b"f", b"t"]]

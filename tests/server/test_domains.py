@@ -104,3 +104,27 @@ def test_constraints_survive_a_restart() -> None:
             for value in (0, 10):
                 with pytest.raises(psycopg.errors.CheckViolation):
                     client.execute("INSERT INTO t VALUES (%s)", (value,))
+
+
+def test_a_constraint_of_a_domain_below_is_said_to_be_of_the_value_s_own(client: Client) -> None:
+    client.execute("CREATE DOMAIN small AS positive CHECK (VALUE < 10)")
+    try:
+        with pytest.raises(psycopg.errors.CheckViolation) as caught:
+            client.execute("SELECT (-1)::small")
+    finally:
+        client.execute("DROP DOMAIN small")
+    assert caught.value.diag.message_primary == 'value for domain small violates check constraint "positive_check"'
+    assert (caught.value.diag.datatype_name, caught.value.diag.constraint_name) == ("small", "positive_check")
+
+
+@pytest.mark.parametrize("name", ["json_populate_record", "jsonb_populate_recordset"])
+def test_documents_make_no_rows_of_a_domain_unchecked(client: Client, name: str) -> None:
+    client.execute("CREATE TYPE priced AS (k int, x numeric)")
+    client.execute("CREATE DOMAIN offer AS priced CHECK ((VALUE).k > 0)")
+    try:
+        document = '{"k": -1}' if name.endswith("record") else '[{"k": -1}]'
+        for call in (f"SELECT {name}(NULL::offer, '{document}')", f"SELECT * FROM {name}(NULL::offer, '{document}')"):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="offer"):
+                client.execute(call.encode())
+    finally:
+        client.execute("DROP TYPE priced CASCADE")

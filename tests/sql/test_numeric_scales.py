@@ -92,6 +92,39 @@ def test_spreads_of_zero_in_a_continuous_view(server: Millstream) -> None:
         assert connection.execute("SELECT v::text, d || '' FROM spreads WHERE k = 1").fetchall() == [("0", "0")]
 
 
+def test_copied_arrays_and_rows_keep_their_decimals(server: Millstream) -> None:
+    line = "{1.10,NULL,2}\t{{1.0,2.50},{3,4.000}}\t(7.70,{1.00})\n"
+    nulls = "\\N\t[0:1]={2.0,3}\t(,)\n\\N\t\\N\t\\N\n{}\t{}\t\\N\n"
+    with server.connect() as connection, connection.cursor() as cursor:
+        connection.execute("CREATE TYPE priced AS (x numeric, past numeric[])")
+        connection.execute("CREATE TABLE copied (a numeric[], b numeric[][], c priced)")
+        with cursor.copy("COPY copied FROM STDIN") as copy:
+            copy.write(line + nulls)
+        with cursor.copy("COPY copied TO STDOUT (FORMAT binary)") as copy:
+            sent = b"".join(copy)
+        connection.execute("TRUNCATE copied")
+        with cursor.copy("COPY copied FROM STDIN (FORMAT binary)") as copy:
+            copy.write(sent)
+        with cursor.copy("COPY copied TO STDOUT") as copy:
+            assert sorted(b"".join(copy).decode().splitlines()) == sorted((line + nulls).splitlines())
+
+
+def test_no_column_of_a_stream_or_view_is_called_as_the_scales_of_another(server: Millstream) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE FOREIGN TABLE sold (k int, x numeric) SERVER stream")
+        connection.execute("CREATE VIEW sums AS SELECT k, sum(x) AS x, count(*) AS n FROM sold GROUP BY k")
+        for statement in (
+            "CREATE FOREIGN TABLE other (x numeric, __scale_x int) SERVER stream",
+            "ALTER FOREIGN TABLE sold ADD COLUMN __scale_x int",
+            "CREATE VIEW other AS SELECT k, sum(x) AS x, count(*) AS __scale_x FROM sold GROUP BY k",
+            "ALTER VIEW sums RENAME COLUMN n TO __scale_x",
+        ):
+            with pytest.raises(psycopg.errors.ReservedName):
+                connection.execute(statement.encode())
+        connection.execute("INSERT INTO sold VALUES (1, 1.50)")
+        assert connection.execute("SELECT k, x::text, n FROM sums").fetchall() == [(1, "1.50", 1)]
+
+
 def _number(source: Random) -> str | None:
     """A number of up to five digits before and four after the point; zeros at the end are likely."""
     if source.random() < 0.1:

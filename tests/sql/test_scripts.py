@@ -34,7 +34,9 @@ CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config
 #: Of so many queries one runs on Spark where only a sample does, chosen by its text; the others run nowhere.
 EVERY = 12
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
-AS_WRITTEN = ("numeric_nested", "numeric_scales", "numeric_spreads")
+AS_WRITTEN = (
+    *("numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales", "numeric_spreads", "numeric_stored"),
+)
 #: Whose bounds may be infinite dates, which Python has not.
 RANGES = ("daterange", "tsrange", "tstzrange", "datemultirange", "tsmultirange", "tstzmultirange")
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
+import secrets
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -91,9 +91,7 @@ def kept_macros() -> Path:
 
 
 def _read(database: Any, path: Path) -> bool:
-    """Whether the macros were there; a file that is damaged is as none."""
-    if not path.exists():
-        return False
+    """Whether the macros were there; a file that is damaged, or may not be looked at, is as none."""
     try:
         _with_kept(database, path, "READ_ONLY", f"COPY FROM DATABASE {_KEPT} TO {_OWN}")
     except duckdb.Error:
@@ -103,11 +101,11 @@ def _read(database: Any, path: Path) -> bool:
 
 def _write(database: Any, path: Path) -> None:
     """Keeps the macros where the folder may be written; another process may do the same at the same time."""
-    new = path.with_suffix(f".{os.getpid()}")
+    new = path.with_suffix(f".{secrets.token_hex(4)}")
     with contextlib.suppress(OSError, duckdb.Error):
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob("macros-*"):
-            old.unlink()
+            old.unlink(missing_ok=True)
         _with_kept(database, new, "BLOCK_SIZE 16384", f"COPY FROM DATABASE {_OWN} TO {_KEPT}")
         new.replace(path)
 

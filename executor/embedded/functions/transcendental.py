@@ -19,6 +19,8 @@ _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_
 _SIGNIFICANT: Final = 16
 _MOST: Final = 20
 _LOG10_E: Final = 0.434294481903252
+#: Between these, a logarithm is about the value less 1.
+_NEAR: Final = (Decimal("0.9"), Decimal("1.1"))
 
 
 def _fitted(value: Decimal, decimals: int, shown: int) -> Decimal:
@@ -34,11 +36,11 @@ def _logarithm(value: Decimal) -> Decimal:
     return value.ln(_EXACT)
 
 
-def _weight(logarithm: Decimal) -> int:
-    """The decimal weight of a logarithm (estimate_ln_dweight)."""
-    if not logarithm:
+def _weight(value: Decimal, logarithm: Decimal) -> int:
+    """The decimal weight of a value's logarithm, near 1 that of the value less 1 (estimate_ln_dweight)."""
+    if value == 1:
         return 0
-    return logarithm.adjusted() if abs(logarithm) < Decimal("0.1") else int(math.log10(abs(logarithm)))
+    return (value - 1).adjusted() if _NEAR[0] <= value <= _NEAR[1] else int(math.log10(abs(logarithm)))
 
 
 def _exp(value: Decimal, shown: int) -> Decimal:
@@ -50,14 +52,14 @@ def _exp(value: Decimal, shown: int) -> Decimal:
 
 def _ln(value: Decimal, shown: int) -> Decimal:
     found = _logarithm(value)
-    return _fitted(found, _SIGNIFICANT - _weight(found), shown)
+    return _fitted(found, _SIGNIFICANT - _weight(value, found), shown)
 
 
 def _log(base: Decimal, value: Decimal, shown: int) -> Decimal:
     above, below = _logarithm(value), _logarithm(base)
     if not below:
         raise SqlError("22012", "division by zero")
-    return _fitted(_EXACT.divide(above, below), _SIGNIFICANT - _weight(above) + _weight(below), shown)
+    return _fitted(_EXACT.divide(above, below), _SIGNIFICANT - _weight(value, above) + _weight(base, below), shown)
 
 
 def _log10(value: Decimal, shown: int) -> Decimal:

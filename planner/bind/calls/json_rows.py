@@ -15,10 +15,11 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.choice import NO_MATCH
+from planner.bind.domains import is_constrained
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
 from planner.bind.rows import field_of
-from planner.bind.typenames import check_collation, declared_typmod, names_of, type_of
+from planner.bind.typenames import check_collation, declared_typmod, names_of, type_of, type_or_domain
 from planner.bind.types import coerce, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.statements import Output
@@ -126,7 +127,16 @@ def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scal
         return None, document
     if given[0].type.row is None:
         raise SqlError("42804", f"first argument of {name} must be a row type")
+    _refuse_domain(env, name, nodes[0])
     return given[0], document
+
+
+def _refuse_domain(env: Environment, name: str, node: Any) -> None:
+    """The document's rows would be of the domain, too."""
+    domain = type_or_domain(env.binding, node.typeName)[1] if type(node).__name__ == "TypeCast" else None
+    if domain is not None and is_constrained(env.binding, domain.oid):
+        instead = "Begin with a row of its base type, and cast the result to the domain."
+        raise unsupported(f"a row of domain {domain.name} as argument of {name}()", instead, env.binding.position(node))
 
 
 def _is_null_record(node: Any) -> bool:

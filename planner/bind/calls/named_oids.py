@@ -18,19 +18,19 @@ from catalog.postgres import functions, type_oids
 from catalog.routines import named
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
-from catalog.types import OID, TEXT, SqlType, array
+from catalog.types import TEXT, SqlType, array
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
-from planner.expression import Cast, Literal, Scalar
+from planner.expression import Literal, Scalar
 from planner.parse import parse
+from planner.rules.support import has_subquery
 
 
 def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
     """The text of an oid of a type such as regclass: the name of what it means, else the number."""
-    number = Cast(Cast(scalar, OID), TEXT)
-    body = SHOWN[scalar.type.name]
-    text = bind_body(binding, f"coalesce({body}, CASE WHEN $1::oid = 0 THEN '-' ELSE $2 END)", (scalar, number), TEXT)
+    body = f"coalesce({SHOWN[scalar.type.name]}, CASE WHEN $1::oid = 0 THEN '-' ELSE $1::oid::text END)"
+    text = _computed(binding, body, scalar, TEXT)
     if scalar.type.name == "regclass":
         binding.remember_name(text, lambda: scalar)
     return text
@@ -60,9 +60,14 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
         return known
     if body is None:
         raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
-    return bind_body(
-        binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", (scalar,), target
-    )
+    return _computed(binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", scalar, target)
+
+
+def _computed(binding: Binding, body: str, scalar: Scalar, kind: SqlType) -> Scalar:
+    """A body over $1, which stands in it several times: once where subqueries would be repeated."""
+    if has_subquery(scalar):
+        body = f"(SELECT {body.replace('$1', 'given.x')} FROM (SELECT $1 AS x) AS given)"
+    return bind_body(binding, body, (scalar,), kind)
 
 
 def read_oids(binding: Binding, literal: Literal, target: SqlType, node: Any = None) -> Literal:

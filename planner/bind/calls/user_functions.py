@@ -250,18 +250,21 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 
 @contextmanager
 def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iterator[None]:
-    """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's."""
-    context = binding.context
+    """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's. Who runs
+    the statement reads it, be it called in a view, and the dates of its text are in the session's order.
+    """
+    context, reader = binding.context, binding.reader
     binding.bodies.append(tuple(given))
     binding.views.append(0)
     binding.inlining.append(function.oid)
     # A text is read when it is called, as PostgreSQL does; an expression was read when the function was made.
-    order = MDY if function.returns else context.date_order
+    order = MDY if function.returns else binding.date_order
     binding.context = within(context, date_order=order, names=None, types=None)
+    binding.reader = binding.caller
     try:
         yield
     finally:
-        binding.context = context
+        binding.context, binding.reader = context, reader
         binding.inlining.pop()
         binding.views.pop()
         binding.bodies.pop()

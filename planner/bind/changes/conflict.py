@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from pglast import ast
 from pglast.enums import OnConflictAction
@@ -15,7 +15,7 @@ from pglast.enums import OnConflictAction
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from planner.bind.changes.assigning import assignments, scope_of_target
-from planner.bind.changes.through_views import Through
+from planner.bind.changes.through_views import EXCLUDED, Through
 from planner.bind.definitions.index_parts import index_parts
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_boolean, bind_scalar
@@ -26,9 +26,6 @@ from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.support import conjuncts, substitute
 from planner.statements import Conflict, Upsert
 from planner.walk import used_columns
-
-#: What the row is called that was to be inserted.
-_EXCLUDED: Final = "excluded"
 
 
 def bind_conflict(
@@ -54,10 +51,10 @@ def bind_conflict(
         raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
     if not updates:
         return Conflict(keys, None)
-    excluded = source_of(_EXCLUDED, _entries(row))
+    excluded = source_of(EXCLUDED, _entries(row))
     items = clause.targetList
     if through is not None:
-        excluded = through.scope(row, ast.Alias(aliasname=_EXCLUDED))
+        excluded = through.scope(row, ast.Alias(aliasname=EXCLUDED))
         items = through.assigned(binding, items, "insert into")
     return Conflict(keys, _update(env, target, (old, row), excluded, items, clause))
 

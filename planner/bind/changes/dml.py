@@ -120,9 +120,9 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         width = len(query.relation.columns) if query is not None else max(map(len, source or ()))
         indexes = through.indexes(binding, node.cols, width)
         names = [item.name for item in node.cols] if node.cols else through.names[:width]
-        through.need(binding, "a", names, node.onConflictClause, *shown_by(node))
+        through.need(binding, node.relation.alias, "a", names, node.onConflictClause, *shown_by(node))
         if updated:
-            through.need(binding, "w", [item.name for item in updated])
+            through.need(binding, node.relation.alias, "w", [item.name for item in updated])
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     row = row_columns(binding, target)
     if query is not None:
@@ -284,7 +284,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     if through is not None:
         items = through.assigned(binding, items)
         names = [item.name for item in node.targetList]
-        through.need(binding, "w", names, node.whereClause, node.targetList, *shown_by(node))
+        through.need(binding, node.relation.alias, "w", names, node.whereClause, node.targetList, *shown_by(node))
     assigned = assignments(env, target, items, scan.columns)
     binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     old, new = row_columns(binding, target), row_columns(binding, target)
@@ -314,7 +314,7 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
     old = row_columns(binding, target)
     if through is not None:
-        through.need(binding, "d", (), node.whereClause, *shown_by(node))
+        through.need(binding, node.relation.alias, "d", (), node.whereClause, *shown_by(node))
         binding.through.add(old[0])
     returning, beside = passed(binding, returning_of(level, target, old, node, other, through), other)
     relation: Relation = scan if through is None else through.shown(scan)

@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/sql-createview.html#SQL-CREATEVIEW-UPDATABLE-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -43,6 +43,8 @@ _CLAUSES: Final = (
     ("limitCount", "LIMIT or OFFSET"),
     ("limitOffset", "LIMIT or OFFSET"),
 )
+#: What the row is called that ON CONFLICT keeps from being inserted.
+EXCLUDED: Final = "excluded"
 #: What a view's owner needs of what the view reads.
 _LETTERS: Final = {"insert into": "a", "update": "w", "delete from": "d"}
 _SINGLE: Final = "Views that do not select from a single table or view are not automatically updatable."
@@ -119,18 +121,19 @@ class Through(Struct, frozen=True):
             raise unsupported("a part of a view's column as target", "Change the table.", places[0])
         return found
 
-    def need(self, binding: Binding, letter: str, changed: Iterable[str], *read: Any) -> None:
-        """The view's privileges that who changes rows needs: on the columns ``changed``, and SELECT on those that the
-        parse trees ``read`` name. What the view reads its owner needs privileges on.
+    def need(self, binding: Binding, alias: Any, letter: str, changed: Iterable[str], *read: Any) -> None:
+        """The view's privileges that who changes its rows, under an alias, needs: on the columns ``changed``, and
+        SELECT on those that the parse trees ``read`` name. What the view reads its owner needs privileges on.
         """
         if binding.reader is None:
             return
         if letter != _LETTERS["delete from"]:
             binding.give(self.view.oid, letter, changed)
         binding.need(self.view.oid, letter)
-        names = {name for tree in read if tree is not None for name in _named(tree)}
+        rows = (self.view.name if alias is None else alias.aliasname, EXCLUDED)
+        names = {name for tree in read if tree is not None for name in _named(tree, rows, self.names)}
         if names:
-            binding.give(self.view.oid, "r", self.names if "*" in names else names.intersection(self.names))
+            binding.give(self.view.oid, "r", self.names if "*" in names else names)
             binding.need(self.view.oid, "r")
 
     def assigned(self, binding: Binding, items: tuple[Any, ...], verb: str = "update") -> tuple[Any, ...]:
@@ -169,13 +172,15 @@ def _without_default(node: Any) -> Any:
             return node
 
 
-def _named(tree: Any) -> Iterator[str]:
-    """The columns that a parse tree, or several, may name; '*' for all."""
+def _named(tree: Any, rows: Collection[str], columns: Collection[str]) -> Iterator[str]:
+    """Those of the ``rows``' columns that a parse tree, or several, may name; '*' for all, as of a row as a whole."""
     for node in nodes(tree):
         match type(node).__name__:
             case "ColumnRef":
-                yield getattr(node.fields[-1], "sval", "*")
-            case "IndexElem" if node.name is not None:
+                *before, name = (getattr(field, "sval", "*") for field in node.fields)
+                if before[-1] in rows if before else name in {*columns, *rows, "*"}:
+                    yield name if name in columns else "*"
+            case "IndexElem" if node.name in columns:
                 yield node.name
 
 
@@ -219,7 +224,8 @@ def _through(binding: Binding, view: View, verb: str, letters: str = "") -> Thro
         item = _single(query, view, verb)
         below = find_object(binding, item)
         for letter in _LETTERS[verb] + letters + ("" if verb == "insert into" else "r"):
-            binding.need(below.oid, letter)
+            # what others give tells no columns of views, and nothing of what this one reads
+            binding.need(below.oid, letter).whole = letter == "r" or not isinstance(below, Table)
         table, scan, scope, layers = _below(binding, below, item, view, verb, letters)
         scope = renamed(binding, scope, item.alias, item)
         env = Environment(binding, scope, "WHERE", subquery_binder(Level(binding)))

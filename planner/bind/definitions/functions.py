@@ -223,7 +223,7 @@ def require_no_program(binding: Binding, function: Function, doing: str) -> None
 def _check_body(binding: Binding, function: Function) -> Collection[int]:
     """The functions that a body calls, bound over any arguments. Raises 42P13, 0A000, and what binding it raises."""
     inner = Binding(binding.raw, within(binding.context, parameter_types=(), names=None, types=None))
-    inner.reader = None
+    inner.reader = inner.caller = None
     inner.marks_rows = True
     catalog = inner.context.catalog
     if not function.returns_set:

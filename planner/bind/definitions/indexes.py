@@ -26,6 +26,7 @@ from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree, row_of, unqualified
+from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
@@ -113,8 +114,8 @@ def _parts(
                 raise SqlError("42703", f'column "{item.name}" does not exist')
             used[item.name] = None
             kind = next(column.type for column in table.columns if column.name == item.name)
-            texts.append(item.name if item.name.isidentifier() and item.name.islower() else f'"{item.name}"')
-            shown.append(quote_name(item.name))
+            texts.append(quote_name(item.name))
+            shown.append(texts[-1])
             types.append(kind)
         else:
             tree = unqualified(item.expr, table.name)
@@ -122,8 +123,8 @@ def _parts(
             texts.append(text)
             types.append(kind)
             shown.append(expression_text(binding, tree, row))
-        if item in node.indexParams and not item.opclass:
-            check_indexed(kind, node.accessMethod)
+        if item in node.indexParams:
+            check_indexed(kind, node.accessMethod, names_of(item.opclass))
     predicate = None
     if where is not None:
         predicate, _ = _expression(binding, where, scan.columns, used, "predicate")

@@ -76,3 +76,16 @@ with recursive r(n, v) as (select 1, array[1.00] union all select n + 1, v || (n
 with recursive r(n, v) as (select 1, row(1.00, 2) union all select n + 1, row(n * 1.50, n) from r where n < 4) select n, v from r order by 1;
 deallocate loose;
 drop table t;
+create type priced as (k int, x numeric);
+create domain offer as priced check ((value).k > 0);
+create domain prices as numeric[] check (cardinality(value) < 4);
+select '(1,1.50)'::offer, (row(2, 2.00)::offer).x, '{1.0,2.50}'::prices, (array[1.10, 2]::prices)[1];
+create table offers (id int, o offer default row(5, 5.50), p prices);
+insert into offers values (1, '(1,1.50)', '{1.0,2.50}'), (2, row(2, 2.00), array[3.300]), (3, null, null);
+insert into offers (id, o.k, o.x) values (4, 1, 7.70);
+update offers set o.x = 3.0, p[2] = 4.0 where id = 2;
+select *, (o).x, p[1] from offers order by id;
+drop table offers;
+drop domain prices;
+drop domain offer;
+drop type priced;

@@ -7,3 +7,4 @@ SELECT k, sqrt(x)::text, sqrt(k::numeric), exp(k::numeric)::text || 'a' FROM tr 
 SELECT round(sqrt(2.0), 3), sqrt(2.0) + 1, sqrt(16.0) * 2.0 FROM tr LIMIT 1;
 SELECT log(1.0), log(10.0, 1), ln(1.00), power(0.0, 2), exp(0.000);
 DROP TABLE tr;
+SELECT ln(1.10), ln(1.1000000001), ln(0.9), ln(0.95), ln(0.8999), ln(1.01), ln(1.001), ln(0.999), log(1.10), log(0.9), log(2.0, 1.1), log(1.1, 2.0), log(1.01, 1.1);

@@ -53,6 +53,44 @@ INSERT INTO via_owned VALUES (9, 'j') ON CONFLICT (id) DO UPDATE SET name = excl
 DELETE FROM via_owned WHERE id = 3;
 RESET ROLE;
 SELECT * FROM via_base ORDER BY id;
+-- A row as a whole is all of its columns.
+REVOKE ALL ON via_view FROM via_user;
+GRANT INSERT, UPDATE, DELETE, SELECT (n) ON via_view TO via_user;
+SET ROLE via_user;
+UPDATE via_view SET title = 'q' WHERE n = 1 RETURNING n;
+UPDATE via_view SET title = 'q' WHERE n = 1 RETURNING via_view;
+UPDATE via_view AS item SET title = 'q' WHERE n = 1 RETURNING row_to_json(item);
+UPDATE via_view SET title = (via_view).secret WHERE n = 1;
+UPDATE via_view SET title = 'q' WHERE n = 1 RETURNING (SELECT via_view::text);
+UPDATE via_view SET title = 'q' FROM (VALUES (1, 's')) AS other (k, secret) WHERE n = k RETURNING other.*;
+DELETE FROM via_view WHERE via_view::text LIKE '%s%';
+INSERT INTO via_view (n) VALUES (20) RETURNING via_view::text;
+INSERT INTO via_view (n) VALUES (1) ON CONFLICT (n) DO UPDATE SET title = (excluded).secret;
+RESET ROLE;
+-- What a view's owner may not read it shows nobody, whatever else the statement names.
+REVOKE ALL ON via_base FROM via_owner;
+GRANT INSERT, UPDATE, SELECT (id) ON via_base TO via_owner;
+SET ROLE via_user;
+INSERT INTO via_owned (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = 'y' RETURNING name;
+RESET ROLE;
+-- Whoever runs the statement reads a view WITH (security_invoker), also through others, and a function's body.
+CREATE VIEW via_invoker WITH (security_invoker) AS SELECT * FROM via_base;
+CREATE VIEW via_other AS SELECT * FROM via_invoker;
+CREATE FUNCTION via_count() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM via.via_base';
+CREATE VIEW via_called AS SELECT via_count();
+GRANT ALL ON via_invoker, via_other, via_called TO via_user;
+SET ROLE via_user;
+SELECT * FROM via_other;
+INSERT INTO via_other (id) VALUES (30);
+UPDATE via_other SET name = 'z';
+SELECT * FROM via_called;
+RESET ROLE;
+GRANT SELECT, INSERT ON via_base TO via_user;
+SET ROLE via_user;
+SELECT id FROM via_other ORDER BY id;
+INSERT INTO via_other (id) VALUES (30);
+SELECT * FROM via_called;
+RESET ROLE;
 DROP SCHEMA via CASCADE;
 RESET search_path;
 DROP ROLE via_owner, via_user;

@@ -101,6 +101,8 @@ SELECT generate_series(1, 9) AS n FROM s WHERE id = 1 ORDER BY t LIMIT 5;
 SELECT DISTINCT id, generate_series(1, 3) AS n FROM s ORDER BY id, n DESC LIMIT 4;
 SELECT DISTINCT ON (id) id, generate_series(4, 1, -1) FROM s ORDER BY id, t LIMIT 6;
 SELECT id > 2 AS b, count(*), generate_series(1, count(*)) FROM s GROUP BY 1 ORDER BY 1 DESC LIMIT 3;
+SELECT unnest(ARRAY[id, -id]), ('{"a": ' || id || '}')::json AS j FROM s WHERE id < 4 ORDER BY id DESC LIMIT 5;
+SELECT ROW(id, '{}'::json), unnest(ARRAY[id, 7]) FROM s WHERE id < 4 ORDER BY id;
 CREATE VIEW u AS SELECT id, unnest(a) AS e FROM s;
 SELECT e, id FROM u ORDER BY e;
 DROP VIEW u;
