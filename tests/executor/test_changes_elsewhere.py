@@ -11,6 +11,7 @@ import pytest
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
+from executor.streams.scanning import Patience
 from executor.views.watch import Name
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers
@@ -20,6 +21,7 @@ from tests.rig.process import wait_until
 pytestmark = pytest.mark.slow
 
 NAME = Name("v", ("public",), "millstream")
+SOON = Patience(0.3, 0.0)
 
 
 def view_of(database: Database, name: str) -> View:
@@ -48,6 +50,7 @@ def test_changes_add_up_to_the_view(view: str, seed: int, servers: Servers, a: C
 
 
 def test_changes_in_sql(servers: Servers, a: Client) -> None:
+    a.session.await_rows(SOON, lambda notice: None)
     rows = Rows()
     rows.insert(a, 3)
     servers.migrate("a", "b")
@@ -64,6 +67,7 @@ def test_changes_in_sql(servers: Servers, a: Client) -> None:
 
 
 def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
+    a.session.await_rows(SOON, lambda notice: None)
     rows = Rows()
     rows.insert(a, 3)
     reading = Subscriber(servers["a"], "v")
