@@ -9,8 +9,8 @@ engine computes, the calls' results beside them, and the rest of the projection 
 
 so that a bulk INSERT takes its whole range at once, and order and number are those of the rows that come out (as
 PostgreSQL postpones volatile expressions above a sort). A filter that calls is one over a projection that does, where
-that says for which rows. Where whether to call depends on the row's values, or a row of
-an outer query is read, it is 0A000.
+that says for which rows. Where whether to call depends on the row's values, or a row of an outer query is read, it is
+0A000.
 """
 
 from __future__ import annotations

@@ -108,11 +108,26 @@ def is_larger(node: Node, count: int) -> bool:
 
 def transform(node: Any, change: Callable[[Any], Any]) -> Any:
     """The tree with ``change`` applied to every node, children first; untouched subtrees are kept as they are."""
+    return _changed(node, _same, change)
+
+
+def descend(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with ``change`` applied to every node, parents first; the children of what it returned follow."""
+    return _changed(node, change, _same)
+
+
+def _same(node: Any) -> Any:
+    return node
+
+
+def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any]) -> Any:
+    """The tree with every node changed on the way ``down`` to its children, and ``up`` from them."""
     done: list[Any] = []
     stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
         current, below = stack.pop()
         if below is None:
+            current = down(current)
             below = list(children(current))
             if below:
                 stack.append((current, below))
@@ -120,7 +135,7 @@ def transform(node: Any, change: Callable[[Any], Any]) -> Any:
                 continue
         new = done[len(done) - len(below) :]
         del done[len(done) - len(below) :]
-        done.append(change(_rebuild(current, below, new)))
+        done.append(up(_rebuild(current, below, new)))
     return done[0]
 
 
@@ -199,22 +214,3 @@ def replace_parameters(node: Any, values: Sequence[Any]) -> Any:
         return Literal(values[item.index], item.type) if isinstance(item, Parameter) else item
 
     return transform(node, change)
-
-
-def descend(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with ``change`` applied to every node, parents first; the children of what it returned follow."""
-    done: list[Any] = []
-    stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
-    while stack:
-        current, below = stack.pop()
-        if below is None:
-            current = change(current)
-            below = list(children(current))
-            if below:
-                stack.append((current, below))
-                stack.extend((child, None) for child in reversed(below))
-                continue
-        new = done[len(done) - len(below) :]
-        del done[len(done) - len(below) :]
-        done.append(_rebuild(current, below, new))
-    return done[0]

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from catalog.zones import arrow_zone
 from protocol.compute import constant, pc
+from protocol.values import styles
 from protocol.values.codec import vector
-from protocol.values.styles import GERMAN, SQL, dates_of, order_of, zone_of
+from protocol.values.styles import dates_of, order_of, zone_of
 
 _PARTS: Final = (
     r"^(?P<year>\d{4,})-(?P<month>\d\d)-(?P<day>\d\d)(?P<clock> [0-9:.]+)?(?P<offset>[+-][0-9:]+)?(?P<era> BC)?$"
@@ -35,9 +36,9 @@ def restyled(shown: pa.Array, values: pa.Array, word: str) -> pa.Array:
         zone = pc.binary_join_element_wise(constant(" "), _abbreviations(values, zone_of(word)), constant(""))
     first, second = (day, month) if order_of(word) == "DMY" else (month, day)
     match dates_of(word):
-        case style if style == SQL:
+        case styles.SQL:
             pieces = [first, constant("/"), second, constant("/"), year, clock, zone, era]
-        case style if style == GERMAN:
+        case styles.GERMAN:
             pieces = [day, constant("."), month, constant("."), year, clock, zone, era]
         case _ if pa.types.is_date(values.type):
             pieces = [first, constant("-"), second, constant("-"), year, era]

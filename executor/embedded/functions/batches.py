@@ -58,7 +58,7 @@ def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: s
 def register_columns(connection: Any, functions: ColumnFunctions) -> None:
     """The same of functions over columns, which may have nulls."""
     for name, (function, result) in functions.items():
-        connection.create_function(name, function, None, result, type="arrow", null_handling="special")
+        create(connection, name, function, result)
 
 
 def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:

@@ -36,7 +36,7 @@ from planner.algebra import SortKey
 from planner.bind.calls.carried import of_carriers, over_carriers
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.outer_levels import owner
-from planner.bind.calls.overloads import Overload, Table, table
+from planner.bind.calls.overloads import ANY_SPAN, Overload, Table, table
 from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
@@ -73,9 +73,6 @@ _ORDERED: Final = (
 )
 
 
-_SPANS: Final = ("anyrange", "anymultirange")
-
-
 def _table() -> dict[str, Table]:
     def unary(name: str, kinds: tuple[str, ...]) -> Table:
         return table(Overload(name, (kind,), kind) for kind in kinds)
@@ -90,8 +87,8 @@ def _table() -> dict[str, Table]:
         **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
         **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
-        "range_agg": table(Overload("range_agg", (kind,), "anymultirange") for kind in _SPANS),
-        "range_intersect_agg": unary("range_intersect_agg", _SPANS),
+        "range_agg": table(Overload("range_agg", (kind,), "anymultirange") for kind in ANY_SPAN),
+        "range_intersect_agg": unary("range_intersect_agg", ANY_SPAN),
         **{name: unary(_CANONICAL.get(name, name), _NUMBERS) for name in _SPREADS},
         "string_agg": table([Overload("string_agg", (kind, kind), kind) for kind in ("text", "bytea")]),
         "array_agg": table(Overload("array_agg", (kind,), "array") for kind in ("anynonarray", "anyarray")),
@@ -254,7 +251,7 @@ def _is_written_alike(kind: SqlType) -> bool:
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:
-    if target in ("any", "anynonarray", "anyarray", *_SPANS):
+    if target in ("any", "anynonarray", "anyarray", *ANY_SPAN):
         kind = TEXT if scalar.type.name == "unknown" else scalar.type
     elif target == "text" and scalar.type.name == "varchar":
         kind = scalar.type

@@ -26,7 +26,7 @@ from planner.bind.calls.late import is_late, late
 from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
 from planner.bind.calls.notifying import bind_notify_call, is_notify_call
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
-from planner.bind.calls.overloads import ANY
+from planner.bind.calls.overloads import ANY, ANY_SPAN
 from planner.bind.calls.ranges import of_ranges, range_of
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
@@ -155,7 +155,7 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         found = coerce(env.binding, arguments[0], by_oid(chosen.target), "explicit", node.args[0])
         assert found is not None, "the call was chosen so that its argument coerces"
         return found
-    if chosen.arguments and chosen.arguments[0] in ("anyrange", "anymultirange"):
+    if chosen.arguments and chosen.arguments[0] in ANY_SPAN:
         return of_ranges(env, chosen, arguments, node)
     if chosen.name == "range_make":
         return range_of(env, name, chosen, arguments, node)

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Final
 
 from planner.bind.calls import formed
-from planner.bind.calls.overloads import Overload, Table, table
+from planner.bind.calls.overloads import ANY_SPAN, Overload, Table, table
 
 _INTEGERS: Final = ("int2", "int4", "int8")
 _FLOATS: Final = ("float4", "float8")
@@ -45,7 +45,6 @@ _TESTS_OF_SPANS: Final = {
     "-|-": "range_adjacent",
 }
 _SPANS_OF_SPANS: Final = {"+": "range_union", "*": "range_intersect", "-": "range_minus"}
-_SPANS: Final = ("anyrange", "anymultirange")
 #: The operands of an operator of rows.
 ROWS: Final = ("record", "record")
 #: Negated spellings: NOT around the canonical function.
@@ -123,7 +122,7 @@ def _comparison(name: str) -> Iterator[Overload]:
     yield Overload(name, ("oidvector", "oidvector"), "bool")
     yield Overload(name, ("anyarray", "anyarray"), "bool")
     yield Overload(name, ("anyenum", "anyenum"), "bool")
-    for kind in _SPANS:
+    for kind in ANY_SPAN:
         yield Overload(name, (kind, kind), "bool")
     yield Overload(name, ROWS, "bool")
     yield Overload(name, ("name", "text"), "bool")
@@ -176,9 +175,9 @@ def _binary(symbol: str) -> Iterator[Overload]:
 def _of_spans(symbol: str) -> Iterator[Overload]:
     """Operators of ranges and multiranges."""
     if symbol in _TESTS_OF_SPANS:
-        for pair in product(_SPANS, _SPANS):
+        for pair in product(ANY_SPAN, ANY_SPAN):
             yield Overload(_TESTS_OF_SPANS[symbol], pair, "bool")
-    for kind in _SPANS:
+    for kind in ANY_SPAN:
         if symbol in _SPANS_OF_SPANS:
             yield Overload(_SPANS_OF_SPANS[symbol], (kind, kind), kind)
         if symbol == "@>":

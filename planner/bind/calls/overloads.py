@@ -19,6 +19,7 @@ from planner.bind.calls.resolution import TypeCall, function_call, operator
 
 #: Pseudo-types that an overload may ask for.
 ANY: Final = "any"
+ANY_SPAN: Final = ("anyrange", "anymultirange")
 _CACHED: Final = 8192
 
 

@@ -15,7 +15,7 @@ from catalog.nesting import is_declared
 from catalog.postgres import type_oids
 from catalog.ranges import subtype_of
 from catalog.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
-from planner.bind.calls.overloads import Overload
+from planner.bind.calls.overloads import ANY_SPAN, Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
 from planner.bind.types import as_numeric, coerce, common_numeric, numeric_of, target_type
@@ -24,11 +24,8 @@ from planner.expression import Literal, Scalar
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))
 #: Those whose operators' operands are brought to one type.
-GATHERED: Final = ARRAYS | {"anyenum", "anyrange", "anymultirange"}
-_SPANS: Final = frozenset(("anyrange", "anymultirange"))
-POLYMORPHIC: Final = (
-    frozenset(("anyelement", "anynonarray", "anyenum", "anycompatible", "anycompatiblenonarray")) | ARRAYS | _SPANS
-)
+GATHERED: Final = ARRAYS | {"anyenum", *ANY_SPAN}
+POLYMORPHIC: Final = GATHERED | {"anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"}
 
 
 def coerced(env: Environment, chosen: Overload, arguments: Sequence[Scalar], nodes: Sequence[Any]) -> list[Scalar]:
@@ -52,7 +49,7 @@ def result(chosen: Overload, arguments: Sequence[Scalar]) -> SqlType:
 
 def named_type(name: str, elements: dict[str, SqlType]) -> SqlType | None:
     """The type of a polymorphic name or of an array's (_text); None for every other."""
-    if name in _SPANS:
+    if name in ANY_SPAN:
         return elements[name]
     if name in POLYMORPHIC:
         kind = elements["compatible" if "compatible" in name else "simple"]
@@ -70,7 +67,7 @@ def _elements(declared: Sequence[str], arguments: Sequence[Scalar]) -> dict[str,
             if name in POLYMORPHIC and ("compatible" in name) == (family == "compatible")
         ]
         pairs = [(name, scalar.type) for name, scalar in given]
-        if spans := [kind for name, kind in pairs if name in _SPANS and kind.name != "unknown"]:
+        if spans := [kind for name, kind in pairs if name in ANY_SPAN and kind.name != "unknown"]:
             span = range_of(spans[0]) if spans[0].name in MULTIRANGES else spans[0]
             found |= {"anyrange": span, "anymultirange": multirange_of(span), family: subtype_of(span)}
         elif pairs:

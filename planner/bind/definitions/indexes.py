@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 from pglast.enums import DropBehavior, SortByDir, SortByNulls
 from pglast.stream import RawStream
@@ -50,25 +51,35 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
     if node.unique and node.accessMethod != _METHODS[0]:
         raise SqlError("0A000", f'access method "{node.accessMethod}" does not support unique indexes')
-    parts, columns, predicate, shown, types = _parts(binding, table, node)
+    found = _parts(binding, table, node)
+    labels = found.shown[: len(found.texts)]
     catalog = context.catalog
-    name = node.idxname or _chosen_name(catalog, table, shown[: len(parts)])
+    name = node.idxname or _chosen_name(catalog, table, labels)
     if _is_taken(catalog, name, table.schema):
         if not node.if_not_exists:
             raise duplicate_table(name)
         return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
     alike = bool(node.nulls_not_distinct)
-    if node.unique and predicate is None and all(item.name is not None for item in node.indexParams):
+    if node.unique and found.predicate is None and all(item.name is not None for item in node.indexParams):
         ordered = {item.name: _order(item) for item in reversed(node.indexParams)}  # the first of one name counts
         columns = tuple(dict.fromkeys(item.name for item in node.indexParams))
         orders = tuple(ordered[column] for column in columns)
         key = UniqueKey(name, columns, index=True, nulls_alike=alike, orders=orders if any(orders) else ())
         after = replace(table, keys=(*table.keys, key))
     else:
-        orders, included = tuple(map(_order, node.indexParams)), len(node.indexIncludingParams or ())
         index = Index(
-            *(name, parts, columns, None, orders, included, predicate, bool(node.unique), alike, node.accessMethod),
-            *(labels_of(shown[: len(parts)]), shown, types),
+            name,
+            found.texts,
+            found.columns,
+            orders=tuple(map(_order, node.indexParams)),
+            included=len(node.indexIncludingParams or ()),
+            predicate=found.predicate,
+            unique=bool(node.unique),
+            nulls_alike=alike,
+            method=node.accessMethod,
+            labels=labels_of(labels),
+            shown=found.shown,
+            types=found.types,
         )
         if node.unique:
             _require_bound(binding, table, index, node)
@@ -94,12 +105,19 @@ def _order(item: Any) -> str:
     return f"{' DESC' if descending else ''}{place}"
 
 
-def _parts(
-    binding: Binding, table: Table, node: Any
-) -> tuple[tuple[str, ...], tuple[str, ...], str | None, tuple[str, ...], tuple[SqlType, ...]]:
-    """The texts of what is indexed, the columns that they and the predicate use, its text, how PostgreSQL writes all of
-    these, and the parts' types. Raises 42703.
-    """
+class _Parts(Struct, frozen=True):
+    """The ``texts`` of what is indexed, the ``columns`` that they and the ``predicate`` use, its text, how PostgreSQL
+    writes all of these (``shown``), and the parts' ``types``."""
+
+    texts: tuple[str, ...]
+    columns: tuple[str, ...]
+    predicate: str | None
+    shown: tuple[str, ...]
+    types: tuple[SqlType, ...]
+
+
+def _parts(binding: Binding, table: Table, node: Any) -> _Parts:
+    """What is indexed. Raises 42703."""
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
     shown: list[str] = []
@@ -129,7 +147,7 @@ def _parts(
     if where is not None:
         predicate, _ = _expression(binding, where, scan.columns, used, "predicate")
         shown.append(expression_text(binding, where, row))
-    return tuple(texts), tuple(used), predicate, tuple(shown), tuple(types)
+    return _Parts(tuple(texts), tuple(used), predicate, tuple(shown), tuple(types))
 
 
 def _expression(

@@ -39,8 +39,8 @@ from planner.renaming import reads_of
 from planner.statements import NoOperation, Output, Query
 from planner.walk import walk
 
-#: Options of continuous views with their values.
 _CHECK: Final = "check_option"
+#: Options with their values.
 _OPTIONS: Final = {
     _CHECK: ("local", "cascaded"),
     "maintenance_engine": ("auto", "spark", "embedded"),
