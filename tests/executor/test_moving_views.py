@@ -13,7 +13,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.commit.records import Followed
-from executor.moving import views
+from executor.moving import giving
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
 from executor.queries import OwnReader
@@ -368,7 +368,7 @@ def test_a_forged_state_is_not_taken(
             (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
             path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
 
-    monkeypatch.setattr(views, "failpoint", forging)
+    monkeypatch.setattr(giving, "failpoint", forging)
     with pytest.raises(SqlError, match="XX001"):
         servers.migrate("a", "b")
     rows.insert(a, 5)
@@ -387,7 +387,7 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
             path.unlink()
             path.mkdir()  # reading it is an error of the system's
 
-    monkeypatch.setattr(views, "failpoint", breaking)
+    monkeypatch.setattr(giving, "failpoint", breaking)
     with pytest.raises(SqlError, match="58030"):
         servers.migrate("a", "b")
     rows.insert(a, 5)
