@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from executor.core import Core
 from executor.files import foreign as files
 from executor.plans import Plan
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
-from executor.statistics import statistics_of
+from executor.statistics import all_statistics_of, statistics_of
 from planner.algebra import Relation, Scan, Snapshot
+from planner.computing_once import compute_once
 from planner.expression import Value
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
@@ -141,6 +143,7 @@ def _cut(
     reader: Reader, relation: Relation, counts: Counts, engine: EngineName, everywhere: bool
 ) -> tuple[Pipelined, Mapping[str, Sliced]]:
     """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
+    relation = compute_once(relation, partial(_is_worth_sharing, reader.database))
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
@@ -223,6 +226,13 @@ def _is_worth_it(rows: Rows | None, place: Place) -> bool:
     probed = _PROBED * _SMALLER if rows is None else rows(place.probe)
     kept = _PROBED if rows is None else rows(place.relation)
     return probed >= max(_PROBED, kept * _SMALLER)
+
+
+def _is_worth_sharing(core: Core, relation: Relation) -> bool:
+    """Whether it is cheaper to keep a relation's rows for all places of a plan than to compute them at each."""
+    known = Cardinality(relation, all_statistics_of(relation, core.catalog, core.tables, {}))
+    read = sum(known.rows(node) for node in walk(relation) if isinstance(node, Scan | Snapshot))
+    return read >= _PROBED and known.rows(relation) * _SMALLER <= read
 
 
 def _efforts(plan: Pipelined, counts: Counts) -> tuple[float, ...]:
