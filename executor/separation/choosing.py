@@ -2,8 +2,9 @@
 
 Owns: the setting's three words, and the estimate behind ``auto``: the rows of the tables and views that are read, times
 the passes over them (``planner/placement``'s constants). What is estimated short runs whole. A plan is cut at
-everything that an engine must finish before it goes on anyway; on request a long one also where a join of several
-tables is what others are looked up in, which fixes the order of joins beforehand, by statistics.
+everything that an engine must finish before it goes on anyway, and at what several places would compute alike; on
+request a long one also where a join of several tables is what others are looked up in, which fixes the order of joins
+beforehand, by statistics.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ _STOPPABLE: Final = 2.0
 _PROBED: Final = 100_000
 #: How much smaller than them it must be: what is kept is written once more.
 _SMALLER: Final = 4
+#: Rows that are read for it from which on what several pipelines compute is computed once.
+_REPEATED: Final = 100_000
 #: Plans whose steps are remembered.
 _KNOWN: Final = 256
 #: Seconds for which tables are taken to have as many rows as when they were last counted.
@@ -232,7 +235,7 @@ def _is_worth_sharing(core: Core, relation: Relation) -> bool:
     """Whether it is cheaper to keep a relation's rows for all places of a plan than to compute them at each."""
     known = Cardinality(relation, all_statistics_of(relation, core.catalog, core.tables, {}))
     read = sum(known.rows(node) for node in walk(relation) if isinstance(node, Scan | Snapshot))
-    return read >= _PROBED and known.rows(relation) * _SMALLER <= read
+    return read >= _REPEATED and known.rows(relation) * _SMALLER <= read
 
 
 def _efforts(plan: Pipelined, counts: Counts) -> tuple[float, ...]:

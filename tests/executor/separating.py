@@ -67,6 +67,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "LONG", 0.0)
     monkeypatch.setattr(choosing, "is_bare", lambda relation: False)
     monkeypatch.setattr(choosing, "_PROBED", 0)
+    monkeypatch.setattr(choosing, "_REPEATED", 0)
     monkeypatch.setattr(choosing, "_SMALLER", 0)
 
 

@@ -51,6 +51,10 @@ def once(whole: Relation) -> Relation:
             "(SELECT b, count(*) AS n FROM t GROUP BY b) y",
             ["n"],
         ),
+        (
+            f"SELECT b FROM {JOIN} WHERE d = '0'::float8 UNION ALL SELECT b FROM {JOIN} WHERE d = '-0'::float8",
+            [],
+        ),
         ("SELECT b FROM t WHERE a > 1 UNION ALL SELECT c FROM t WHERE a > 1", []),
         (f"SELECT count(*) FROM {JOIN} WHERE b = 1 UNION ALL SELECT count(*) + 1 FROM {JOIN} WHERE b = 1", ["count"]),
         (f"SELECT b, random() FROM {JOIN} UNION ALL SELECT c, 1.0 FROM {JOIN}", ["b c"]),
