@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import SqlError
+from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.printing.dialect import DuckPrinter
 from planner.algebra import Filter, Scan
 from planner.bind import environment
@@ -115,3 +116,33 @@ def test_what_would_take_long_is_refused(
     with pytest.raises(SqlError) as caught:
         database.query(query)
     assert caught.value.sqlstate == state
+
+
+LONG_CONDITIONS = (
+    listed("i <> {}", " and ", FROM_A, ""),
+    listed("(i = {} and t = '{}')", " or ", FROM_A, ""),
+    listed("i <> {}", " and ", FROM_A + "exists (select from b where b.x = a.i) and ", ""),
+)
+
+
+@pytest.mark.parametrize("shape", LONG_CONDITIONS)
+def test_very_many_conditions_are_hidden_from_the_engine(database: Database, shape: Callable[[int], str]) -> None:
+    few, many = (DuckPrinter().print_relation(optimise(database.query(shape(count)).relation)) for count in (199, 201))
+    assert "CASE" not in few
+    assert "CASE" in many
+    assert many.count("EXISTS") == few.count("EXISTS")
+
+
+def test_hidden_conditions_choose_the_same_rows(database: Database) -> None:
+    source = "select x from (values (1), (2), (null), (225)) v (x) where "
+    engine = EmbeddedEngine(threads=1)
+    try:
+        for condition, rows in (
+            (" and ".join(f"x <> {n}" for n in range(2, 220)), [1, 225]),
+            (" or ".join(f"(x = {n} and x < {n + 1})" for n in range(2, 227)), [2, 225]),
+            ("(" + " or ".join(f"(x = {n} and x < {n + 1})" for n in range(2, 227)) + ") is null", [None]),
+        ):
+            found = engine.query(optimise(database.query(source + condition + " order by x").relation), {})
+            assert found.column(0).to_pylist() == rows
+    finally:
+        engine.close()
