@@ -376,8 +376,8 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
     """The arguments' values: a query without FROM."""
     if not types:
         return ()
-    zone, order = session.settings.value("TimeZone"), session.settings.date_order
-    context = Context(session.db.catalog, session.settings.search_path(), time_zone=zone, date_order=order)
+    zone, reading = session.settings.value("TimeZone"), session.settings.reading
+    context = Context(session.db.catalog, session.settings.search_path(), time_zone=zone, reading=reading)
     named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
     outputs = tuple(
         (column, execute_argument(context, statement, index, kind)) for index, (column, kind) in enumerate(named)

@@ -19,7 +19,6 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.intervals import FULL_RANGE
 from catalog.looking import Look, Seen
-from catalog.moments import MDY
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
@@ -28,6 +27,7 @@ from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
+from planner.reading import USUAL, Reading
 from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.walk import walk
@@ -134,13 +134,13 @@ class Surroundings(Struct, frozen=True):
     own: str = ""  # tells the relations that only the session sees
     separated: Separated = none_separated
     checks_bodies: bool = True  # check_function_bodies
-    date_order: str = MDY
+    reading: Reading = USUAL
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
         names = (self.search_path, self.role, self.session_role, self.database, self.own)
-        return (*names, self.time_zone, self.date_order, self.checks_bodies)
+        return (*names, self.time_zone, self.reading, self.checks_bodies)
 
 
 def surroundings(
@@ -150,7 +150,7 @@ def surroundings(
     roles = settings.role, settings.value("session_authorization")
     place = settings.search_path(), settings.value("TimeZone")
     checks_bodies = settings.is_on("check_function_bodies")
-    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies, settings.date_order)
+    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies, settings.reading)
 
 
 class PlanCache:
@@ -233,7 +233,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     context = Context(
         *(look.catalog, *place, *roles, around.database, around.separated),
         checks_bodies=around.checks_bodies,
-        date_order=around.date_order,
+        reading=around.reading,
     )
     bound = bind(raw, context)
     statement = bound.statement

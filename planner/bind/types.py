@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits
-from catalog.moments import MDY
 from catalog.nesting import is_declared
 from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
@@ -53,6 +52,7 @@ from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar, Value
+from planner.reading import USUAL, Reading
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -362,17 +362,22 @@ def _cut(value: Value, target: SqlType) -> Value:
 
 
 def _read(binding: Binding, node: Any, text: str, target: SqlType) -> Value:
-    """A text's value in the session's time zone and order of dates."""
-    zone, order = binding.context.time_zone, binding.context.date_order
-    value = value_of(text, target, zone, order)
-    if order != MDY:
-        try:
-            differs = value_of(text, target, zone) != value
-        except SqlError:
-            differs = True
-        if differs:
-            binding.ordered.append(binding.position(node))
+    """A text's value in the session's time zone and way of reading."""
+    zone, reading = binding.context.time_zone, binding.context.reading
+    value = value_of(text, target, zone, reading)
+    if reading != USUAL and not _reads(text, target, zone, USUAL, value):
+        is_date = _reads(text, target, zone, Reading(reading.dates), value)
+        words = f"a date in the order {reading.dates}" if is_date else "an interval with one sign for all its fields"
+        binding.restyled.append((words, binding.position(node)))
     return value
+
+
+def _reads(text: str, target: SqlType, zone: str, reading: Reading, value: Value) -> bool:
+    """Whether another way of reading gives that value, too."""
+    try:
+        return value_of(text, target, zone, reading) == value
+    except SqlError:
+        return False
 
 
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
