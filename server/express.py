@@ -309,7 +309,7 @@ class Express:
             return CachedRead(self._session, plan, bind)
         time_zone = self._session.settings.style
         formats = column_formats(bind.parameter_formats, len(plan.types))
-        decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
+        decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.given, formats, strict=True))
         if isinstance(plan.statement, Insert | Update | Delete):
             return RowChange(self._session, plan.statement, decoders, before, known.data, output)
         points = self._session.server.points

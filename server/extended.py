@@ -148,7 +148,7 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
         if len(message.result_formats) > 1 and len(message.result_formats) != columns:
             formats = len(message.result_formats)
             raise SqlError("08P01", f"bind message has {formats} result formats but query has {columns} columns")
-    values = decode_parameters(message, types, session) if types else ()
+    values = () if plan is None else decode_parameters(message, plan.given, session)
     key = (*message.parameters, message.parameter_formats, message.result_formats)
     session.portals[message.portal] = Portal(message.portal, plan, values, message.result_formats, key, outputs)
     session.connection.send(encoder.BIND_COMPLETE)

@@ -26,6 +26,7 @@ from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
 from catalog.ranges import subtype_of
+from catalog.scales import is_padded
 from catalog.shapes import split_shaped
 from catalog.types import (
     BITS,
@@ -261,13 +262,18 @@ def _jsonpath(text: str, kind: SqlType) -> Value:
     return canonical_path(text)
 
 
+def _part(text: str, kind: SqlType, time_zone: str, reading: Reading) -> Value:
+    """A value within a constant, which says itself with which blanks it is shown (``planner.scales``)."""
+    return text if is_padded(kind) else value_of(text, kind, time_zone, reading)
+
+
 def _array(text: str, kind: SqlType, time_zone: str, reading: Reading) -> Value:
     """An array's text; of any dimensions where the type keeps them. What rounds or cuts elements comes after."""
     assert kind.element is not None
     element, read = kind.element, expressed(kind.element)
 
     def value(item: str | None) -> Value:
-        return None if item is None else fit_moment(value_of(item, read, time_zone, reading), element)
+        return None if item is None else fit_moment(_part(item, read, time_zone, reading), element)
 
     if kind.name == "shaped":
         items, shape = split_shaped(text)
@@ -280,7 +286,7 @@ def _row(text: str, declared: Composite, time_zone: str, reading: Reading) -> Va
     if not declared.oid:
         raise SqlError("0A000", "input of anonymous composite types is not implemented")
     pairs = list(zip(split_row(text, len(declared.fields)), declared.fields, strict=True))
-    return tuple(None if item is None else value_of(item, kind, time_zone, reading) for item, (_, kind) in pairs)
+    return tuple(None if item is None else _part(item, kind, time_zone, reading) for item, (_, kind) in pairs)
 
 
 _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {
