@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits
+from catalog.nested import no_dimensions
 from catalog.nesting import is_declared
 from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
@@ -256,8 +257,7 @@ def _reshaped(binding: Binding, literal: Literal, target: SqlType, level: Level,
     assert isinstance(value, tuple)
     items, shape = value if literal.type.name == "shaped" else (value, listed(len(value)))
     if target.name != "shaped" and not is_list(shape):
-        instead = "Declare the column or parameter with as many pairs of brackets, as in int[][]."
-        raise unsupported("an array of more than one dimension, or with bounds, here", instead, binding.position(node))
+        raise no_dimensions(binding.position(node))
     cells = coerce(binding, Literal(items, array(inner)), array(target.element), level, node)
     if not isinstance(cells, Literal):
         return None
