@@ -330,7 +330,7 @@ def answer_key(session: Session, plan: Plan, bind: Bind, fields: Iterable[bytes 
 
 def _decoders(session: Session, plan: Plan, bind: Bind) -> tuple[Decode, ...]:
     formats, time_zone = column_formats(bind.parameter_formats, len(plan.types)), session.settings.style
-    return tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
+    return tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.given, formats, strict=True))
 
 
 def _values(decoders: tuple[Decode, ...], fields: tuple[bytes, ...]) -> tuple[Value, ...]:
