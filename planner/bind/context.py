@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from catalog.objects import PUBLIC
 from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
-from planner.parse import Raw, literal_position
+from planner.parse import Raw, literal_positions
 from planner.reading import USUAL, Reading
 from planner.statements import Delete, Insert, Locking, Output, Update
 
@@ -166,9 +167,14 @@ class Binding:
         if location is not None:
             return int(location) + 1
         if type(node).__name__ == "A_Const":
-            return literal_position(self.raw, node)
+            return self._constants.get(id(node))
         argument = getattr(node, "arg", None)
         return self.position(argument) if argument is not None else None
+
+    @cached_property
+    def _constants(self) -> dict[int, int]:
+        """Where the statement's constants stand, by identity."""
+        return literal_positions(self.raw)
 
     def start(self, node: Any) -> int | None:
         """The 1-based position where an expression begins (exprLocation): its own or its leftmost operand's."""

@@ -48,6 +48,7 @@ from executor.printing.printer import Printer
 from executor.printing.selects import Block
 from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.lowering.long_predicates import close_conditions
 from planner.lowering.outer_values import separate_outer_values
 from planner.scales.nested import given_kind, written_kind
 
@@ -132,7 +133,7 @@ class DuckPrinter(Printer):
     def print_relation(self, relation: Relation) -> str:
         """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
         if not isinstance(relation, With):  # whose parts come here, each for itself
-            relation = separate_outer_values(relation)
+            relation = close_conditions(separate_outer_values(relation))
         printed = super().print_relation(relation)
         if not any(holds(column.type, _is_interval) for column in relation.columns):
             return printed
