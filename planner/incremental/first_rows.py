@@ -9,11 +9,12 @@ are compared, so the state has one row a group (thesis 4.2.2: a stream meets a g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from datetime import date
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, INT8, record
+from catalog.types import BOOL, DATE, INT4, INT8, TEXT, numeric, record
 from planner.algebra import Aggregate, Filter, Project, Relation, SortKey, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.pipelines import Kinds
@@ -25,8 +26,9 @@ from planner.walk import transform, walk
 _ONE: Final = Literal(1, INT8)
 #: How a filter says of a row number that it is one.
 _FIRST: Final = {"eq": 1, "le": 1, "lt": 2}
-#: What turns the order of a type's values round.
-_REVERSED: Final = {"int2": "bitnot", "int4": "bitnot", "int8": "bitnot", "numeric": "neg", "bool": "not"}
+#: From here days are counted the other way round.
+_DAY: Final = Literal(date(2000, 1, 1), DATE)
+_SECONDS: Final = numeric(20, 6)
 
 
 def first_rows(relation: Relation) -> Relation:
@@ -97,18 +99,38 @@ def _key(item: Scalar, fresh: Fresh) -> Column:
 def _ordered(order: Sequence[SortKey]) -> tuple[str, tuple[Scalar, ...]]:
     """The aggregate that finds the first row, and what it compares: greatest values first, or least ones."""
     for descending in sorted((True, False), key=lambda way: bool(order) and order[0].descending != way):
-        if all(key.descending == descending or key.expression.type.name in _REVERSED for key in order):
-            parts = tuple(part for key in order for part in _compared(key, descending))
-            return ("max" if descending and order else "min"), parts
+        values = [_compared(key, descending) for key in order]
+        if None not in values:
+            return ("max" if descending and order else "min"), tuple(part for parts in values for part in parts or ())
     raise unsupported(
-        "the first rows of a stream in an order that both ascends and descends",
-        "Order by values of one direction: negate a number, or the difference to a fixed time.",
+        "the first rows of a stream in an order of texts or the like that both ascends and descends",
+        "Let those of no number or time go one way.",
     )
 
 
-def _compared(key: SortKey, descending: bool) -> Iterator[Scalar]:
-    """What stands for a sort key where rows are compared, in which NULL is the greatest value of all."""
-    value = key.expression
-    if key.nulls_first != descending:
-        yield Call("is_not_null", (value,), BOOL)
-    yield value if key.descending == descending else Call(_REVERSED[value.type.name], (value,), value.type)
+def _compared(key: SortKey, descending: bool) -> tuple[Scalar, ...] | None:
+    """What stands for a sort key where rows are compared, in which NULL is the greatest value of all; None where there
+    is no such."""
+    value = key.expression if key.descending == descending else _reversed(key.expression)
+    if value is None:
+        return None
+    present = Call("is_not_null", (key.expression,), BOOL)
+    return (value,) if key.nulls_first == descending else (present, value)
+
+
+def _reversed(value: Scalar) -> Scalar | None:
+    """A value whose order is the other way round; None for a type that has none."""
+    kind = value.type
+    match kind.name:
+        case "int2" | "int4" | "int8":
+            return Call("bitnot", (value,), kind)
+        case "numeric":
+            return Call("neg", (value,), kind)
+        case "bool":
+            return Call("not", (value,), kind)
+        case "date":
+            return Call("sub", (_DAY, value), INT4)
+        case "timestamp" | "timestamptz":
+            return Call("neg", (Call("extract", (Literal("epoch", TEXT), value), _SECONDS),), _SECONDS)
+        case _:
+            return None
