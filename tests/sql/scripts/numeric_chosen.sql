@@ -1,0 +1,25 @@
+-- Numerics without digits that are chosen of arrays and ordered sets show the decimals that they have.
+create table t (k int, x numeric);
+insert into t values (1, 1.50), (1, 1.50), (2, 2.0), (2, 4.00), (3, 7), (4, 1.1), (4, 2.20), (4, null);
+create table a (k int, xs numeric[]);
+insert into a values (1, '{1.50,2,3.000}'), (2, '{1.5,1.50,NULL,4.0}'), (3, '{}'), (4, null);
+select mode() within group (order by x) from t;
+select mode() within group (order by x desc) from t;
+select k, mode() within group (order by x), mode() within group (order by x desc) from t group by k order by k;
+select mode() within group (order by x) filter (where k = 2), mode() within group (order by x) filter (where k > 9) from t;
+select (mode() within group (order by x))::text, mode() within group (order by x * 1.0) from t;
+select k, percentile_disc(0.5) within group (order by x), mode() within group (order by x) from t group by k order by k;
+select array_remove(xs, 1.5), array_remove(xs, 4), array_remove(xs, null) from a order by k;
+select array_remove(xs, 2.0)::text, (array_remove(xs, 1.5))[1] from a order by k;
+select array_replace(xs, 1.5, 9), array_replace(xs, 1.5, 9.0000), array_replace(xs, null, 0.00), array_replace(xs, 2, null) from a order by k;
+select array_replace(xs, 1.5, x) from a, t where a.k <= 2 and t.k = 4 and x is not null order by a.k, x;
+select array_remove(array[1.50, 2.0, 3], 2), array_replace(array[1.50, 2.50], 2.5, 7.000), array_replace(array[1.50, 2.50], 2.5, 7.00);
+select array_remove(array_agg(x order by k, x), 7) from t;
+select array_remove(array[1, 2], 1), array_replace(array['a', 'b'], 'a', 'c');
+create table d (k int, x numeric);
+insert into d values (1, 3.50), (1, 1.0), (1, 3.50), (2, 2), (2, null), (2, null), (2, 0.100);
+select array_agg(distinct x) from d;
+select k, array_agg(distinct x), array_agg(distinct x order by x desc), array_agg(distinct x order by x desc nulls last) from d group by k order by k;
+select array_agg(distinct x) filter (where k = 1), array_agg(distinct x) filter (where k = 9) from d;
+select array_agg(distinct x)::text, (array_agg(distinct x))[2], array_agg(distinct k), array_agg(distinct x * 1.00) from d;
+select unnest(array_agg(distinct x)) from d;
