@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from catalog.types import INT4
 from planner.algebra import Filter, Join, Limit, Project, Relation, Values
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.rules.correlation import rows_at_most_one
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
-from planner.walk import descend, is_dependent, replace_columns, used_columns
+from planner.walk import descend, free_columns, is_dependent, replace_columns, used_columns
 
 #: Around a subquery that stays.
 _TRANSPARENT: Final = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
@@ -86,9 +87,15 @@ class _Lifted:
         self.columns: list[tuple[Column, Scalar]] = []
 
     def above(self, relation: Relation) -> Relation:
-        """The relation with the columns beside its own."""
-        passed = ((column, ColumnRef(column)) for column in relation.columns)
-        return Project(relation, (*passed, *self.columns))
+        """The relation with the columns beside its own; one that is the same for all rows by a join, since Spark takes
+        it for a constant then, which it cannot hand to a function of Python's."""
+        kept: list[tuple[Column, Scalar]] = [(column, ColumnRef(column)) for column in relation.columns]
+        for column, value in self.columns:
+            if isinstance(value, ScalarSubquery) and not free_columns(value) and rows_at_most_one(value.relation):
+                found, _ = self._fresh.rename(value.relation)
+                relation, value = Join("left", relation, found, None), ColumnRef(found.columns[0])
+            kept.append((column, value))
+        return Project(relation, tuple(kept))
 
     def scalar(self, value: Scalar) -> Scalar:
         """An expression without scalar subqueries but where they may stand."""
