@@ -23,3 +23,7 @@ select k, array_agg(distinct x), array_agg(distinct x order by x desc), array_ag
 select array_agg(distinct x) filter (where k = 1), array_agg(distinct x) filter (where k = 9) from d;
 select array_agg(distinct x)::text, (array_agg(distinct x))[2], array_agg(distinct k), array_agg(distinct x * 1.00) from d;
 select unnest(array_agg(distinct x)) from d;
+select (select avg(x) from d), (select sum(x) / 3 from d), (select avg(x) from d where k = 9);
+select k, x - (select avg(x) from d), (select avg(x) from d) * 2 from d order by k, x;
+select k, (select avg(e.x) from d e where e.k = d.k), (select e.x / 7 from d e where e.k = d.k and e.x > 3 order by e.x limit 1) from d group by k order by k;
+select (select x / 7 from d where k = 1 order by x limit 1), ((select avg(x) from d) / 3)::text, scale((select avg(x) from d));
