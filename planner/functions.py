@@ -230,6 +230,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_cat", 2, 2),
     Function("array_remove", 2, 2),
     Function("array_replace", 3, 3),
+    # Of the scales beside an array, and the array (planner/scales): what is left of them, and with another in places.
+    Function("scales_without", 3, 3),
+    Function("scales_with", 4, 4),
+    Function("scales_once", 2, 2),  # of sorted values, the first of equal ones
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
