@@ -42,8 +42,9 @@ from executor.embedded.tables.store import WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
+from executor.moving.placing import place
 from executor.moving.replica import Replicas
-from executor.moving.views import ViewMoving, place
+from executor.moving.views import ViewMoving
 from executor.options import Options
 from executor.recovery import recover_tables, refill_streams
 from executor.reopening import reopen

@@ -108,7 +108,7 @@ def places(whole: Relation, rows: Rows | None = None) -> list[Place]:
             found.append(Place("shared", node, names[id(node)]))
             continue
         breaker = None if id(node) in chosen_from else _breaker(parent, node, rows)
-        if breaker is not None and _is_closed(node):
+        if breaker is not None and is_closed(node):
             found.append(Place(breaker, node, probe=_beside(parent, node) if breaker == "build" else None))
     return found
 
@@ -131,7 +131,7 @@ def _visited(root: Relation, rows: Rows | None) -> Iterator[tuple[Node | None, A
             yield parent, node
             continue
         stack.append((parent, node, True))
-        below = list(children(node))
+        below = children(node)
         if isinstance(node, Join):
             build = _build_side(node, rows)
             below.sort(key=lambda child: child is not build)
@@ -173,7 +173,7 @@ def with_order_above(whole: Relation) -> Relation:
             return replace(whole, body=with_order_above(body))
         case Project(input=below):
             return replace(whole, input=with_order_above(below))
-        case Limit(input=Sort(keys=keys)) if _is_closed(whole):
+        case Limit(input=Sort(keys=keys)) if is_closed(whole):
             return Sort(whole, keys)
         case _:
             return whole
@@ -206,7 +206,7 @@ def is_bare(relation: Relation) -> bool:
     return isinstance(below_chain(relation), Scan | Snapshot | Values)
 
 
-def _is_closed(relation: Relation) -> bool:
+def is_closed(relation: Relation) -> bool:
     """Whether a relation has the same rows wherever in its statement, and however often, it is computed."""
     nodes = list(walk(relation))
     own = {item.name for item in nodes if isinstance(item, Fixpoint)}

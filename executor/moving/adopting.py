@@ -24,19 +24,76 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.objects import Stream, View
 from executor.cluster import logs
+from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry
 from executor.definitions import recording
 from executor.definitions.roles import set_rights
-from executor.moving import enums
-from executor.moving.checkpoints import current
+from executor.moving import artifact, enums
+from executor.moving.checkpoints import Checkpoints, current
 from executor.moving.entering import begun, defining, over
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.replica import as_own, log_of, replica_of
+from executor.moving.taking import Taking
 from executor.transaction import Transaction
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database import Database
+
+
+class Adopting:
+    """How a server takes all steps. For one thread at a time."""
+
+    def __init__(self, database: Database, ownership: Ownership, checkpoints: Checkpoints, taking: Taking) -> None:
+        self._database = database
+        self._registry = database.registry
+        self._storage = database.shared.folder
+        self._ownership = ownership
+        self._checkpoints = checkpoints
+        self._taking = taking
+
+    def adopt(self, home: str) -> int:
+        """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
+        again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        self._gather(home)
+        with closed(self._database, home):
+            failpoint("home-closed")
+            self._gather(home)  # what another has claimed in between, as nobody can from now on
+            with self._checkpoints.lock:
+                adopt(self._database, self._ownership, home)
+        failpoint("streams-adopted")
+        return sum(self._settle_of(owned) for owned in self._ownership.all() if owned.home == home)
+
+    def _gather(self, home: str) -> None:
+        """All views of a server are here. Raises what prevents that."""
+        for owned in wanted(self._registry, self._ownership, home):
+            self._claim(owned)
+        require_taken(self._database, self._ownership, home)
+
+    def _claim(self, owned: Owned) -> None:
+        """This server goes on with a view, whoever else does or is to."""
+        claimed = given(owned, self._registry.name)
+        try:
+            if claimed != owned:
+                self._ownership.change(owned, claimed)
+        except SqlError:
+            found = self._ownership.get(owned.name)
+            if found is None or found == owned:
+                raise
+            self._claim(found)  # another inherited it meanwhile
+        else:
+            failpoint("view-claimed")
+            self._taking.settle(claimed)
+
+    def _settle_of(self, owned: Owned) -> bool:
+        """A view of a home that was adopted is here, or nowhere; whether it is here."""
+        is_here = any(item.shared == owned.name for item in self._database.runtimes())
+        if is_here:
+            self._taking.settle(owned)
+        else:
+            self._ownership.delete(owned.name)
+            artifact.delete(self._storage, owned.name)
+        return is_here
 
 
 def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
@@ -147,11 +204,3 @@ def _states(database: Database, runtime: ViewRuntime) -> Mapping[str, pa.Table] 
         if runtime.error is None:
             raise
         return None
-
-
-def at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:
-    """The entry of a view whose home a server has become."""
-    path = runtime.paths[0]
-    at, stream = path.durable, path.path.stream
-    whose = replace(owned, home=server, stream=stream, owner=server, giver=server, at=at)
-    return replace(whose, handover="", older="", taken=True, error=None, copied=False, unasked=False)

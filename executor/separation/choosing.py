@@ -2,8 +2,9 @@
 
 Owns: the setting's three words, and the estimate behind ``auto``: the rows of the tables and views that are read, times
 the passes over them (``planner/placement``'s constants). What is estimated short runs whole. A plan is cut at
-everything that an engine must finish before it goes on anyway; on request a long one also where a join of several
-tables is what others are looked up in, which fixes the order of joins beforehand, by statistics.
+everything that an engine must finish before it goes on anyway, and at what several places would compute alike; on
+request a long one also where a join of several tables is what others are looked up in, which fixes the order of joins
+beforehand, by statistics.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from executor.core import Core
 from executor.files import foreign as files
 from executor.plans import Plan
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
-from executor.statistics import statistics_of
+from executor.statistics import all_statistics_of, statistics_of
 from planner.algebra import Relation, Scan, Snapshot
+from planner.computing_once import compute_once
 from planner.expression import Value
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
@@ -44,6 +47,8 @@ _STOPPABLE: Final = 2.0
 _PROBED: Final = 100_000
 #: How much smaller than them it must be: what is kept is written once more.
 _SMALLER: Final = 4
+#: Rows that are read for it from which on what several pipelines compute is computed once.
+_REPEATED: Final = 100_000
 #: Plans whose steps are remembered.
 _KNOWN: Final = 256
 #: Seconds for which tables are taken to have as many rows as when they were last counted.
@@ -141,6 +146,7 @@ def _cut(
     reader: Reader, relation: Relation, counts: Counts, engine: EngineName, everywhere: bool
 ) -> tuple[Pipelined, Mapping[str, Sliced]]:
     """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
+    relation = compute_once(relation, partial(_is_worth_sharing, reader.database))
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
@@ -223,6 +229,13 @@ def _is_worth_it(rows: Rows | None, place: Place) -> bool:
     probed = _PROBED * _SMALLER if rows is None else rows(place.probe)
     kept = _PROBED if rows is None else rows(place.relation)
     return probed >= max(_PROBED, kept * _SMALLER)
+
+
+def _is_worth_sharing(core: Core, relation: Relation) -> bool:
+    """Whether it is cheaper to keep a relation's rows for all places of a plan than to compute them at each."""
+    known = Cardinality(relation, all_statistics_of(relation, core.catalog, core.tables, {}))
+    read = sum(known.rows(node) for node in walk(relation) if isinstance(node, Scan | Snapshot))
+    return read >= _REPEATED and known.rows(relation) * _SMALLER <= read
 
 
 def _efforts(plan: Pipelined, counts: Counts) -> tuple[float, ...]:

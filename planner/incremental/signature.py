@@ -8,6 +8,7 @@ compares without recursion however deep the tree is.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from decimal import Decimal
 from typing import Any
 
 from planner.expression import Column
@@ -36,7 +37,8 @@ def _plain(value: Any, numbers: dict[Column, int]) -> Hashable:
         return "node"
     if isinstance(value, tuple):
         return tuple(_plain(item, numbers) for item in value)
-    return type(value).__name__, value if isinstance(value, Hashable) else repr(value)
+    is_plain = isinstance(value, Hashable) and not isinstance(value, float | Decimal)  # 0.0 equals -0.0
+    return type(value).__name__, value if is_plain else repr(value)
 
 
 def key_of(node: Node) -> Hashable:

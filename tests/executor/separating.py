@@ -27,6 +27,8 @@ QUERIES = {
     "(SELECT 0.5 * sum(v) FROM t y WHERE y.k = u.k AND y.id < 900)) ORDER BY id",
     "the smallest of each": "SELECT t.id, u.w FROM t JOIN u ON t.k = u.k WHERE v = "
     "(SELECT min(y.v) FROM t y JOIN u z ON y.k = z.k WHERE y.k = t.k) ORDER BY 1, 2",
+    "equal joins": "SELECT t.k, sum(v * x) FROM t JOIN u ON t.k = u.k WHERE w = 'w3' GROUP BY t.k HAVING sum(v * x) > "
+    "(SELECT sum(v * x) * 0.02 FROM t JOIN u ON t.k = u.k WHERE w = 'w3') ORDER BY 2 DESC, 1",
     "joins": "SELECT a.k, count(*) FROM t a JOIN u b ON a.k = b.k JOIN u c ON b.w = c.w "
     "LEFT JOIN t d ON d.k = c.k + 90 GROUP BY a.k ORDER BY 1, 2",
     "outer joins": "SELECT * FROM (SELECT k, sum(v) FROM t GROUP BY k) a FULL JOIN "
@@ -65,6 +67,7 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "LONG", 0.0)
     monkeypatch.setattr(choosing, "is_bare", lambda relation: False)
     monkeypatch.setattr(choosing, "_PROBED", 0)
+    monkeypatch.setattr(choosing, "_REPEATED", 0)
     monkeypatch.setattr(choosing, "_SMALLER", 0)
 
 

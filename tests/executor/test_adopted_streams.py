@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from executor.cluster import logs
 from executor.database import Database
-from executor.moving import adopting, views
+from executor.moving import adopting
+from executor.moving.taking import Taking
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
@@ -146,7 +147,7 @@ def test_damaged_copies_are_not_rebuilt_from_the_adoption(servers: Servers, rows
         path.write_bytes(b"")
     _ = servers["b"]
     lost(servers["b"], "c")
-    looked = servers["b"].view_moving._refused
+    looked = servers["b"].view_moving._taking._refused
     wait_until(lambda: bool(looked), 20, "a look at the copies")
     with pytest.raises(SqlError, match=r"XX001|08001"):
         servers.client("b").run(READ)
@@ -164,8 +165,8 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
         if name == step:
             raise DiedError
 
-    monkeypatch.setattr(views, "failpoint", dying)
-    monkeypatch.setattr(views.ViewMoving, "_settle_adopted", lambda *given: None)
+    monkeypatch.setattr(adopting, "failpoint", dying)
+    monkeypatch.setattr(Taking, "_settle_adopted", lambda *given: None)
     with pytest.raises(DiedError):
         adopt(servers)
     is_written = step == "streams-adopted"
@@ -177,7 +178,7 @@ def test_who_adopts_dies(step: str, servers: Servers, rows: Rows, monkeypatch: p
     lost(servers["c"], "b")
     (entry,) = servers["c"].view_moving.ownership.all()
     assert (entry.home, entry.owner) == ("a", "b")
-    assert servers["c"].view_moving._heirs.entry(entry) is None
+    assert servers["c"].view_moving._taking._heirs.entry(entry) is None
     with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now'):
         adopt(servers, "c")
     _ = servers["b"]
@@ -199,7 +200,7 @@ def test_another_adopts_at_once(servers: Servers, rows: Rows, monkeypatch: pytes
     def claimed(database: Database, home: str) -> Iterator[None]:
         (entry,) = first.ownership.all()
         assert entry.owner == "b"
-        other._claim(entry)
+        other._adopting._claim(entry)
         assert other.ownership.get(entry.name) == replace(entry, owner="c", giver="b")
         with closed(database, home):
             yield

@@ -234,7 +234,7 @@ def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tm
     home = servers["a"]
     home.view_moving._thread.close()
     (runtime,) = home.runtimes()
-    home.view_moving._give(runtime, "b")
+    home.view_moving._giving.give(runtime, "b")
     rows.insert(a, 5)
     wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 20, "maintenance")
     servers.stop("b")

@@ -310,7 +310,7 @@ def test_who_died_leaves_no_states_behind(end: str, servers: Servers, a: Client,
     elif end == "copied":
         checkpoint(servers, "a")
     else:
-        home.view_moving._written(home.runtimes()[0], None)
+        home.view_moving._giving._written(home.runtimes()[0], None)
     servers.stop("a")
     servers.stop("b")
     (folder,) = (path for path in (tmp_path / "storage/views").iterdir() if path.is_dir())

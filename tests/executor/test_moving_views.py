@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.records import Followed
-from executor.moving import views
+from executor.moving import giving
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
 from executor.queries import OwnReader
@@ -40,6 +41,18 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
         wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+
+
+def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    moving = servers["b"].view_moving
+    (taken,) = moving.ownership.all()
+    moving.ownership.change(taken, replace(taken, taken=False))  # as a server that died then finds it
+    servers.migrate("b", "a")
+    rows.insert(a, 3)
+    assert a.run(READ) == rows.wanted()
 
 
 @pytest.mark.parametrize(
@@ -369,7 +382,7 @@ def test_a_forged_state_is_not_taken(
             (path,) = (tmp_path / "storage").glob(f"views/*/*/{name}")
             path.write_bytes(path.read_bytes().replace(b"count", b"cuont").replace(b"PAR1", b"PAR2"))
 
-    monkeypatch.setattr(views, "failpoint", forging)
+    monkeypatch.setattr(giving, "failpoint", forging)
     with pytest.raises(SqlError, match="XX001"):
         servers.migrate("a", "b")
     rows.insert(a, 5)
@@ -388,7 +401,7 @@ def test_a_storage_that_cannot_be_read_is_no_forged_state(
             path.unlink()
             path.mkdir()  # reading it is an error of the system's
 
-    monkeypatch.setattr(views, "failpoint", breaking)
+    monkeypatch.setattr(giving, "failpoint", breaking)
     with pytest.raises(SqlError, match="58030"):
         servers.migrate("a", "b")
     rows.insert(a, 5)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
-from executor.moving import artifact, checkpoints, entering, views
+from executor.moving import artifact, checkpoints, entering, taking
 from executor.moving.artifact import LeavingView
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned
@@ -167,7 +167,7 @@ def test_who_is_stopped_for_long_is_gone(servers: Servers, a: Client) -> None:
     after = heirs.entry(entry)
     assert after is not None
     assert (after.owner, after.giver, after.taken) == ("a", "b", False)
-    servers["a"].view_moving._heirs = heirs
+    servers["a"].view_moving._taking._heirs = heirs
     wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
     assert a.run(READ) == rows.wanted()
     wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
@@ -237,7 +237,7 @@ def test_a_server_that_comes_back_empty_within_its_lease(
 
     if is_refused:
         monkeypatch.setattr(entering, "enter", refusing)
-        monkeypatch.setattr(views, "_AGAIN", 0.2)
+        monkeypatch.setattr(taking, "_AGAIN", 0.2)
     b = servers.client("b")
     wait_until(lambda: bool(servers["b"].runtimes()) or servers.owner("v") == "a", 20, "the view")
     assert servers.owner("v") == ("a" if is_refused else "b")
@@ -277,7 +277,7 @@ def test_a_passing_error_of_the_storage_prevents_no_take_over(
         return read(storage, owned)
 
     monkeypatch.setattr(artifact, "read", failing)
-    monkeypatch.setattr(views, "_AGAIN", 0.2)
+    monkeypatch.setattr(taking, "_AGAIN", 0.2)
     servers.lose("b", "a")
     wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
     assert a.run(READ) == rows.wanted()

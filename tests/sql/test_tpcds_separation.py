@@ -36,6 +36,7 @@ def test_a_query_leaves_after_every_pipeline(
     if not whole and path.stem not in SAMPLE:
         pytest.skip("a sample stands for it: --whole")
     monkeypatch.setattr(choosing, "LONG", 0.0)
+    monkeypatch.setattr(choosing, "_REPEATED", 0)
     monkeypatch.setattr(choosing, "_PROBED", 1 << 60)  # cut at breakers alone
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)

@@ -33,6 +33,7 @@ def test_a_query_leaves_after_every_pipeline(
 ) -> None:
     """Cut at all sides of joins of several tables; with ``--whole`` at breakers alone, too."""
     monkeypatch.setattr(choosing, "LONG", 0.0)
+    monkeypatch.setattr(choosing, "_REPEATED", 0)
     client, query = separable(both.source), path.read_text()
     wanted = as_a_whole(client, query)
     for cut in (0, 1) if whole else (1,):
