@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.intervals import parse_interval
 from catalog.objects import FIRST_OID
 from catalog.types import ARRAYS, SqlType, by_oid, is_known
 from planner.bind.calls.resolution import TEXT, UNKNOWN, array_of, common, pathway
@@ -145,13 +144,19 @@ def _shown(place: Place, text: str, kind: SqlType) -> str:
         case "float4" | "float8" if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word):
             return _float(float(word))
         case "date" | "timestamp" | "timestamptz" | "time" if not _SPECIAL.search(text):
-            context = place.binding.context
-            return _moment(value_of(text, kind, context.time_zone, context.date_order), text)
+            return _moment(_value(place, text, kind), text)
         case "interval":
-            return _interval(*parse_interval(text, *kind.modifiers[:1]))
+            value = _value(place, text, kind)
+            assert isinstance(value, tuple)
+            return _interval(*value)
         case "uuid":
             return str(value_of(text, kind))
     return text
+
+
+def _value(place: Place, text: str, kind: SqlType) -> object:
+    context = place.binding.context
+    return value_of(text, kind, context.time_zone, context.reading)
 
 
 def _float(value: float) -> str:

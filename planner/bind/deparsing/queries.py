@@ -66,8 +66,10 @@ def outputs_of(query: Query) -> tuple[ColumnOf, ...]:
 
 
 def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
+    if clause is None:
+        return False, ()
     found: list[WithItem] = []
-    for item in () if clause is None else clause.ctes:
+    for item in clause.ctes:
         if item.search_clause is not None or item.cycle_clause is not None:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
@@ -80,7 +82,7 @@ def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
         place.ctes = {**place.ctes, item.ctename: _renamed(outputs_of(query), given)}
         words = _MATERIALIZED.get(item.ctematerialized.name.removeprefix("CTEMaterialize"), "")
         found.append(WithItem(item.ctename, given, words, query))
-    return bool(clause is not None and clause.recursive), tuple(found)
+    return bool(clause.recursive), tuple(found)
 
 
 def _renamed(columns: Sequence[ColumnOf], given: Sequence[str]) -> tuple[ColumnOf, ...]:
