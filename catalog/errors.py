@@ -27,7 +27,8 @@ class SqlError(Exception):
 
     ``position`` is the 1-based index of a character in the statement's text; ``where`` is PostgreSQL's CONTEXT
     line, such as ``COPY t, line 3, column a: "x"``; ``routine`` is PostgreSQL's function that would have raised it,
-    where drivers know an error by that.
+    where drivers know an error by that; ``row`` is the place, from 0, of the one to blame among the rows that a
+    statement was given.
     """
 
     sqlstate: str
@@ -38,6 +39,7 @@ class SqlError(Exception):
     where: str | None = None
     about: Subject | None = None
     routine: str | None = None
+    row: int | None = None
 
     def __str__(self) -> str:
         return f"{self.sqlstate}: {self.message}"
