@@ -92,12 +92,16 @@ class _OutOfRange(Exception):
     """DTERR_FIELD_OVERFLOW."""
 
 
-def parse_interval(text: str, fields: int = FULL_RANGE) -> Interval:
-    """interval_in: an interval's text, of the fields that a type's modifier names. Raises 22007, 22008 and 22015."""
+def parse_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = False) -> Interval:
+    """interval_in: an interval's text, of the fields that a type's modifier names. Raises 22007, 22008 and 22015.
+
+    ``shares_sign``, as IntervalStyle sql_standard has it: a minus before the first field is that of all, where no other
+    field has a sign.
+    """
     smallest = smallest_of(fields)
     try:
         try:
-            value = _verbose(text, smallest, fields == _MINUTE_TO_SECOND)
+            value = _verbose(text, smallest, fields == _MINUTE_TO_SECOND, shares_sign)
         except _Malformed:
             value = _iso(text)
     except _Malformed:
@@ -119,9 +123,9 @@ def fields_text(fields: int) -> str:
     return " to ".join(dict.fromkeys((units[0], units[-1]))) if units else ""
 
 
-def carried_interval(text: str, fields: int = FULL_RANGE) -> Interval:
+def carried_interval(text: str, fields: int = FULL_RANGE, shares_sign: bool = False) -> Interval:
     """One whose time nanoseconds hold, as Arrow has it: months, days and nanoseconds. Raises 0A000 for others."""
-    months, days, microseconds = parse_interval(text, fields)
+    months, days, microseconds = parse_interval(text, fields, shares_sign)
     if abs(microseconds) > (2**63 - 1) // 1000:
         raise unsupported("an interval of more than 2562047 hours")
     return months, days, microseconds * 1000
@@ -196,12 +200,19 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _verbose(text: str, smallest: str, short: bool) -> Interval:
+def _has_shared_sign(tokens: list[tuple[str, str]]) -> bool:
+    """Whether only the first field has a sign, and that is a minus."""
+    signs = [item[0] for _, item in tokens]
+    return bool(signs) and signs[0] == "-" and not {"+", "-"} & set(signs[1:])
+
+
+def _verbose(text: str, smallest: str, short: bool, shares_sign: bool) -> Interval:
     """Fields from the right to the left, since a number's unit stands behind it; without one it has that of before."""
-    total, seen = _Total(), set[str]()
+    total, seen, tokens = _Total(), set[str](), _tokens(text)
+    is_negative = shares_sign and _has_shared_sign(tokens)
     unit: str | None = None
     is_before = False
-    for kind, item in reversed(_tokens(text)):
+    for kind, item in reversed(tokens):
         if kind == "word":
             is_before = is_before or item == "ago"
             unit = "ago" if item == "ago" else unit_of_word(item)
@@ -210,14 +221,14 @@ def _verbose(text: str, smallest: str, short: bool) -> Interval:
             continue
         if kind == "clock" or (kind == "signed" and _is_clock(item, short)):
             read, microseconds = _CLOCK, _clock(item, short)
-            total.add("microsecond", microseconds, 0.0)
+            total.add("microsecond", -abs(microseconds) if is_negative else microseconds, 0.0)
             unit = "day"
         else:
             whole, part, months = _number(item)
             unit = "month" if months else unit or smallest
             if unit == "ago":
                 raise _Malformed
-            total.add(unit, whole, part)
+            total.add(unit, *((-abs(whole), -abs(part)) if is_negative else (whole, part)))
             read = _SECONDS if unit == "second" and part else frozenset((unit,))
             unit = "day" if unit == "hour" else unit
         if read & seen:

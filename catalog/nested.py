@@ -36,11 +36,19 @@ def malformed_array(text: str, detail: str) -> SqlError:
     return SqlError("22P02", f'malformed array literal: "{text}"', detail)
 
 
+def no_dimensions(position: int | None = None) -> SqlError:
+    """0A000 for an array whose dimensions or bounds are lost where it is to go."""
+    hint = (
+        "Declare the column as int[][] is, which ALTER TABLE ... ALTER COLUMN ... TYPE int[][] does to one that exists."
+    )
+    return unsupported("an array of more than one dimension, or with bounds, in this place", hint, position)
+
+
 def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:
     """The elements' texts of an array's text. Raises 22P02."""
     body = text.strip(BLANKS)
     if body.startswith("["):
-        raise unsupported("an array with bounds", "Write the elements in braces alone.")
+        raise no_dimensions()
     if not body.startswith("{"):
         raise malformed_array(text, 'Array value must start with "{" or dimension information.')
     if not body.endswith("}"):
@@ -48,7 +56,7 @@ def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:
     if not body[1:-1].strip(BLANKS):
         return
     if body[1:].lstrip(BLANKS).startswith("{"):
-        raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
+        raise no_dimensions()
     position, end = 1, delimiter
     while end == delimiter:
         match = _ELEMENTS[delimiter].match(body, position)

@@ -214,9 +214,9 @@ class View(Struct, frozen=True):
     ``types`` are the users' types, likewise. ``reads`` are the relations' columns, by oid: as the text calls them and
     as they are called now. ``moved`` are the columns that a continuous view's program reads and that have another name
     now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
-    ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is a view over tables
-    that was created so: its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the
-    users' functions that it calls, by oid.
+    ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is one that was created so;
+    of tables, its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the users'
+    functions that it calls, by oid.
     """
 
     oid: int

@@ -1,8 +1,10 @@
-"""Which types' values have decimals of their own, and in what form the numbers of these decimals stand beside them.
+"""Which types' values have decimals or blanks of their own, and in what form their numbers stand beside them.
 
-PostgreSQL's numeric without digits shows as many decimals as it was written with. A column of such values, or of arrays
-and rows that have some in them, has a column of scales: an int4 beside a numeric, an array of them beside an array, a
-row of them beside a row. A NULL in a scale's place says that nobody knows, for all that would be below it, too.
+PostgreSQL's numeric without digits shows as many decimals as it was written with, and its bpchar without a length the
+blanks at its end, though neither counts when values are compared. What is kept is the value without them; its scale is
+how many decimals it shows, or characters with its blanks. A column of such values, or of arrays and rows that have some
+in them, has a column of scales: an int4 beside a numeric or a bpchar, an array of them beside an array, a row of them
+beside a row. A NULL in a scale's place says that nobody knows, for all that would be below it, too.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from catalog.types import INT4, UNCONSTRAINED, SqlType, array, record, shaped
 
 
 def scale_name(name: str) -> str:
-    """What the column is called that stores how many decimals the numerics of another one show."""
+    """What the column is called that stores how the values of another one show."""
     return f"__scale_{name}"
 
 
@@ -27,9 +29,14 @@ def scale_kind(kind: SqlType) -> SqlType:
     return INT4
 
 
+def is_padded(kind: SqlType) -> bool:
+    """Whether a type is bpchar without a length, so that each value has blanks of its own."""
+    return kind.name == "bpchar" and not kind.modifiers
+
+
 def is_unconstrained(kind: SqlType) -> bool:
-    """Whether a type is numeric without digits, so that each value has decimals of its own."""
-    return kind.name == "numeric" and kind.modifiers == UNCONSTRAINED
+    """Whether a type is that or numeric without digits, so that each value has decimals of its own."""
+    return is_padded(kind) or (kind.name == "numeric" and kind.modifiers == UNCONSTRAINED)
 
 
 def has_unconstrained(kind: SqlType) -> bool:

@@ -163,7 +163,7 @@ def _direct(scalar: Scalar) -> list[Call]:
             found.append(node)
         lazy = lazy or isinstance(node, Case) or (isinstance(node, Call) and node.function in _LAZY)
         if not isinstance(node, SUBQUERIES):
-            stack += [(child, lazy) for child in reversed(list(children(node)))]
+            stack += [(child, lazy) for child in reversed(children(node))]
     return found
 
 

@@ -66,16 +66,27 @@ class Parameter(Struct, frozen=True):
     type: SqlType
 
 
-class _Nested(Struct, frozen=True):
+class Nested(Struct, frozen=True, dict=True):
     """What holds scalars and is hashed by Python, which refuses a tree that is too deep (RecursionError), as its ``==``
     does: the hash of a plain struct recurses in C without looking, and would end the process.
+
+    What a walk has found out about a tree may be remembered beside its fields; copies and equality do without it.
     """
+
+    @property
+    def is_known_as_plain(self) -> bool:
+        """Whether ``know_as_plain`` has been called."""
+        return "plain" in self.__dict__
+
+    def know_as_plain(self) -> None:
+        """No relation is in it."""
+        self.__dict__["plain"] = True
 
     def __hash__(self) -> int:
         return hash(astuple(self))
 
 
-class Call(_Nested, frozen=True):
+class Call(Nested, frozen=True):
     """A function or operator of the allow-list ``planner.functions``, by its canonical name."""
 
     function: str
@@ -83,7 +94,7 @@ class Call(_Nested, frozen=True):
     type: SqlType
 
 
-class Cast(_Nested, frozen=True):
+class Cast(Nested, frozen=True):
     """A conversion; ``explicit`` truncates varchar(n) where an assignment would raise 22001."""
 
     argument: Scalar
@@ -91,7 +102,7 @@ class Cast(_Nested, frozen=True):
     explicit: bool = False
 
 
-class Case(_Nested, frozen=True):
+class Case(Nested, frozen=True):
     """The result of the first true condition, else ``otherwise``. CASE x WHEN y is bound as CASE WHEN x = y."""
 
     branches: tuple[tuple[Scalar, Scalar], ...]

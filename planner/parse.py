@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, Final, TypeVar
@@ -125,41 +126,33 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
     return results[0]
 
 
-def literal_position(raw: Raw, constant: Any) -> int | None:
-    """The 1-based position of a constant of the statement's tree, whose location pglast drops.
+def literal_positions(raw: Raw) -> dict[int, int]:
+    """The 1-based positions of the statement's constants, whose locations pglast drops, by the nodes' identity.
 
-    libpg_query's JSON has it: the constant is found in the tree by identity and then in the JSON by the same path.
-    For error messages only: this parses again.
+    libpg_query's JSON has them: both trees are walked side by side. For error messages only: this parses again.
     """
-    path = _path_to(raw.node, constant)
-    if path is None:
-        return None
-    node: Any = json.loads(parser.parse_sql_json(raw.text))["stmts"][0]["stmt"]
-    for step in path:
-        node = _below(_unwrap(node), step)
-        if node is None:
-            return None
-    location = _unwrap(node).get("location", 0)
-    return raw.offset + len(raw.text.encode()[:location].decode()) + 1
+    text = raw.text
+    json_text = parser.parse_sql_json(text) if len(text) <= _SHALLOW else _on_large_stack(parser.parse_sql_json, text)
+    starts = None if text.isascii() else list(accumulate((len(char.encode()) for char in text), initial=0))
+    found: dict[int, int] = {}
+    stack = [(raw.node, json.loads(json_text)["stmts"][0]["stmt"])]
+    while stack:
+        node, shown = stack.pop()
+        shown = _unwrap(shown)
+        if isinstance(node, ast.A_Const):
+            location = shown.get("location", 0)
+            found[id(node)] = raw.offset + 1 + (location if starts is None else bisect_left(starts, location))
+        elif isinstance(node, tuple) and isinstance(shown, list):
+            stack += zip(node, shown, strict=False)
+        elif isinstance(node, ast.Node) and isinstance(shown, dict):
+            stack += [(getattr(node, name), shown[name]) for name in node if name in shown]
+    return found
 
 
 def first_parameter(raw: Raw) -> tuple[str, int]:
     """The first parameter as it is written ("$1"), and its 1-based position."""
     token = next(token for token in parser.scan(raw.text) if token.name == "PARAM")
     return raw.text[token.start : token.end + 1], raw.offset + token.start + 1
-
-
-def _path_to(root: Any, wanted: Any) -> list[str | int] | None:
-    stack: list[tuple[Any, list[str | int]]] = [(root, [])]
-    while stack:
-        node, path = stack.pop()
-        if node is wanted:
-            return path
-        if isinstance(node, tuple):
-            stack.extend((item, [*path, index]) for index, item in enumerate(node))
-        elif isinstance(node, ast.Node):
-            stack.extend((getattr(node, name), [*path, name]) for name in node)
-    return None
 
 
 def _unwrap(node: Any) -> Any:
@@ -171,12 +164,6 @@ def _unwrap(node: Any) -> Any:
         if name[:1].isupper():
             return inner
     return node
-
-
-def _below(node: Any, step: str | int) -> Any:
-    if isinstance(step, int):
-        return node[step] if isinstance(node, list) and step < len(node) else None
-    return node.get(step) if isinstance(node, dict) else None
 
 
 def text_after_as(raw: Raw) -> str:
@@ -199,4 +186,4 @@ def nested_too_deep() -> SqlError:
     )
 
 
-__all__ = ["LIMIT", "Raw", "literal_position", "nested_too_deep", "parse"]
+__all__ = ["LIMIT", "Raw", "literal_positions", "nested_too_deep", "parse"]

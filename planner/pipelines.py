@@ -254,7 +254,10 @@ def check_operators(relation: Relation) -> None:
             case Fixpoint() if kinds.of(node) == "stream":
                 raise unsupported(f"WITH RECURSIVE over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Window() if kinds.of(node) == "stream":
-                raise unsupported(f"a window function over the rows of a stream ({_names(node)})", _GROUP_FIRST)
+                first = "Of row_number() keep the rows with number 1 (or write DISTINCT ON)."
+                raise unsupported(
+                    f"a window function over the rows of a stream ({_names(node)})", f"{first} {_GROUP_FIRST}"
+                )
             case Aggregate() if is_grouping(node, kinds):
                 _check_grouping(node, kinds)
             case _:

@@ -131,7 +131,7 @@ def _visited(root: Relation, rows: Rows | None) -> Iterator[tuple[Node | None, A
             yield parent, node
             continue
         stack.append((parent, node, True))
-        below = list(children(node))
+        below = children(node)
         if isinstance(node, Join):
             build = _build_side(node, rows)
             below.sort(key=lambda child: child is not build)

@@ -6,6 +6,7 @@ user's error.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
@@ -41,8 +42,10 @@ def _scope(node: Relation, child: Node, scope: frozenset[Column], inner: frozens
 
 
 def _check_shape(node: Relation) -> None:
-    twice = [column for index, column in enumerate(node.columns) if column in node.columns[:index]]
-    assert not twice, f"{type(node).__name__} produces {_names(twice)} twice"
+    columns = node.columns
+    if len(set(columns)) < len(columns):
+        twice = [column for column, count in Counter(columns).items() if count > 1]
+        raise AssertionError(f"{type(node).__name__} produces {_names(twice)} twice")
     match node:
         case Scan() | Snapshot() | Delta():
             assert len(node.columns) == len(node.sources), "each column of a leaf has a source"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import is_
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from msgspec.structs import replace
 
@@ -43,6 +43,7 @@ from planner.expression import (
     Exists,
     InSubquery,
     Literal,
+    Nested,
     Parameter,
     Scalar,
     ScalarSubquery,
@@ -69,22 +70,28 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 
-def _in_value(value: Any) -> Iterator[Node]:
-    if type(value) in _KINDS:
-        yield value
-    elif type(value) is tuple:
-        for item in value:
-            yield from _in_value(item)
+#: Children below which a scalar is quicker looked at again than remembered.
+_FEW: Final = 16
 
 
-def children(node: Node) -> Iterator[Node]:
+def _gather(value: tuple[Any, ...], found: list[Node]) -> None:
+    for item in value:
+        if type(item) in _KINDS:
+            found.append(item)
+        elif type(item) is tuple:
+            _gather(item, found)
+
+
+def children(node: Node) -> list[Node]:
     """The nodes directly below one node, relations and scalars alike."""
+    found: list[Node] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name)
-        if type(value) in _KINDS:
-            yield value
-        elif value:
-            yield from _in_value(value)
+        if type(value) is tuple:
+            _gather(value, found)
+        elif type(value) in _KINDS:
+            found.append(value)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -93,7 +100,8 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed([*children(current)]))
+        if _FIELDS[type(current)]:
+            stack += children(current)[::-1]
 
 
 def is_relation(node: Node) -> TypeGuard[Relation]:
@@ -116,47 +124,75 @@ def descend(node: Any, change: Callable[[Any], Any]) -> Any:
     return _changed(node, change, _same)
 
 
+def transform_relations(relation: Relation, change: Callable[[Any], Any]) -> Relation:
+    """``transform`` for a change of relations alone: it is not asked about scalars in which there is none."""
+    result: Relation = _changed(relation, _same, change, relations=True)
+    return result
+
+
+def descend_relations(relation: Relation, change: Callable[[Any], Any]) -> Relation:
+    """``descend`` for a change of relations alone: it is not asked about scalars in which there is none."""
+    result: Relation = _changed(relation, change, _same, relations=True)
+    return result
+
+
+def is_plain(node: Node) -> bool:
+    """Whether there is no relation in a tree. Of a large scalar this is found once and remembered with it."""
+    large: list[Any] = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if type(current) in _RELATIONS:
+            return False
+        if isinstance(current, Nested) and current.is_known_as_plain:
+            continue
+        below = children(current) if _FIELDS[type(current)] else ()
+        if len(below) > _FEW and isinstance(current, Nested):
+            large.append(current)
+        stack += below
+    for scalar in large:
+        scalar.know_as_plain()
+    return True
+
+
 def _same(node: Any) -> Any:
     return node
 
 
-def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any]) -> Any:
-    """The tree with every node changed on the way ``down`` to its children, and ``up`` from them."""
+def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], relations: bool = False) -> Any:
+    """The tree with every node changed on the way ``down`` to its children, and ``up`` from them; where only
+    ``relations`` count, but for plain scalars."""
     done: list[Any] = []
     stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
         current, below = stack.pop()
         if below is None:
             current = down(current)
-            below = list(children(current))
-            if below:
+            if _FIELDS[type(current)] and (below := children(current)):
+                skips = relations and type(current) in _RELATIONS
                 stack.append((current, below))
-                stack.extend((child, None) for child in reversed(below))
-                continue
-        new = done[len(done) - len(below) :]
-        del done[len(done) - len(below) :]
-        done.append(up(_rebuild(current, below, new)))
+                stack += [(child, [] if skips and is_plain(child) else None) for child in reversed(below)]
+            else:
+                done.append(up(current))
+        elif not below:
+            done.append(current)
+        else:
+            new = done[-len(below) :]
+            del done[-len(below) :]
+            done.append(up(current if all(map(is_, below, new)) else _rebuild(current, new)))
     return done[0]
 
 
-def _rebuild(node: Any, old: list[Any], new: list[Any]) -> Any:
-    if all(map(is_, old, new)):
-        return node
-    rest = iter(new)
-    return replace(
-        node,
-        **{name: _refill(getattr(node, name), rest) for name in _FIELDS[type(node)] if _holds(getattr(node, name))},
-    )
-
-
-def _holds(value: Any) -> bool:
-    return next(_in_value(value), None) is not None
+def _rebuild(node: Any, below: list[Any]) -> Any:
+    """The node with other children."""
+    rest = iter(below)
+    return replace(node, **{name: _refill(getattr(node, name), rest) for name in _FIELDS[type(node)]})
 
 
 def _refill(value: Any, rest: Iterator[Any]) -> Any:
     if type(value) in _KINDS:
         return next(rest)
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(_refill(item, rest) for item in value)
     return value
 
@@ -183,7 +219,8 @@ def used_columns(node: Node) -> set[Column]:
 
 def produced_columns(node: Node) -> set[Column]:
     """Columns that some relation in the tree introduces."""
-    return {column for item in walk(node) if is_relation(item) for column in item.columns}
+    passing = (Filter, Join, Sort, Limit, With)  # whose columns are others'
+    return {column for item in walk(node) if is_relation(item) and type(item) not in passing for column in item.columns}
 
 
 def free_columns(node: Node) -> set[Column]:

@@ -1,15 +1,28 @@
-"""A request that is one statement's batch of the extended protocol: recognised as a whole, and by its bytes afterwards.
+"""What clients send again and again with other values, recognised by its bytes: a batch of the extended protocol that
+is one statement's, and the parts of a batch that runs many.
 
-Owns: which messages together are such a batch, and ``Frame``, the bytes of a batch around the values of its parameters.
-Knows nothing of what statements mean.
+Owns: which messages together are such a batch, ``Frame``, the bytes of a batch around the values of its parameters, and
+``Part``, those of a statement within a longer batch. Knows nothing of what statements mean.
 """
 
 from __future__ import annotations
+
+from struct import Struct as Format
+from struct import error as FormatError
+from struct import pack
+from typing import Final
 
 from msgspec import Struct
 
 from protocol.decoder import Decoder
 from protocol.messages import Bind, Describe, Execute, FrontendMessage, Parse, Sync
+
+_int32 = Format(">i").unpack_from
+
+#: The bytes of these messages, of the unnamed portal.
+DESCRIBE_PORTAL: Final = b"D\0\0\0\6P\0"
+EXECUTE: Final = b"E\0\0\0\x09\0\0\0\0\0"
+SYNC: Final = b"S\0\0\0\4"
 
 
 class Batch(Struct, frozen=True):
@@ -50,6 +63,48 @@ class Frame(Struct, frozen=True):
             found.append(request[position : position + length])
             position += length
         return tuple(found) if position == self.size - len(tail) else None
+
+
+class Part(Struct, frozen=True):
+    """Binds of one statement to the unnamed portal: what they have around their ``count`` values."""
+
+    head: bytes  # behind the message's length
+    tail: bytes
+    count: int
+
+    @classmethod
+    def of(cls, bind: Bind) -> Part:
+        """That of a Bind, whatever portal that is for."""
+        name, formats, results = bind.statement.encode(), bind.parameter_formats, bind.result_formats
+        counts = pack(f">H{len(formats)}hH", len(formats), *formats, len(bind.parameters))
+        tail = pack(f">H{len(results)}h", len(results), *results)
+        return cls(b"\0" + name + b"\0" + counts, tail, len(bind.parameters))
+
+    def fields(self, data: bytes, start: int) -> tuple[tuple[bytes, ...], int] | None:
+        """The values of a Bind that begins at ``start`` and has this ``head``, and where it ends; None for another
+        message, where one is NULL, and where it is not there as a whole."""
+        tail, position = self.tail, start + 5 + len(self.head)
+        if not data.startswith(b"B", start):
+            return None
+        found = []
+        try:
+            end = start + 1 + _int32(data, start + 1)[0]
+            for _ in range(self.count):
+                length = _int32(data, position)[0]
+                position += 4
+                if length < 0:
+                    return None
+                found.append(data[position : position + length])
+                position += length
+        except FormatError:
+            return None
+        return (tuple(found), end) if position + len(tail) == end and data.startswith(tail, position) else None
+
+
+def parse_of(text: str, oids: tuple[int, ...]) -> bytes:
+    """The bytes of a Parse of the unnamed statement."""
+    body = b"\0" + text.encode() + b"\0" + pack(f">H{len(oids)}I", len(oids), *oids)
+    return b"P" + pack(">I", len(body) + 4) + body
 
 
 def messages_of(request: bytes) -> list[FrontendMessage] | None:

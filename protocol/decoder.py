@@ -107,6 +107,16 @@ class Decoder:
         """Whether bytes wait that no message has used: there must be none when TLS begins (CVE-2021-23222)."""
         return bool(self._waiting) or self._position < len(self._buffer)
 
+    def ahead(self) -> tuple[bytes, int]:
+        """What no message has used, from a position on."""
+        if self._waiting:
+            self._gather()
+        return self._buffer, self._position
+
+    def skip(self, position: int) -> None:
+        """What comes before a position of ``ahead`` has been acted on."""
+        self._position = position
+
     def __iter__(self) -> Iterator[FrontendMessage]:
         """All messages that are complete."""
         while (message := self.next()) is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from catalog.errors import SqlError
 from protocol import encoder
+from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
@@ -82,7 +83,6 @@ class Connection(asyncio.Protocol):
         self._queued = 0  # bytes of it
         self._express: Express | None = None  # only while at rest
         self._request: bytes | None = None  # the one piece of bytes since then
-        self._peeked: FrontendMessage | None = None
         #: Where what is sent and received is encrypted.
         self.tunnel: Tunnel | None = None
         #: Where the client is: host and port.
@@ -221,11 +221,19 @@ class Connection(asyncio.Protocol):
         """Whether the next bytes may be answered at once."""
         return self._express is not None
 
-    def peek(self) -> FrontendMessage | None:
-        """The next message if it is there already; it is still handled in its turn."""
-        if self._peeked is None:
-            self._peeked = self._decoder.next()
-        return self._peeked
+    @property
+    def batch_ends(self) -> bool:
+        """Whether a Sync is there as the next message."""
+        data, position = self._decoder.ahead()
+        return data.startswith(SYNC, position)
+
+    def ahead(self) -> tuple[bytes, int]:
+        """The bytes of the messages that are to come, as far as they are there, from a position on."""
+        return self._decoder.ahead()
+
+    def skip(self, position: int) -> None:
+        """The messages before a position of ``ahead`` have been acted on."""
+        self._decoder.skip(position)
 
     def hold(self) -> None:
         """No message is handled until ``resume``."""
@@ -294,7 +302,7 @@ class Connection(asyncio.Protocol):
     def _process(self) -> None:
         while not self._busy and not self._closing and self._writable is None:
             try:
-                message, self._peeked = self._peeked or self._decoder.next(), None
+                message = self._decoder.next()
             except SqlError as error:
                 self.end(error)
                 return

@@ -369,15 +369,16 @@ def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, t
             f'wrong number of parameters for prepared statement "{statement.name}"',
             f"Expected {len(plan.types)} parameters but got {len(statement.arguments)}.",
         )
-    return plan, _argument_values(session, statement, plan.types)
+    return plan, _argument_values(session, statement, plan)
 
 
-def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[SqlType, ...]) -> tuple[Value, ...]:
+def _argument_values(session: Session, statement: ExecutePrepared, plan: Plan) -> tuple[Value, ...]:
     """The arguments' values: a query without FROM."""
+    types = plan.types
     if not types:
         return ()
-    zone, order = session.settings.value("TimeZone"), session.settings.date_order
-    context = Context(session.db.catalog, session.settings.search_path(), time_zone=zone, date_order=order)
+    zone, reading = session.settings.value("TimeZone"), session.settings.reading
+    context = Context(session.db.catalog, session.settings.search_path(), time_zone=zone, reading=reading)
     named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
     outputs = tuple(
         (column, execute_argument(context, statement, index, kind)) for index, (column, kind) in enumerate(named)
@@ -387,10 +388,12 @@ def _argument_values(session: Session, statement: ExecutePrepared, types: tuple[
     query = showing(query, lambda name, kind: Column(next(ids), name, kind))
     result = session.db.execute(functions.evaluate(session, query, ()))
     (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
-    return tuple(_parameter(scalar, kind) for scalar, kind in zip(row, types, strict=True))
+    return tuple(_parameter(scalar, kind) for scalar, kind in zip(row, plan.given, strict=True))
 
 
 def _parameter(scalar: pa.Scalar, kind: SqlType) -> Value:
-    """A numeric comes as text where its decimals are its own."""
+    """A numeric comes as text where its decimals are its own; of a bpchar, the blanks that do not count go."""
     value = literal_value(scalar)
+    if kind.name == "bpchar" and isinstance(value, str):
+        return value.rstrip(" ")
     return Decimal(value) if kind.name == "numeric" and isinstance(value, str) else value

@@ -16,7 +16,7 @@ Knows nothing of sockets or of running.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -79,12 +79,12 @@ class Used(Struct, frozen=True):
 
     def holds(self, statements: dict[str, Prepared]) -> bool:
         """Whether the request means that statement with that plan, which is one for the present catalog."""
-        if self.prepared.plan is not self.plan:
+        known = self.prepared if self.parses else statements.get(self.name)
+        if known is None or known.plan is not self.plan:
             return False
         if self.parses:
-            statements[""] = self.prepared
-            return True
-        return statements.get(self.name) is self.prepared
+            statements[""] = known
+        return True
 
 
 class Known(Struct, frozen=True):
@@ -120,9 +120,8 @@ class CachedRead(Struct, frozen=True):
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
         """Rows and CommandComplete, if they are known and still hold."""
-        session, bind = self.session, self.bind
-        key = (self.plan.serial, (*fields, bind.parameter_formats, bind.result_formats), session.settings.key)
-        answer = session.server.results.get(key, session.database)
+        session = self.session
+        answer = session.server.results.get(answer_key(session, self.plan, self.bind, fields), session.database)
         return None if answer is None else answer.data
 
 
@@ -225,14 +224,11 @@ class Express:
             return None
         for start in self._heads:
             framed = self._framed.get(request[:start])
-            if framed is not None:
-                return self._answer(framed, request, start)
-        return None
+            if framed is not None and (fields := framed.frame.fields(request, start)) is not None:
+                return self._answer(framed, fields)
+        return self._session.series.answer(request)
 
-    def _answer(self, framed: Framed, request: bytes, start: int) -> bytes | None:
-        fields = framed.frame.fields(request, start)
-        if fields is None:
-            return None
+    def _answer(self, framed: Framed, fields: tuple[bytes, ...]) -> bytes | None:
         if framed.used.plan.catalog is not self._database.catalog:
             self.forget()
             return None
@@ -246,6 +242,11 @@ class Express:
     def note(self, answered: Answered) -> None:
         """The ordinary path has answered a statement without a thread."""
         self._answered.append(answered)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no more than one statement was noted since the session was at rest."""
+        return len(self._answered) < 2
 
     def rest(self, request: bytes | None, output: bytes) -> None:
         """The session is at rest. ``request`` is what it got since it last was, in one piece, and ``output`` its
@@ -305,17 +306,31 @@ class Express:
         self, known: Answered, plan: Plan, bind: Bind, before: bytes, output: bytes
     ) -> PointRead | CachedRead | RowChange:
         """What does with other values what the ordinary path did."""
-        if known.stamp is not None:
-            return CachedRead(self._session, plan, bind)
-        time_zone = self._session.settings.style
-        formats = column_formats(bind.parameter_formats, len(plan.types))
-        decoders = tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.types, formats, strict=True))
-        if isinstance(plan.statement, Insert | Update | Delete):
-            return RowChange(self._session, plan.statement, decoders, before, known.data, output)
-        points = self._session.server.points
-        reader = points.known(plan)
-        assert reader is not None
-        return PointRead(reader, points.rows(reader, bind.result_formats, self._session.settings.style), decoders)
+        if not isinstance(plan.statement, Insert | Update | Delete):
+            return read_of(self._session, known, plan, bind)
+        decoders = _decoders(self._session, plan, bind)
+        return RowChange(self._session, plan.statement, decoders, before, known.data, output)
+
+
+def read_of(session: Session, known: Answered, plan: Plan, bind: Bind) -> PointRead | CachedRead:
+    """What reads with other values as the ordinary path has read."""
+    if known.stamp is not None:
+        return CachedRead(session, plan, bind)
+    points = session.server.points
+    reader = points.known(plan)
+    assert reader is not None
+    rows = points.rows(reader, bind.result_formats, session.settings.style)
+    return PointRead(reader, rows, _decoders(session, plan, bind))
+
+
+def answer_key(session: Session, plan: Plan, bind: Bind, fields: Iterable[bytes | None]) -> Hashable:
+    """What the answer to a query is kept by: its plan, and what Bind says with these values."""
+    return plan.serial, (*fields, bind.parameter_formats, bind.result_formats), session.settings.key
+
+
+def _decoders(session: Session, plan: Plan, bind: Bind) -> tuple[Decode, ...]:
+    formats, time_zone = column_formats(bind.parameter_formats, len(plan.types)), session.settings.style
+    return tuple(value_decoder(kind, form, time_zone) for kind, form in zip(plan.given, formats, strict=True))
 
 
 def _values(decoders: tuple[Decode, ...], fields: tuple[bytes, ...]) -> tuple[Value, ...]:

@@ -1,6 +1,6 @@
 """The extended query protocol: prepared statements, portals, and batches that end with Sync.
 
-Owns: ``Prepared`` and ``Portal`` and the answers to Parse, Bind, Describe, Execute, Close and Sync. A batch is one
+Owns: the answers to Parse, Bind, Describe, Execute, Close and Sync. A batch is one
 implicit transaction; one Execute right before its Sync commits by itself. Rows that a batch inserts into streams are
 gathered and appended together at Sync, without a thread; answers that are known already need none either.
 https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.expression import Value
@@ -26,9 +24,10 @@ from server.appending import append, change, change_tag, is_plain, is_plain_chan
 from server.caches import Stamp
 from server.cursors import SqlCursor
 from server.execution import Cursor, run
-from server.express import Answered
+from server.express import Answered, answer_key
 from server.planning import Plan
 from server.points import Found
+from server.portals import Portal, find_portal
 from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows, described, with_shapes
 
@@ -36,35 +35,6 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _UNKNOWN_OIDS = (0, 705)
-
-
-class Portal(Struct):
-    """A statement with its parameters' values, and the rest of its rows once it runs. ``plan`` None: empty."""
-
-    name: str
-    plan: Plan | None
-    values: tuple[Value, ...]
-    formats: tuple[int, ...]
-    key: Hashable
-    outputs: tuple[Output, ...] | None
-    cursor: Cursor | None = None
-
-    def stepping(self, session: Session) -> SqlCursor:
-        """Its rows for FETCH and MOVE; it runs now if it has not. Raises 0A000 where it returns none."""
-        if self.plan is None or self.outputs is None:
-            raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
-        if self.cursor is None:
-            result = run(session, self.plan, self.values, described=True)
-            self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
-        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
-
-
-def find_portal(session: Session, name: str) -> Portal:
-    """A portal. Raises 34000."""
-    portal = session.portals.get(name)
-    if portal is None:
-        raise SqlError("34000", f'portal "{name}" does not exist')
-    return portal
 
 
 # -- Parse, Bind, Describe, Close ----------------------------------------------------------------------------------
@@ -81,7 +51,7 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
     if raws is not None and len(raws) == 1 and session.db.status != "E":
         plan = session.server.plans.planned(raws[0], declared, session.surroundings)
         if plan is not None:
-            session.statements[message.name] = Prepared(message.text, raws[0], declared, plan)
+            session.statements[message.name] = Prepared(message.text, raws[0], declared, plan, oids=message.oids)
             session.connection.send(encoder.PARSE_COMPLETE)
             return None
     return _parse(session, message, declared)
@@ -89,6 +59,7 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
 
 async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
     prepared = await session.work(Prepared.make, session, message.text, declared)
+    prepared.oids = message.oids
     session.statements[message.name] = prepared
     session.connection.send(encoder.PARSE_COMPLETE)
 
@@ -148,9 +119,8 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
         if len(message.result_formats) > 1 and len(message.result_formats) != columns:
             formats = len(message.result_formats)
             raise SqlError("08P01", f"bind message has {formats} result formats but query has {columns} columns")
-    values = decode_parameters(message, types, session) if types else ()
-    key = (*message.parameters, message.parameter_formats, message.result_formats)
-    session.portals[message.portal] = Portal(message.portal, plan, values, message.result_formats, key, outputs)
+    values = () if plan is None else decode_parameters(message, plan.given, session)
+    session.portals[message.portal] = Portal(message, plan, values, outputs)
     session.connection.send(encoder.BIND_COMPLETE)
 
 
@@ -218,6 +188,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             known = _known_answer(session, portal, plan)
             if known is not None:
                 session.connection.send(known.data)
+                session.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 
@@ -225,7 +196,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
 def _is_of_block(session: Session, plan: Plan) -> bool:
     """Whether a statement before its Sync is of a block, or begins or ends it."""
     is_inside = not session.is_idle or isinstance(plan.statement, TransactionControl)
-    return is_inside and type(session.connection.peek()) is m.Sync
+    return is_inside and session.connection.batch_ends
 
 
 def _answered(session: Session, portal: Portal, data: bytes) -> None:
@@ -266,7 +237,7 @@ def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | No
 
 
 def _key(session: Session, portal: Portal, plan: Plan) -> Hashable:
-    return plan.serial, portal.key, session.settings.key
+    return answer_key(session, plan, portal.bind, portal.bind.parameters)
 
 
 def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool:
@@ -274,7 +245,7 @@ def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool
     statement = plan.statement
     if isinstance(statement, Insert) and is_plain(session, plan, statement):
         return _append(session, plan, statement, values)
-    if not is_plain_change(session, plan) or type(session.connection.peek()) is not m.Sync:
+    if not is_plain_change(session, plan) or not session.connection.batch_ends:
         return False
     tag = encoder.command_complete(change_tag(plan))
     try:
@@ -286,7 +257,7 @@ def _takes_rows(session: Session, plan: Plan, values: tuple[Value, ...]) -> bool
 def _append(session: Session, plan: Plan, insert: Insert, values: tuple[Value, ...]) -> bool:
     """Appends a row at once when Sync is next; else keeps it for Sync."""
     tag = encoder.command_complete(f"INSERT 0 {len(insert.literals or ())}")
-    if not session.pending and type(session.connection.peek()) is m.Sync:
+    if not session.pending and session.connection.batch_ends:
         return append(session, insert, [values], partial(_appended, session, Answered(plan, tag, None)))
     session.db.at_once.check(insert, values)  # an error is that of its Execute, not of the Sync that appends
     if session.pending and session.pending[-1][0] is insert:
@@ -309,7 +280,7 @@ async def _execute(session: Session, portal: Portal, plan: Plan, limit: int) -> 
     if session.pending:
         await settle(session)
     if portal.cursor is None:
-        if type(session.connection.peek()) is not m.Sync:
+        if not session.connection.batch_ends:
             session.begin_implicit()
         with session.timed():
             if copying.is_copy(plan):

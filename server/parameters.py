@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final
 
-from protocol.values.styles import ISO_8601, VERBOSE
+from protocol.values.styles import ISO_8601, SQL_STANDARD, VERBOSE
 from server.accepted import INT_MAX, accepted, without_effect
 from server.config import Config, stored_text
 from server.date_styles import DEFAULT as USUAL_DATES
@@ -61,8 +61,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("client_encoding", "UTF8", encoding, "The client's character set.", reported=True),
     Parameter("DateStyle", USUAL_DATES, date_style, "Output style and input order of dates.", reported=True,
               onto=changed),
-    Parameter("IntervalStyle", "postgres", one_of("postgres", ISO_8601, VERBOSE, refused=("sql_standard",)),
-              "Output style of intervals.", reported=True),
+    Parameter("IntervalStyle", "postgres", one_of("postgres", ISO_8601, VERBOSE, SQL_STANDARD),
+              "Output style of intervals, and how their signs are read.", reported=True),
     Parameter("TimeZone", "UTC", time_zone, "The zone in which timestamps with time zone are shown.", reported=True),
     Parameter("default_transaction_read_only", "off", boolean, "Whether new transactions only read.", reported=True),
     Parameter("standard_conforming_strings", "on", one_of("on", refused=("off",)),

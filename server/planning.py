@@ -19,7 +19,8 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.intervals import FULL_RANGE
 from catalog.looking import Look, Seen
-from catalog.moments import MDY
+from catalog.nesting import holds
+from catalog.scales import is_padded
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
@@ -28,6 +29,8 @@ from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
+from planner.reading import USUAL, Reading
+from planner.scales.nested import given_kind
 from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.walk import walk
@@ -96,6 +99,8 @@ class Plan(Struct, frozen=True, eq=False):
     seen: Seen | None = None
     #: The same statement each time, of one that changes rows and calls the session for mere values.
     filled: Filled | None = None
+    #: Which parameters' blanks at the end are shown or kept.
+    padded: frozenset[int] = frozenset()
 
     def over(self, catalog: Catalog) -> Plan | None:
         """The plan for another version of the catalog; None where it may be another."""
@@ -104,6 +109,13 @@ class Plan(Struct, frozen=True, eq=False):
         if self.seen is None or not self.seen.holds(catalog):
             return None
         return replace(self, serial=next(_serials), catalog=catalog, seen=self.seen.within(catalog))
+
+    @property
+    def given(self) -> tuple[SqlType, ...]:
+        """The types of which parameters' values are as they come: texts where their blanks count."""
+        if not self.padded:
+            return self.types
+        return tuple(given_kind(kind) if place in self.padded else kind for place, kind in enumerate(self.types))
 
     @property
     def calls_session(self) -> bool:
@@ -134,13 +146,13 @@ class Surroundings(Struct, frozen=True):
     own: str = ""  # tells the relations that only the session sees
     separated: Separated = none_separated
     checks_bodies: bool = True  # check_function_bodies
-    date_order: str = MDY
+    reading: Reading = USUAL
 
     @property
     def key(self) -> tuple[Hashable, ...]:
         """Part of the key of a plan."""
         names = (self.search_path, self.role, self.session_role, self.database, self.own)
-        return (*names, self.time_zone, self.date_order, self.checks_bodies)
+        return (*names, self.time_zone, self.reading, self.checks_bodies)
 
 
 def surroundings(
@@ -150,7 +162,7 @@ def surroundings(
     roles = settings.role, settings.value("session_authorization")
     place = settings.search_path(), settings.value("TimeZone")
     checks_bodies = settings.is_on("check_function_bodies")
-    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies, settings.date_order)
+    return Surroundings(catalog, *place, *roles, database, settings.own, separated, checks_bodies, settings.reading)
 
 
 class PlanCache:
@@ -233,7 +245,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     context = Context(
         *(look.catalog, *place, *roles, around.database, around.separated),
         checks_bodies=around.checks_bodies,
-        date_order=around.date_order,
+        reading=around.reading,
     )
     bound = bind(raw, context)
     statement = bound.statement
@@ -260,7 +272,15 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         styled(nodes),
         look.seen if isinstance(statement, _OF_ROWS) else None,
         _filled(statement, len(bound.parameters)) if calls and calls <= SESSION_VALUES else None,
+        frozenset(item.index for node in nodes for item in _written(node) if holds(item.type, is_padded)),
     )
+
+
+def _written(node: Any) -> tuple[Parameter, ...]:
+    """The parameter of which a node says how it is written."""
+    if not isinstance(node, Call) or node.function != "written_scale":
+        return ()
+    return tuple(item for item in node.arguments if isinstance(item, Parameter))
 
 
 def _filled(statement: Statement, parameters: int) -> Filled | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 class Prepared(Struct):
     """A prepared statement; ``raw`` None is an empty one; ``declared`` None leaves a type to the server; ``written`` is
-    the PREPARE that made it.
+    the PREPARE that made it, ``oids`` what Parse said of the types.
     """
 
     text: str
@@ -44,6 +44,7 @@ class Prepared(Struct):
     declared: tuple[SqlType | None, ...]
     plan: Plan | None
     written: str = ""
+    oids: tuple[int, ...] | None = None
 
     @classmethod
     def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:

@@ -41,7 +41,7 @@ from planner.statements import (
 )
 from protocol import encoder
 from protocol import messages as m
-from server import answers, copying, execution, extended
+from server import answers, copying, execution
 from server.cursors import Cursors
 from server.express import Express
 from server.identity import is_superuser
@@ -51,7 +51,9 @@ from server.members import Members
 from server.notices import Notices
 from server.notifying import Listening
 from server.planning import Plan, Surroundings, surroundings
+from server.portals import Portal
 from server.prepared import Prepared
+from server.series import Series
 from server.settings import Settings
 from server.styled import PLAIN, check_styles
 
@@ -62,6 +64,7 @@ _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
+_UNNAMED: Final = frozenset(("",))
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
 logger = logging.getLogger(__name__)
@@ -96,11 +99,12 @@ class Session:
         db.notify = self.listening.notify
         self.members = Members((settings, self.cursors, self.listening))
         self.statements: dict[str, Prepared] = {}
-        self.portals: dict[str, extended.Portal] = {}
+        self.portals: dict[str, Portal] = {}
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
         self.copying: copying.CopyIn | None = None
         self.implicit = False
         self.express = Express(self)
+        self.series = Series(self)
         self.idle = IdleClock(self.server.loop, connection.end)
         self.started = self.transaction_time = self.statement_time = _now()
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
@@ -148,6 +152,13 @@ class Session:
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
         return self.express.answer if at_rest and not self.idle.is_running else None
+
+    @property
+    def is_at_ease(self) -> bool:
+        """Whether the end of a batch asks for nothing but ReadyForQuery."""
+        is_told = not self.settings.changed and self.settings.key is self._told
+        is_waited = any(self.idle.limits) or bool(self.mailbox.told_bytes) or bool(self.listening.channels)
+        return self.is_idle and is_told and not is_waited and self.portals.keys() <= _UNNAMED
 
     def failed(self, error: SqlError) -> Awaitable[None] | None:
         """Answers an error and undoes what it makes undone."""

@@ -16,7 +16,8 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
-from protocol.values.styles import style
+from planner.reading import Reading
+from protocol.values.styles import SQL_STANDARD, style
 from server.kinds import Context, Parameter, show, text
 from server.parameters import PARAMETERS, REPORTED
 
@@ -65,6 +66,7 @@ class Settings:
         self._own = ""
         self._key: tuple[str, ...] | None = None
         self._place: tuple[tuple[str, ...], str] | None = None
+        self._reading: Reading | None = None
         for name, value in defaults.items():
             parameter = _find(name)
             fixed = parameter.context not in _OF_SESSIONS
@@ -138,9 +140,12 @@ class Settings:
         return style(self.value("TimeZone"), self.value("IntervalStyle"), self.value("DateStyle"))
 
     @property
-    def date_order(self) -> str:
-        """The order in which dates are read: the second word of DateStyle."""
-        return self.value("DateStyle").partition(", ")[2]
+    def reading(self) -> Reading:
+        """How dates and intervals are read: the same object as long as nothing has changed."""
+        if self._reading is None:
+            _, _, dates = self.value("DateStyle").partition(", ")
+            self._reading = Reading(dates, self.value("IntervalStyle") == SQL_STANDARD)
+        return self._reading
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -253,7 +258,7 @@ class Settings:
     def _touch(self) -> None:
         self.changed = True
         self.read_only = self.is_on("transaction_read_only")
-        self._key = self._place = None
+        self._key = self._place = self._reading = None
 
     def default(self, name: str) -> str:
         """What RESET returns a parameter to."""

@@ -259,7 +259,7 @@ def _no_parameter(raw: Raw) -> SqlError:
 
 
 def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
-    return literal_values(shared.literals, shared.plan.types, session.settings.style)
+    return literal_values(shared.literals, shared.plan.given, session.settings.style)
 
 
 def _head(session: Session, begun: Begun, result: Result) -> bytes:

@@ -1,4 +1,4 @@
-"""What an engine makes of values within a query in one style only: texts of intervals and dates, and dates of texts.
+"""What an engine makes of values within a query in one style only: texts of intervals and dates, and these of texts.
 
 Owns: finding these in a statement, and refusing them where the session has another IntervalStyle or DateStyle. What
 leaves for the client has the session's style (``protocol.values.styles``), and what stands in the text is read in its
@@ -28,10 +28,11 @@ _RANGES: Final = tuple(name for name, subtype in RANGES.items() if subtype in _D
 
 
 class Styled(Struct, frozen=True):
-    """Whether a statement makes texts or documents of intervals, texts of dates, and dates of texts."""
+    """Whether a statement makes texts or documents of intervals, texts of dates, and either of texts."""
 
     shows_intervals: bool = False
     shows_dates: bool = False
+    reads_intervals: bool = False
     reads_dates: bool = False
 
 
@@ -50,10 +51,13 @@ def styled(nodes: Iterable[Any]) -> Styled:
             or (_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _RANGES))
             for call, taken in calls
         ),
-        any(
-            _is_made(call.type, _READ + _RANGES) and _take(taken, _TEXTS + _DOCUMENTS)
-            for call, taken in calls
-            if _reads(call)
+        *(
+            any(
+                _is_made(call.type, names) and _take(taken, _TEXTS + _DOCUMENTS)
+                for call, taken in calls
+                if _reads(call)
+            )
+            for names in (_INTERVALS, _READ + _RANGES)
         ),
     )
     return PLAIN if found == PLAIN else found
@@ -71,9 +75,14 @@ def check_styles(found: Styled, settings: Settings) -> None:
             "a date as text within a query, with this DateStyle",
             "Select the date itself, use to_char(), or SET DateStyle = ISO.",
         )
-    if found.reads_dates and settings.date_order != MDY:
+    if found.reads_intervals and settings.reading.shares_sign:
         raise unsupported(
-            f"a date of a text within a query, in the order {settings.date_order}",
+            "an interval of a text within a query, with this IntervalStyle",
+            "Use make_interval(), or SET IntervalStyle = postgres.",
+        )
+    if found.reads_dates and settings.reading.dates != MDY:
+        raise unsupported(
+            f"a date of a text within a query, in the order {settings.reading.dates}",
             "Use to_date() or to_timestamp(), or SET DateStyle = MDY.",
         )
 

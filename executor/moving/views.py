@@ -117,11 +117,21 @@ class ViewMoving:
         55000, 57014 (it goes all the same), and what prevented the other server from taking it."""
         self._database.separation.moving.require_target(target)
         with self._lock:
-            runtime = self._database.view(view.oid)
-            runtime.check()
+            runtime = self._settled(view)
             given = self._giving.give(runtime, target)
         self._wait_taken(given, is_cancelled)
         return qualified(view)
+
+    def _settled(self, view: View) -> ViewRuntime:
+        """A view that is here, of which the storage says so too: a server that died when it had just begun with it has
+        not said so yet. Raises 55000 where it is not, and the view's error."""
+        runtime = self._database.view(view.oid)
+        owned = self.ownership.get(runtime.shared) if runtime.shared else None
+        if owned is not None and not owned.taken and owned.owner == self._registry.name:
+            self._taking.settle(owned)
+        runtime = self._database.view(view.oid)
+        runtime.check()
+        return runtime
 
     def _wait_taken(self, given: Owned, is_cancelled: Callable[[], bool]) -> None:
         """Returns when a view's new owner has begun with it. Raises 55000, 57014, and why it could not."""
@@ -143,8 +153,7 @@ class ViewMoving:
     def suspend(self, view: View) -> str:
         """Nobody maintains a view any more, until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
         with self._lock:
-            runtime = self._database.view(view.oid)
-            runtime.check()
+            runtime = self._settled(view)
             given = self._giving.give(runtime, NOBODY)
             failpoint("view-suspended")
             self._try(given)
@@ -166,8 +175,7 @@ class ViewMoving:
         """A copy of a view's states is on the storage, of now or later, and another one whenever that is due, from
         which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
         with self._lock:
-            runtime = self._database.view(view.oid)
-            runtime.check()
+            runtime = self._settled(view)
             replica = replica_of(self._database.replicas, runtime)
             if replica is None:
                 self._giving.begin_copies(runtime)

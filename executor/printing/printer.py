@@ -71,7 +71,7 @@ class Printer(Selects):
         while stack:
             node, count = stack.pop()
             if count < 0:
-                below = list(children(node))
+                below = children(node)
                 stack.append((node, len(below)))
                 stack.extend((child, -1) for child in reversed(below))
                 continue

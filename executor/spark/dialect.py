@@ -224,7 +224,7 @@ class SparkPrinter(Printer):
             case int() if name == "int4" and value >= 0:
                 return exp.Literal.number(value)
             case str() if kind == "STRING":
-                return string(value)
+                return string(value.rstrip(" ") if name == "bpchar" else value)
             case bytes():
                 return exp.Var(this=f"X'{value.hex()}'")
             case float() if name in ("date", "timestamp", "timestamptz"):

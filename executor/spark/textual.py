@@ -143,6 +143,7 @@ TEXTUAL: Final[Mapping[str, Build]] = {
     "like": _like,
     "char_length": _strings("CHAR_LENGTH"),
     "octet_length": _octet_length,
+    "padded": lambda dialect, arguments, node: arguments[0],
     "substring": _substring,
     "position": _strings("INSTR", "INT"),
     "btrim": _trim("BOTH"),

@@ -77,7 +77,9 @@ def _value(item: Scalar, parameters: tuple[Value, ...]) -> tuple[bool, Value]:
 
 
 def _written_scale(value: Value) -> int | None:
-    """How many decimals a numeric is written with, as far as they are kept."""
+    """How many decimals a numeric is written with, as far as they are kept; a text's characters."""
+    if isinstance(value, str):
+        return len(value)
     exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
     return None if value is None else min(max(-int(exponent), 0), UNCONSTRAINED[1])
 
@@ -113,16 +115,20 @@ def fit(value: Value, kind: SqlType) -> Value:
         return value
     if kind.name == "numeric":
         return _fit_numeric(value, kind)
-    if kind.name in ("varchar", "bpchar") and kind.modifiers:
+    if kind.name in ("varchar", "bpchar"):
         assert isinstance(value, str)
-        if len(value) > kind.modifiers[0]:
-            if value[kind.modifiers[0] :].strip(" "):
-                raise SqlError("22001", f"value too long for type {kind}")
-            value = value[: kind.modifiers[0]]
-        return value.rstrip(" ") if kind.name == "bpchar" else value
+        return _fit_text(value, kind)
     if kind.name in ROUNDED and kind.modifiers:
         value = fit_moment(value, kind)
     return _fit_interval(value) if kind.name == "interval" else value
+
+
+def _fit_text(text: str, kind: SqlType) -> str:
+    if kind.modifiers and len(text) > kind.modifiers[0]:
+        if text[kind.modifiers[0] :].strip(" "):
+            raise SqlError("22001", f"value too long for type {kind}")
+        text = text[: kind.modifiers[0]]
+    return text.rstrip(" ") if kind.name == "bpchar" else text
 
 
 def _fit_interval(value: Value) -> pa.MonthDayNano:

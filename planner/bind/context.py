@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -16,12 +17,12 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.moments import MDY
 from catalog.objects import PUBLIC
 from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
-from planner.parse import Raw, literal_position
+from planner.parse import Raw, literal_positions
+from planner.reading import USUAL, Reading
 from planner.statements import Delete, Insert, Locking, Output, Update
 
 #: What the rows of a separated query look like, by its id: a select list, and the types in which it is computed.
@@ -58,8 +59,8 @@ class Context(Struct, frozen=True):
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     #: Whether functions' bodies are bound when they are created; pg_dump writes them before what they read.
     checks_bodies: bool = True
-    #: In which dates of the text are read (DateStyle). What is kept is read as MDY by everybody.
-    date_order: str = MDY
+    #: How dates and intervals of the text are read. What is kept is read as usual by everybody.
+    reading: Reading = USUAL
 
 
 class Origin(Struct):
@@ -121,9 +122,11 @@ class Binding:
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
-        self.ordered: list[int | None] = []  # where dates of the text stand that are others in the order MDY
+        self.restyled: list[
+            tuple[str, int | None]
+        ] = []  # what of the text is read unlike as usual, in words, and where
         self.search_path = context.search_path  # the session's, wherever a view's text has another
-        self.date_order = context.date_order  # likewise
+        self.reading = context.reading  # likewise
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
         self.functions: dict[int, None] = {}  # users' functions that are called
         self.inlining: list[int] = []  # oids of those whose bodies are being bound
@@ -164,9 +167,14 @@ class Binding:
         if location is not None:
             return int(location) + 1
         if type(node).__name__ == "A_Const":
-            return literal_position(self.raw, node)
+            return self._constants.get(id(node))
         argument = getattr(node, "arg", None)
         return self.position(argument) if argument is not None else None
+
+    @cached_property
+    def _constants(self) -> dict[int, int]:
+        """Where the statement's constants stand, by identity."""
+        return literal_positions(self.raw)
 
     def start(self, node: Any) -> int | None:
         """The 1-based position where an expression begins (exprLocation): its own or its leftmost operand's."""

@@ -8,7 +8,7 @@ calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,6 +21,20 @@ from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
 #: The call that GROUPING() is until its query's groups are known.
 GROUPING: Final = "grouping"
+#: Calls of one query, each of which is compared with those before it.
+_CALLS: Final = 5000
+_Computed = TypeVar("_Computed", bound=AggregateCall | WindowCall)
+
+
+def _column_of(known: list[tuple[Column, _Computed]], binding: Binding, name: str, call: _Computed) -> Column:
+    """The column of a call, the same for an equal one. Raises 54001 for more calls than can be compared with each."""
+    found = next((column for column, other in known if other == call), None)
+    if found is None:
+        if len(known) == _CALLS:
+            raise SqlError("54001", f"query computes more than {_CALLS} aggregates or window functions")
+        found = binding.column(name, call.type)
+        known.append((found, call))
+    return found
 
 
 class Groups(Struct):
@@ -33,12 +47,7 @@ class Groups(Struct):
     def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
         """The column of an aggregate's result."""
         self.is_used = True
-        for column, known in self.aggregates:
-            if known == call:
-                return column
-        column = binding.column(name, call.type)
-        self.aggregates.append((column, call))
-        return column
+        return _column_of(self.aggregates, binding, name, call)
 
 
 class Windows(Struct):
@@ -49,12 +58,7 @@ class Windows(Struct):
 
     def add(self, binding: Binding, name: str, call: WindowCall) -> Column:
         """The column of a call's result."""
-        for column, known in self.calls:
-            if known == call:
-                return column
-        column = binding.column(name, call.type)
-        self.calls.append((column, call))
-        return column
+        return _column_of(self.calls, binding, name, call)
 
 
 class Sets(Struct):

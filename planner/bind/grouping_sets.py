@@ -31,13 +31,14 @@ def grouping_sets(
     """The sets, in PostgreSQL's order; None without GROUP BY. Raises 54001 and 54011."""
     if not nodes:
         return None
-    found: list[Keys] = [()]
+    items, count = [], 1
     for node in nodes:
-        item = _sets(binding, node, key)
-        if len(found) * len(item) > _MOST:
+        items.append(_sets(binding, node, key))
+        count *= len(items[-1])
+        if count > _MOST:
             message = f"too many grouping sets present (maximum {_MOST})"
             raise SqlError("54001", message, position=binding.position(node))
-        found = [_union((first, second)) for first, second in product(found, item)]
+    found = [_union(chosen) for chosen in product(*items)]
     if not distinct:
         return found
     return list({frozenset(keys): keys for keys in reversed(found)}.values())[::-1]

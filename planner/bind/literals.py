@@ -18,7 +18,7 @@ from catalog.errors import SqlError, invalid_text, out_of_range
 from catalog.forms.bits import fit_bits
 from catalog.forms.numbers import read_unsigned
 from catalog.intervals import FULL_RANGE, parse_interval
-from catalog.moments import MDY, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from catalog.money import read_money
 from catalog.multiranges import range_of
 from catalog.nested import split_array, split_row
@@ -26,6 +26,7 @@ from catalog.nesting import delimiter_of
 from catalog.opaque import canonical as canonical_opaque
 from catalog.precision import expressed, fit_moment
 from catalog.ranges import subtype_of
+from catalog.scales import is_padded
 from catalog.shapes import split_shaped
 from catalog.types import (
     BITS,
@@ -44,6 +45,7 @@ from catalog.types import (
 from planner.documents import canonical, check, parse
 from planner.expression import Value
 from planner.jsonpath.text import canonical_path
+from planner.reading import USUAL, Reading
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -52,32 +54,32 @@ _UUID: Final = re.compile(r"\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 _EXACT: Final = Context(prec=200)
 
 
-def value_of(text: str, kind: SqlType, time_zone: str = "UTC", order: str = MDY) -> Value:
+def value_of(text: str, kind: SqlType, time_zone: str = "UTC", reading: Reading = USUAL) -> Value:
     """A text's value in a type, modifiers applied as in an assignment. Raises 22P02, 22003, 22007, 22008, 22001."""
     if kind.name in VECTORS:
         assert kind.element is not None
         return tuple(_integer(word, kind.element) for word in text.split())
     if kind.element is not None:
-        return _array(text, kind, time_zone, order)
+        return _array(text, kind, time_zone, reading)
     if kind.row is not None:
-        return _row(text, kind.row, time_zone, order)
+        return _row(text, kind.row, time_zone, reading)
     if kind.name in RANGES:
-        return ranges.read(text, kind, _reader(subtype_of(kind), time_zone, order))
+        return ranges.read(text, kind, _reader(subtype_of(kind), time_zone, reading))
     if kind.name in MULTIRANGES:
-        return multiranges.read(text, kind, _reader(subtype_of(range_of(kind)), time_zone, order))
+        return multiranges.read(text, kind, _reader(subtype_of(range_of(kind)), time_zone, reading))
     if kind.name in ROUNDED:
-        return fit_moment(_moment(text, kind, time_zone, order), kind)
+        return fit_moment(_moment(text, kind, time_zone, reading), kind)
     if kind.name == "date":
-        return parse_date(text, order)
+        return parse_date(text, reading.dates)
     reader = _READERS.get(kind.name)
     if reader is None:
         raise invalid_text(str(kind), text)
     return reader(text, kind)
 
 
-def _reader(kind: SqlType, time_zone: str, order: str) -> Callable[[str], Value]:
+def _reader(kind: SqlType, time_zone: str, reading: Reading) -> Callable[[str], Value]:
     """What reads a bound."""
-    return lambda text: value_of(text, kind, time_zone, order)
+    return lambda text: value_of(text, kind, time_zone, reading)
 
 
 def _bool(text: str, kind: SqlType) -> Value:
@@ -218,19 +220,20 @@ def read_bytea(text: str) -> bytes:
     return parts[0].encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in parts[1:])
 
 
-def _moment(text: str, kind: SqlType, time_zone: str, order: str) -> Value:
+def _moment(text: str, kind: SqlType, time_zone: str, reading: Reading) -> Value:
     """A time's or an interval's value, of which only the fields are the type's yet."""
     match kind.name:
         case "time":
-            return parse_time(text, order)
+            return parse_time(text, reading.dates)
         case "timetz":
-            return parse_timetz(text, time_zone, order)
+            return parse_timetz(text, time_zone, reading.dates)
         case "timestamp":
-            return parse_timestamp(text, order)
+            return parse_timestamp(text, reading.dates)
         case "timestamptz":
-            return parse_timestamptz(text, time_zone, order)
+            return parse_timestamptz(text, time_zone, reading.dates)
         case _:
-            return parse_interval(text, kind.modifiers[0] if kind.modifiers else FULL_RANGE)
+            fields = kind.modifiers[0] if kind.modifiers else FULL_RANGE
+            return parse_interval(text, fields, reading.shares_sign)
 
 
 def _uuid(text: str, kind: SqlType) -> Value:
@@ -259,13 +262,18 @@ def _jsonpath(text: str, kind: SqlType) -> Value:
     return canonical_path(text)
 
 
-def _array(text: str, kind: SqlType, time_zone: str, order: str) -> Value:
+def _part(text: str, kind: SqlType, time_zone: str, reading: Reading) -> Value:
+    """A value within a constant, which says itself with which blanks it is shown (``planner.scales``)."""
+    return text if is_padded(kind) else value_of(text, kind, time_zone, reading)
+
+
+def _array(text: str, kind: SqlType, time_zone: str, reading: Reading) -> Value:
     """An array's text; of any dimensions where the type keeps them. What rounds or cuts elements comes after."""
     assert kind.element is not None
     element, read = kind.element, expressed(kind.element)
 
     def value(item: str | None) -> Value:
-        return None if item is None else fit_moment(value_of(item, read, time_zone, order), element)
+        return None if item is None else fit_moment(_part(item, read, time_zone, reading), element)
 
     if kind.name == "shaped":
         items, shape = split_shaped(text)
@@ -273,12 +281,12 @@ def _array(text: str, kind: SqlType, time_zone: str, order: str) -> Value:
     return tuple(map(value, split_array(text, delimiter_of(element))))
 
 
-def _row(text: str, declared: Composite, time_zone: str, order: str) -> Value:
+def _row(text: str, declared: Composite, time_zone: str, reading: Reading) -> Value:
     """A row's text."""
     if not declared.oid:
         raise SqlError("0A000", "input of anonymous composite types is not implemented")
     pairs = list(zip(split_row(text, len(declared.fields)), declared.fields, strict=True))
-    return tuple(None if item is None else value_of(item, kind, time_zone, order) for item, (_, kind) in pairs)
+    return tuple(None if item is None else _part(item, kind, time_zone, reading) for item, (_, kind) in pairs)
 
 
 _READERS: Final[dict[str, Callable[[str, SqlType], Value]]] = {

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal
 from pglast.enums import OnCommitAction
 
 from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
-from catalog.moments import MDY
 from catalog.names import join_names, quote_name, split_list
 from catalog.objects import (
     PG_CATALOG,
@@ -31,6 +30,7 @@ from catalog.objects import (
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
+from planner.reading import USUAL
 
 
 def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:
@@ -234,7 +234,7 @@ def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
 
 def of_system(context: Context) -> Context:
     """The context of the definitions of PostgreSQL's own views."""
-    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, date_order=MDY, names=None)
+    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, reading=USUAL, names=None)
 
 
 def as_created(context: Context, view: View) -> Context:
@@ -245,5 +245,5 @@ def as_created(context: Context, view: View) -> Context:
     types = {(schema, name): oid for schema, name, oid in view.types}
     zone = settings.get("TimeZone", context.time_zone)
     return within(
-        context, search_path=path, time_zone=zone, date_order=MDY, names=names, types=types, reads=dict(view.reads)
+        context, search_path=path, time_zone=zone, reading=USUAL, names=names, types=types, reads=dict(view.reads)
     )

@@ -9,6 +9,7 @@ and what names mean in each. One query becomes, from the inside out::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -46,7 +47,7 @@ from planner.bind.recursion import references, refers_to
 from planner.bind.scope import Scope
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_from, cte_names
-from planner.bind.targets import Target, bind_targets, item_nodes, typmod_of
+from planner.bind.targets import Target, bind_targets, check_entries, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
 from planner.bind.types import coerce, common_kind
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
@@ -174,6 +175,7 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         else None
     )
     order = [order_item(inner, item, targets) for item in node.sortClause or ()]
+    check_entries(targets, [*chain(*(sets or ())), *(key.expression for key in order)])
     on = distinct_on(inner, node.distinctClause, targets, order)
     calls, unnested = windows.calls, series.calls
     if node.lockingClause:

@@ -35,7 +35,7 @@ from planner.parse import Raw, nested_too_deep
 from planner.scales import with_scales
 from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
 
-#: Statements whose expressions are kept as texts, which are read again in whatever DateStyle.
+#: Statements whose expressions are kept as texts, which are read again in whatever DateStyle and IntervalStyle.
 _KEEPS_TEXTS: Final = (
     CreateTable,
     AlterTable,
@@ -65,9 +65,10 @@ def bind(raw: Raw, context: Context) -> Bound:
         if binding.streams:
             raise error from None
     check_streams(binding, statement)
-    if binding.ordered and isinstance(statement, _KEEPS_TEXTS):
-        words = f"a date in the order {context.date_order} in a definition"
-        raise unsupported(words, "Write it as YYYY-MM-DD, which every order reads alike.", binding.ordered[0])
+    if binding.restyled and isinstance(statement, _KEEPS_TEXTS):
+        words, position = binding.restyled[0]
+        hint = "Write a date as YYYY-MM-DD, and each field of an interval with its sign: all styles read these alike."
+        raise unsupported(f"{words} in a definition", hint, position)
     require_privileges(binding, bare)
     return Bound(statement, binding.finished_parameters())
 

@@ -5,7 +5,8 @@ Owns: ``Target`` and the description of result columns that clients see.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +24,9 @@ from planner.bind.selection import bind_all_fields, is_all_fields
 from planner.bind.typenames import declared_typmod, names_of, type_or_domain, with_digits
 from planner.expression import Call, Literal, Scalar
 from planner.statements import Output
+
+#: PostgreSQL's MaxTupleAttributeNumber.
+_ENTRIES: Final = 1664
 
 
 class Target(Struct, frozen=True):
@@ -45,8 +49,9 @@ class Target(Struct, frozen=True):
 
 
 def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target]:
-    """The items of a select list."""
+    """The items of a select list. Raises 54011."""
     found: list[Target] = []
+    check_count(len(nodes or ()))
     for node in nodes or ():
         value = node.val
         if type(value).__name__ == "ColumnRef" and type(value.fields[-1]).__name__ == "A_Star":
@@ -62,7 +67,24 @@ def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target
             found += [Target(name, scalar, value) for name, scalar in fields]
         else:
             found.append(_item(env, value, node.name))
+    check_count(len(found))
     return found
+
+
+def check_count(entries: int) -> None:
+    """Raises 54011 for more entries of a select list than a row of PostgreSQL's has columns."""
+    if entries > _ENTRIES:
+        raise SqlError("54011", f"target lists can have at most {_ENTRIES} entries")
+
+
+def check_entries(targets: Sequence[Target], keys: Sequence[Scalar]) -> None:
+    """The same, with what only GROUP BY and ORDER BY compute counted."""
+    entries = [target.scalar for target in targets]
+    if len(entries) + len(keys) > _ENTRIES:
+        for key in keys:
+            if key not in entries:
+                entries.append(key)
+                check_count(len(entries))
 
 
 def _of_entry(entry: Entry, name: str, node: Any) -> Target:

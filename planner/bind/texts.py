@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from catalog.errors import SqlError
-from catalog.moments import MDY
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from planner.bind.context import Binding, Context, within
@@ -19,6 +18,7 @@ from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import nodes, parse
+from planner.reading import USUAL
 
 
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
@@ -56,7 +56,7 @@ def _bound(
     text: str, columns: Sequence[Column], context: Context, kind: SqlType | None, what: str
 ) -> tuple[Scalar, Binding]:
     raw = parse(f"SELECT {text}")[0]
-    binding = Binding(raw, within(context, date_order=MDY))
+    binding = Binding(raw, within(context, reading=USUAL))
     with binding.without_positions():
         return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what), binding
 

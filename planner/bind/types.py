@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError, out_of_range, unsupported
 from catalog.forms.bits import fit_bits
-from catalog.moments import MDY
+from catalog.nested import no_dimensions
 from catalog.nesting import is_declared
 from catalog.opaque import FORMED
 from catalog.precision import expressed, fit_moment
+from catalog.scales import is_padded
 from catalog.shapes import is_list, listed
 from catalog.types import (
     BITS,
@@ -52,7 +53,8 @@ from planner.bind.context import Binding
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
-from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar, Value
+from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
+from planner.reading import USUAL, Reading
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -229,21 +231,20 @@ def blank_padded(scalar: Scalar) -> Scalar:
         return scalar
     if scalar.type.modifiers:
         return Call("rpad", (scalar, Literal(scalar.type.modifiers[0], INT4), Literal(" ", TEXT)), TEXT)
-    if isinstance(scalar, Call) and scalar.function == "coalesce":
-        return Call("coalesce", tuple(_padded_branch(item) for item in scalar.arguments), TEXT)
-    if isinstance(scalar, Case):
-        branches = tuple((condition, _padded_branch(result)) for condition, result in scalar.branches)
-        return Case(branches, _padded_branch(scalar.otherwise), TEXT)
+    return Literal(scalar.value, TEXT) if isinstance(scalar, Literal) else Call("padded", (scalar,), TEXT)
+
+
+def without_blanks(scalar: Scalar) -> Scalar:
+    """A value as it is compared: a constant bpchar is one again."""
+    if isinstance(scalar, Cast) and is_padded(scalar.type) and isinstance(scalar.argument, Literal):
+        return Literal(str(scalar.argument.value).rstrip(" "), scalar.type)
     return scalar
 
 
-def _padded_branch(scalar: Scalar) -> Scalar:
-    """A branch that lost its length beside others of another one, with the blanks that it had."""
-    if isinstance(scalar, Literal):
-        return Literal(scalar.value, TEXT)
-    if isinstance(scalar, Cast) and scalar.argument.type.name == "bpchar" and scalar.argument.type.modifiers:
-        return blank_padded(scalar.argument)
-    return Cast(scalar, TEXT)
+def _padded(text: str) -> Scalar:
+    """A text as a bpchar without a length, whose blanks are told by where it comes from (``planner.scales``)."""
+    kind = SqlType("bpchar")
+    return Cast(Literal(text, TEXT), kind, explicit=True) if text.endswith(" ") else Literal(text, kind)
 
 
 def _reshaped(binding: Binding, literal: Literal, target: SqlType, level: Level, node: Any) -> Scalar | None:
@@ -256,8 +257,7 @@ def _reshaped(binding: Binding, literal: Literal, target: SqlType, level: Level,
     assert isinstance(value, tuple)
     items, shape = value if literal.type.name == "shaped" else (value, listed(len(value)))
     if target.name != "shaped" and not is_list(shape):
-        instead = "Declare the column or parameter with as many pairs of brackets, as in int[][]."
-        raise unsupported("an array of more than one dimension, or with bounds, here", instead, binding.position(node))
+        raise no_dimensions(binding.position(node))
     cells = coerce(binding, Literal(items, array(inner)), array(target.element), level, node)
     if not isinstance(cells, Literal):
         return None
@@ -322,6 +322,8 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
     if literal.value is None:
         return Literal(None, target)
     text = str(literal.value)
+    if is_padded(target):
+        return _padded(text)
     if (found := relative(binding.raw.node, text, target)) is not None:
         return found
     if level == "explicit" and target.name in STRINGS:
@@ -338,7 +340,8 @@ def _typed(text: str, target: SqlType, level: Level, read: Callable[[str, SqlTyp
 
     Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
     """
-    if level == "explicit" and (target.element or target).name in _CUT:
+    kind = target.element or target
+    if level == "explicit" and kind.name in _CUT and kind.modifiers:
         return Literal(_cut(value_of(text, plain(target)), target), target)
     value = read(text, target)
     is_of_numerics = target.element is not None and target.element.name == "numeric"
@@ -362,17 +365,22 @@ def _cut(value: Value, target: SqlType) -> Value:
 
 
 def _read(binding: Binding, node: Any, text: str, target: SqlType) -> Value:
-    """A text's value in the session's time zone and order of dates."""
-    zone, order = binding.context.time_zone, binding.context.date_order
-    value = value_of(text, target, zone, order)
-    if order != MDY:
-        try:
-            differs = value_of(text, target, zone) != value
-        except SqlError:
-            differs = True
-        if differs:
-            binding.ordered.append(binding.position(node))
+    """A text's value in the session's time zone and way of reading."""
+    zone, reading = binding.context.time_zone, binding.context.reading
+    value = value_of(text, target, zone, reading)
+    if reading != USUAL and not _reads(text, target, zone, USUAL, value):
+        is_date = _reads(text, target, zone, Reading(reading.dates), value)
+        words = f"a date in the order {reading.dates}" if is_date else "an interval with one sign for all its fields"
+        binding.restyled.append((words, binding.position(node)))
     return value
+
+
+def _reads(text: str, target: SqlType, zone: str, reading: Reading, value: Value) -> bool:
+    """Whether another way of reading gives that value, too."""
+    try:
+        return value_of(text, target, zone, reading) == value
+    except SqlError:
+        return False
 
 
 def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
@@ -381,13 +389,15 @@ def _fit_bits(digits: str, target: SqlType, level: Level) -> str:
     return fit_bits(digits, target.name, target.modifiers[0], level == "explicit")
 
 
-def _fold(literal: Literal, target: SqlType, level: Level) -> Literal | None:
+def _fold(literal: Literal, target: SqlType, level: Level) -> Scalar | None:
     """A literal converted at once, where that is sure to be what an engine would give."""
     value, source = literal.value, literal.type
     if value is None:
         return Literal(None, target)
     if source.name == target.name and source.name in ROUNDED:
         return Literal(fit_moment(value, target), target)
+    if source.name in STRINGS and is_padded(target):
+        return _padded(str(value)) if source.name != "bpchar" else None
     if source.name in STRINGS and target.name in STRINGS:
         return Literal(fit_text(str(value), target, level == "explicit"), target)
     if source.name in STRINGS and target.name in FORMED | {"money"}:

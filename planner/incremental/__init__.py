@@ -4,8 +4,8 @@ Owns one method, the split maintenance of the thesis (4.2): rows of a stream go 
 state of the first grouping above (``regions``, ``groupings``, ``aggregates``); all that is above the groupings is the
 program's final relation, which reads the states (``reading``).
 
-    plan(query):   decorrelate -> rewrite -> prepare -> check -> share equal groupings -> keep windows -> prune
-                   -> take apart
+    plan(query):   decorrelate -> rewrite -> first rows -> prepare -> check -> share equal groupings -> keep windows
+                   -> prune -> take apart
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from catalog.errors import unsupported
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.eventtime import Keeping
 from planner.expression import Column, ColumnRef, Scalar
+from planner.incremental.first_rows import first_rows
 from planner.incremental.groupings import Groupings
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
@@ -110,7 +111,7 @@ def _require_kept(statements: Sequence[Relation]) -> None:
 def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(unnest_in_place(relation)), REWRITES)
-    return rewrite(prepare(rewritten, ordered), REWRITES)
+    return rewrite(prepare(first_rows(rewritten), ordered), REWRITES)
 
 
 def _paths(groupings: Groupings) -> tuple[Path, ...]:

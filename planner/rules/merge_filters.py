@@ -6,13 +6,12 @@ from typing import Any
 
 from planner.algebra import Filter, Relation
 from planner.rules.support import TRUE, conjuncts, filtered
-from planner.walk import transform
+from planner.walk import transform_relations
 
 
 def merge_filters(relation: Relation) -> Relation:
     """One filter for a stack of filters, the lower predicate first."""
-    result: Relation = transform(relation, _merge)
-    return result
+    return transform_relations(relation, _merge)
 
 
 def _merge(node: Any) -> Any:

@@ -28,14 +28,14 @@ from planner.algebra import (
     With,
 )
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
-from planner.walk import transform, walk
+from planner.walk import transform_relations, walk
 
 
 def prune_columns(relation: Relation) -> Relation:
     """The relation without columns that are computed or read for nothing."""
     while True:
         needed = _needed(relation)
-        pruned: Relation = transform(relation, partial(_prune, needed))
+        pruned = transform_relations(relation, partial(_prune, needed))
         if pruned is relation:
             return relation
         relation = pruned

@@ -44,7 +44,7 @@ _SAFE: Final = TOTAL | {
         "json_items",
         "field",
     ),
-    *("scaled_text", "written_scale"),
+    *("scaled_text", "written_scale", "padded"),
     *("array_append", "array_prepend", "array_has", "array_contains", "array_contained", "array_overlaps"),
 }
 #: Patterns that are well formed when they end otherwise than in an escape.

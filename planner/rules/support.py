@@ -6,6 +6,7 @@ Owns no rewriting. Everything here is a pure function over algebra except ``Fres
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import count
 from typing import Any, Final
 
@@ -37,8 +38,13 @@ class Fresh:
     """Hands out columns whose ids are above all those of the relations that it was made for."""
 
     def __init__(self, *relations: Relation) -> None:
-        seen = (column.id for relation in relations for column in produced_columns(relation) | used_columns(relation))
-        self._ids = count(max(seen, default=0) + 1)
+        self._relations = relations
+
+    @cached_property
+    def _ids(self) -> Iterator[int]:
+        """Found when the first is asked for: most rules find nothing to change."""
+        found = (produced_columns(relation) | used_columns(relation) for relation in self._relations)
+        return count(max((column.id for columns in found for column in columns), default=0) + 1)
 
     def column(self, name: str, type_: SqlType, nullable: bool = True) -> Column:
         """A column that nothing refers to yet."""

@@ -8,7 +8,9 @@ where a value leaves: as a column of a result or as text. Streams store it as ta
 has it as further columns, for which its program has states as for any others. NULL says that nobody knows: such a value
 shows no zeros at its end, as do all values of relations without scales (files).
 
-Equality, order and grouping are the value's alone. Does not know how an engine writes or stores any of it.
+A bpchar without a length, whose blanks at the end count in no comparison, is such a value, too: kept without them, and
+its scale is how many characters it shows. Equality, order and grouping are the value's alone. Does not know how an
+engine writes or stores any of it.
 """
 
 from planner.scales.statements import showing, with_scales

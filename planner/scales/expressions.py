@@ -1,4 +1,4 @@
-"""The decimals that an expression shows, by the display scales of its operands (numeric.c).
+"""The decimals that an expression shows, by the display scales of its operands (numeric.c); a bpchar's characters.
 
 Owns: ``scale_of``, one rule for each operator or function. A scale is an int4 expression over the same row; a literal
 where it is one for all rows, and ``UNKNOWN`` where no rule tells it. A rule that names an operand's value again has
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, TypeGuard
 
-from catalog.scales import has_unconstrained, scale_kind
+from catalog.scales import has_unconstrained, is_padded, scale_kind
 from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
@@ -36,6 +36,11 @@ def is_number(kind: SqlType) -> bool:
     return kind.name == "numeric" or kind.name in INTEGERS
 
 
+def says_scale(kind: SqlType) -> bool:
+    """Whether a type is of those whose values' scales others may come of: also character(n), which all have one."""
+    return is_number(kind) or kind.name == "bpchar" or has_scales(kind)
+
+
 def differs(scale: Scalar) -> bool:
     """Whether a scale is more than one number for all rows."""
     return not isinstance(scale, Literal) or isinstance(scale.value, tuple)
@@ -50,6 +55,8 @@ def of_type(kind: SqlType) -> Literal:
     """What a type alone tells."""
     if kind.name == "numeric":
         return UNKNOWN if kind.is_loose else constant(kind.scale)
+    if kind.name == "bpchar" and kind.modifiers:
+        return constant(kind.modifiers[0])
     return constant(0) if kind.name in INTEGERS else UNKNOWN
 
 
@@ -60,6 +67,8 @@ def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
             return of_literal(scalar)
         case Parameter() if has_unconstrained(scalar.type):
             return Call("written_scale", (scalar,), scale_kind(scalar.type))
+        case Literal(value=str() as text) if is_padded(scalar.type) and text.endswith(" "):
+            return constant(len(text))
         case Literal(value=tuple()) if has_scales(scalar.type):
             return _of_nested_literal(scalar)
         case Cast():
@@ -68,7 +77,7 @@ def scale_of(scalar: Scalar, scales: Scales) -> Scalar:
             results = [scales(result) for _, result in scalar.branches]
             conditions = [condition for condition, _ in scalar.branches]
             return _chosen(scalar.type, conditions, [*results, scales(scalar.otherwise)])
-        case Call() if scalar.type.name == "numeric":
+        case Call() if scalar.type.name in ("numeric", "bpchar"):
             rule = _RULES.get(scalar.function)
             return of_type(scalar.type) if rule is None else rule(scalar, scales)
         case Call() if has_scales(scalar.type):
@@ -90,6 +99,8 @@ def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     if source.name in _ARRAYS and target.name in _ARRAYS:
         found = scales(cast.argument) if is_kept(source, target, cast.explicit) else UNKNOWN
         return found if source.name == target.name or found == UNKNOWN else Cast(found, scale_kind(target))
+    if is_padded(target):
+        return _of_padded(cast, scales)
     if target.name == "numeric" and is_number(source) and (target.is_loose or not cast.explicit):
         return scales(cast.argument)
     if target.name == "numeric" and source.name in TEXTS and not cast.explicit:  # a result that was shown before
@@ -97,6 +108,17 @@ def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     if target.name == "numeric" and target.is_loose and source.name in TEXTS:
         return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
     return of_type(target)
+
+
+def _of_padded(cast: Cast, scales: Scales) -> Scalar:
+    """The characters of a text that becomes a bpchar; what is no text has no blanks at its end."""
+    if cast.argument.type.name == "bpchar":
+        return scales(cast.argument)
+    if cast.argument.type.name not in TEXTS:
+        return UNKNOWN
+    if isinstance(cast.argument, Literal):
+        return UNKNOWN if cast.argument.value is None else constant(len(str(cast.argument.value)))
+    return _repeated(Call("char_length", (cast.argument,), INT4), cast.argument)
 
 
 def _shown(text: Scalar) -> Scalar:

@@ -34,7 +34,7 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
         scale = carrying.of(scalar)
         if has_scales(column.type) and differs(scale):
             added.append((carrying.beside(column), AggregateCall("max", (scale,), scale.type)))
-        elif column.type.name == "numeric":
+        elif column.type.name in ("numeric", "bpchar"):
             carrying.know(column, scale)
     for column, call in node.aggregates:
         if not has_scales(column.type) or not call.arguments:

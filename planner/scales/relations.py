@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from catalog.nesting import holds
 from catalog.objects import CatalogObject, Stream, Table, View
-from catalog.scales import scale_kind, scale_name
+from catalog.scales import is_padded, scale_kind, scale_name
 from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
@@ -50,9 +50,9 @@ from planner.scales.expressions import (
     UNKNOWN,
     differs,
     is_array_of_query,
-    is_number,
     largest,
     of_type,
+    says_scale,
     scale_of,
 )
 from planner.scales.groups import aggregated, windowed
@@ -172,7 +172,7 @@ class Carrying:
         if not isinstance(node, SCALARS):
             return node
         scalar = self._written(node)
-        if is_number(scalar.type) or has_scales(scalar.type):
+        if says_scale(scalar.type):
             self._scales[id(scalar)] = (scalar, self._derived(scalar))
         return scalar
 
@@ -210,6 +210,10 @@ class Carrying:
                 return subquery
             case InSubquery(relation=relation):
                 return replace(scalar, relation=self.own(relation))
+            case Call(function="padded", arguments=(argument,)):
+                return self._text(argument, TEXT) if self._shows(argument) else argument
+            case Cast(argument=argument) if argument.type.name == "bpchar":
+                return scalar  # which loses its blanks, or takes them along
             case Cast(argument=argument, type=target) if target.name in TEXTS and self._shows(argument):
                 text = self._text(argument, TEXT)
                 return text if target == TEXT == text.type else replace(scalar, argument=text)
@@ -381,7 +385,7 @@ def _is_transcendental(call: Call) -> bool:
 
 def is_varying(kind: SqlType) -> bool:
     """Whether a type does not say how many decimals its numerics show."""
-    return holds(kind, lambda each: each.is_loose)
+    return holds(kind, lambda each: each.is_loose or is_padded(each))
 
 
 def over(relation: Relation, outputs: Iterable[tuple[Column, Scalar]]) -> Relation:

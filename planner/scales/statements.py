@@ -14,6 +14,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from catalog.objects import CatalogObject, Stream, View
+from catalog.scales import is_padded
+from catalog.types import BOOL
 from planner.algebra import Scan
 from planner.definitions import (
     AlterTable,
@@ -25,7 +27,7 @@ from planner.definitions import (
     DropType,
     Redefine,
 )
-from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal
+from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter
 from planner.scales.changes import (
     altered,
     copied,
@@ -104,7 +106,7 @@ def _meets(statement: Statement, objects: Objects) -> bool:
         return keeps(statement.target)
     nodes = [item for root in roots(statement) for item in walk(root)]
     scans = [item for item in nodes if isinstance(item, Scan)]
-    if any(item.kind == "query" for item in scans):  # whose numerics may come as they showed
+    if any(item.kind == "query" for item in scans) or _pads(nodes):  # whose numerics may come as they showed
         return True
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, nodes))
@@ -117,6 +119,14 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if keeping and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes):
         return True
     return isinstance(statement, Query) and _is_mixed_outside(nodes)
+
+
+def _pads(nodes: list[Node]) -> bool:
+    """Whether texts get blanks, which are shown: but for parameters that are only compared."""
+    compared = {id(item) for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments}
+    return any(
+        isinstance(node, Cast | Parameter) and is_padded(node.type) and id(node) not in compared for node in nodes
+    )
 
 
 def _is_mixed_outside(nodes: list[Node]) -> bool:

@@ -13,8 +13,8 @@ from struct import unpack_from
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
-from catalog.nested import split_array
+from catalog.errors import SqlError
+from catalog.nested import no_dimensions, split_array
 from catalog.nesting import delimiter_of
 from catalog.types import SqlType
 from protocol.compute import constant, pc
@@ -83,10 +83,10 @@ def split_binary(data: bytes, element: SqlType) -> list[bytes | None]:
         if dimensions == 0 and len(data) == 12:
             return []
         if dimensions > 1:
-            raise unsupported("an array of more than one dimension", "Use an array of one dimension.")
+            raise no_dimensions()
         count, lower = unpack_from(">ii", data, 12)
         if lower != 1:
-            raise unsupported("an array with bounds", "Let the lower bound be 1.")
+            raise no_dimensions()
         if flags not in (0, 1) or oid != element.oid or count < 0:
             raise SqlError("42804", f"binary data has array element type {oid} instead of expected {element.oid}")
         items: list[bytes | None] = []

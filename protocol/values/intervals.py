@@ -1,6 +1,7 @@
 """interval: microseconds, days and months in binary, and the styles of texts.
 
-Owns: ``postgres``, ``postgres_verbose`` and ``iso_8601`` (datetime.c, EncodeInterval), column by column.
+Owns: ``postgres``, ``postgres_verbose``, ``iso_8601`` and ``sql_standard`` (datetime.c, EncodeInterval), column by
+column, and that the last one is read by a rule of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from protocol.values.codec import (
     value_bytes,
 )
 from protocol.values.precision import INTERVALS
-from protocol.values.styles import ISO_8601, VERBOSE, intervals_of
+from protocol.values.styles import ISO_8601, SQL_STANDARD, VERBOSE, intervals_of
 
 _WIRE: Final = np.dtype([("microseconds", ">i8"), ("days", ">i4"), ("months", ">i4")])
 _HOUR: Final = 3_600_000_000
@@ -76,11 +77,13 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     if not len(array):
         return pa.array([], pa.string())
     months, days, microseconds = _fields(array)
-    if intervals_of(timezone) == ISO_8601:
-        return pc.if_else(pc.is_valid(array), _iso(months, days, microseconds), constant(None))
-    if intervals_of(timezone) == VERBOSE:
-        return pc.if_else(pc.is_valid(array), _verbose(months, days, microseconds), constant(None))
-    printer = _Printer(len(array))
+    show = _STYLES.get(intervals_of(timezone), _postgres)
+    return pc.if_else(pc.is_valid(array), show(months, days, microseconds), constant(None))
+
+
+def _postgres(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
+    """1 year 2 mons -3 days +04:05:06.7: each field with its sign, a plus behind a negative one."""
+    printer = _Printer(len(months))
     years = np.fix(months / 12).astype(np.int64)
     printer.add(years, "year")
     printer.add(months - 12 * years, "mon")
@@ -91,7 +94,7 @@ def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
         sign = pc.if_else(pa.array(microseconds < 0), constant("-"), signs)
         clock = pc.binary_join_element_wise(printer.blank(), sign, _clock(np.abs(microseconds)), constant(""))
         printer.append(pc.if_else(pa.array(shown), clock, constant("")))
-    return pc.if_else(pc.is_valid(array), printer.text, constant(None))
+    return printer.text
 
 
 def _iso(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
@@ -143,6 +146,30 @@ def _iso_part(values: Vector, unit: str) -> pa.Array:
     return pc.if_else(pa.array(values != 0), shown, constant(""))
 
 
+def _sql(months: Vector, days: Vector, microseconds: Vector) -> pa.Array:
+    """1-2, 3 4:05:06.7 or 4:05:06.7 behind one sign; what is no interval of SQL's, since it has both months and time or
+    both signs, is all three with a sign each, +1-2 -3 +4:05:06.7."""
+    values = (months, days, microseconds)
+    is_negative, is_positive = ((np.less(values, 0)).any(axis=0), (np.greater(values, 0)).any(axis=0))
+    is_mixed = (is_negative & is_positive) | ((months != 0) & ((days != 0) | (microseconds != 0)))
+    years, rest, clock = np.abs(months) // 12, np.abs(months) % 12, np.abs(microseconds)
+    year_month = pc.binary_join_element_wise(pa.array(years).cast(pa.string()), pa.array(rest).cast(pa.string()), "-")
+    parts = (year_month, pa.array(np.abs(days)).cast(pa.string()), _clock(clock, 1))
+    signed = [
+        pc.binary_join_element_wise(pc.if_else(pa.array(value < 0), constant("-"), constant("+")), part, constant(""))
+        for value, part in zip(values, parts, strict=True)
+    ]
+    day_time = pc.binary_join_element_wise(*parts[1:], constant(" "))
+    plain = pc.if_else(pa.array(months != 0), year_month, pc.if_else(pa.array(days != 0), day_time, parts[2]))
+    minus = pc.if_else(pa.array(is_negative), constant("-"), constant(""))
+    shown = pc.if_else(
+        pa.array(is_mixed),
+        pc.binary_join_element_wise(*signed, constant(" ")),
+        pc.binary_join_element_wise(minus, plain, constant("")),
+    )
+    return pc.if_else(pa.array(is_negative | is_positive), shown, constant("0"))
+
+
 def _fraction(microseconds: Vector) -> pa.Array:
     """The point and the digits behind it, without trailing zeros; nothing of whole seconds."""
     digits = pc.utf8_lpad(pa.array(microseconds % 1_000_000).cast(pa.string()), 6, "0")
@@ -150,10 +177,15 @@ def _fraction(microseconds: Vector) -> pa.Array:
     return pc.if_else(pa.array(microseconds % 1_000_000 != 0), pc.utf8_rtrim(point, "0"), constant(""))
 
 
-def _clock(microseconds: Vector) -> pa.Array:
-    """hh:mm:ss and the fraction without trailing zeros."""
-    hours, rest = microseconds // _HOUR, microseconds % _HOUR
-    parts = [pc.utf8_lpad(pa.array(part).cast(pa.string()), 2, "0") for part in (hours, rest // 60_000_000)]
+#: The styles but ``postgres``.
+_STYLES: Final = {ISO_8601: _iso, VERBOSE: _verbose, SQL_STANDARD: _sql}
+
+
+def _clock(microseconds: Vector, width: int = 2) -> pa.Array:
+    """hh:mm:ss and the fraction without trailing zeros; ``width``: digits at least of the hours."""
+    hours, rest = pa.array(microseconds // _HOUR).cast(pa.string()), microseconds % _HOUR
+    minutes = pc.utf8_lpad(pa.array(rest // 60_000_000).cast(pa.string()), 2, "0")
+    parts = [pc.utf8_lpad(hours, width, "0"), minutes]
     seconds = pc.utf8_lpad(pa.array(rest // 1_000_000 % 60).cast(pa.string()), 2, "0")
     fraction = rest % 1_000_000
     if fraction.any():
@@ -178,18 +210,19 @@ def _from_binary(data: bytes, type_: SqlType) -> Interval:
     return months, days, microseconds
 
 
-def _read(text: str, type_: SqlType) -> Interval:
+def _read(text: str, type_: SqlType, timezone: str) -> Interval:
     """In nanoseconds; a number without a unit is of the smallest field that the type keeps."""
-    return carried_interval(text, type_.modifiers[0] if type_.modifiers else FULL_RANGE)
+    fields = type_.modifiers[0] if type_.modifiers else FULL_RANGE
+    return carried_interval(text, fields, intervals_of(timezone) == SQL_STANDARD)
 
 
 def _from_text(text: str, type_: SqlType, timezone: str) -> Interval:
-    months, days, nanoseconds = _read(text, type_)
+    months, days, nanoseconds = _read(text, type_, timezone)
     return months, days, nanoseconds // 1000
 
 
 def _column_from_text(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
-    return by_value(strings, lambda text: pa.MonthDayNano(list(_read(text, type_))), type_.arrow)
+    return by_value(strings, lambda text: pa.MonthDayNano(list(_read(text, type_, timezone))), type_.arrow)
 
 
 def _column_from_binary(binaries: pa.Array, type_: SqlType) -> pa.Array:

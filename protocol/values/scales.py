@@ -1,4 +1,4 @@
-"""How many decimals the numerics of a column are written with: the scales beside its values (``catalog.scales``).
+"""How many decimals or blanks a column's values are written with: the scales beside them (``catalog.scales``).
 
 Owns: both forms' scales, column by column; arrays and rows are taken apart as their codecs do. Numerics of declared
 digits have none, as all that is no numeric. Texts and binary forms are those of well-formed values.
@@ -6,15 +6,17 @@ digits have none, as all that is no numeric. Texts and binary forms are those of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
 
 from catalog.nested import split_array, split_row
 from catalog.nesting import delimiter_of
-from catalog.scales import is_unconstrained, scale_kind
+from catalog.scales import is_padded, is_unconstrained, scale_kind
 from catalog.shapes import split_shaped
 from catalog.types import SqlType
+from protocol.compute import pc
 from protocol.values import arrays, rows, shaped_arrays
 from protocol.values.decimal_binary import sent_scales
 from protocol.values.decimal_text import written_scales
@@ -30,7 +32,7 @@ def scales_of_texts(texts: pa.Array, kind: SqlType) -> pa.Array:
     if kind.row is not None:
         width = len(kind.row.fields)
         return rows.column(texts, kind, scale_kind(kind), lambda text: split_row(text, width), scales_of_texts)
-    return written_scales(texts) if is_unconstrained(kind) else pa.nulls(len(texts), pa.int32())
+    return _scales(texts, kind, written_scales)
 
 
 def scales_of_binaries(binaries: pa.Array, kind: SqlType) -> pa.Array:
@@ -45,4 +47,10 @@ def scales_of_binaries(binaries: pa.Array, kind: SqlType) -> pa.Array:
         kinds = [each for _, each in kind.row.fields]
         split_fields = partial(rows.split_binary, kinds=kinds)
         return rows.column(binaries, kind, scale_kind(kind), split_fields, scales_of_binaries)
-    return sent_scales(binaries) if is_unconstrained(kind) else pa.nulls(len(binaries), pa.int32())
+    return _scales(binaries, kind, sent_scales)
+
+
+def _scales(fields: pa.Array, kind: SqlType, of_numerics: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    if is_padded(kind):
+        return pc.utf8_length(fields.cast(pa.string()))
+    return of_numerics(fields) if is_unconstrained(kind) else pa.nulls(len(fields), pa.int32())

@@ -12,6 +12,7 @@ from typing import Final
 from catalog.moments import MDY
 
 ISO_8601: Final = "iso_8601"
+SQL_STANDARD: Final = "sql_standard"
 VERBOSE: Final = "postgres_verbose"
 #: DateStyle's output styles, as SHOW writes them.
 ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.records import Followed
@@ -40,6 +41,18 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
         wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+
+
+def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers, a: Client) -> None:
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    moving = servers["b"].view_moving
+    (taken,) = moving.ownership.all()
+    moving.ownership.change(taken, replace(taken, taken=False))  # as a server that died then finds it
+    servers.migrate("b", "a")
+    rows.insert(a, 3)
+    assert a.run(READ) == rows.wanted()
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ class Queries:
             lambda: f"select a, {self._aggregate()} as b, max(c) as c from {below} group by a",
             lambda: f"select a, count(*)::int as b, max(c) as c from {below} group by a having {having}",
             lambda: f"select distinct a, b, c from {below}",
+            lambda: f"select distinct on (a) a, b, c from {below} order by a, b, c",
             lambda: f"select a, b, min(c) as c from {below} group by {self._one('rollup', 'cube')} (a, b)",
             lambda: f"select max(a) as a, count(*)::int as b, min(c) as c from {below}",
             lambda: f"select a, b, string_agg(c, ',' order by c) as c from {below} group by a, b",

@@ -89,6 +89,19 @@ SHAPES = {
     " where f.id = x.k) l where c < 2 group by s",
     "distinct on above": "select distinct on (k) k, t, n from (select k, t, count(*) as n from x group by k, t) g"
     " order by k, n desc, t",
+    "first rows": "select distinct on (k) * from x order by k, v desc, t desc",
+    "first rows without NULLs in front": "select distinct on (t) t, v, k from x order by t, v desc nulls last, k",
+    "first rows, NULLs in front": "select distinct on (v) v, t, k from x order by v, t nulls first, k nulls first",
+    "first rows of expressions": "select distinct on (k % 3, t is null) k, v, t from x where v <> 2"
+    " order by k % 3, t is null, v, k, t",
+    "first rows beside a table": "select distinct on (f.name) f.name, x.k, x.v, x.t from x join fixed f on f.id = x.k"
+    " order by f.name, x.v desc, x.t desc, x.k desc",
+    "first rows, then grouped": "select v, count(*), max(t) from (select distinct on (k) k, v, t from x"
+    " order by k, v, t) g group by v",
+    "first rows by their number": "select k, v, n + 1 as next from (select k, v, t, row_number() over (partition by k"
+    " order by v desc, t desc) as n from x) g where n <= 1 and v > 2",
+    "first rows of two streams": "select a.k, a.v, b.t from (select distinct on (k) k, v from x order by k, v) a"
+    " full join (select distinct on (k) k, t from z order by k, t) b on a.k = b.k",
     "elements": "select e, count(*), sum(v) from x, unnest(array[k, v, null]) e group by e",
     "elements with numbers": "select n, max(e) from x, unnest(array[k, v]) with ordinality a(e, n) group by n",
     "elements of joined rows": "select name, e, count(*) from x join fixed on k = id, unnest(array[v, id]) e"

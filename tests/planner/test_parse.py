@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SqlError
-from planner.parse import LIMIT, literal_position, parse, text_after_as
+from planner.parse import LIMIT, literal_positions, parse, text_after_as
 
 
 def test_statements_know_their_text_and_offset() -> None:
@@ -73,8 +73,9 @@ def test_a_literals_position_is_found() -> None:
     text = "select 'é', 1; select x in (1, 'b') from t where y = date 'ü'"
     raw = parse(text)[1]
     select = raw.node
-    assert literal_position(raw, select.targetList[0].val.rexpr[1]) == text.index("'b'") + 1
-    assert literal_position(raw, select.whereClause.rexpr.arg) == text.index("'ü'") + 1
+    positions = literal_positions(raw)
+    assert positions[id(select.targetList[0].val.rexpr[1])] == text.index("'b'") + 1
+    assert positions[id(select.whereClause.rexpr.arg)] == text.index("'ü'") + 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
-from protocol.batch import Batch, batch_of, frame_of, messages_of
+from protocol.batch import Batch, Part, batch_of, frame_of, messages_of, parse_of
 from protocol.messages import Bind
 from tests.server.wire import FLUSH, SYNC, Message, bind, close, describe, execute, frame, parse
 
@@ -105,3 +105,45 @@ def test_a_rest_or_a_null_or_no_value_is_no_frame() -> None:
         known = read(data)
         assert known is not None
         assert frame_of(data, known) is None
+
+
+def bound(message: Message) -> Bind:
+    """A Bind as the decoder reads it."""
+    read = messages_of(request(message))
+    assert read is not None
+    assert isinstance(read[0], Bind)
+    return read[0]
+
+
+@given(VALUES, VALUES, FORMATS, FORMATS, st.binary(max_size=4), st.data())
+def test_a_part_takes_what_the_decoder_takes(
+    values: list[bytes], others: list[bytes], formats: list[int], results: list[int], rest: bytes, data: st.DataObject
+) -> None:
+    first = bound(bind(list(values), "ä", formats=formats, results=results))
+    part = Part.of(first)
+    other = request(bind(list(others[: len(values)]), "ä", formats=formats, results=results))
+    place = data.draw(st.integers(5, len(other) - 1))
+    changed = other[:place] + bytes([data.draw(st.integers(0, 255))]) + other[place + 1 :]
+    for each in (other, changed, changed[:place]):
+        found = part.fields(rest + each + rest, len(rest)) if each[5:].startswith(part.head) else None
+        try:
+            read = messages_of(each)
+        except SqlError:
+            read = None
+        if found is not None:
+            assert read == [replace(first, parameters=list(found[0]))]
+            assert found[1] == len(rest + each)
+    if len(others) >= len(values):
+        assert part.fields(other, 0) == (tuple(others[: len(values)]), len(other))
+
+
+def test_a_part_has_no_null_and_is_a_bind() -> None:
+    part = Part.of(bound(bind([b"1"], "a")))
+    null = request(bind([None], "a"))
+    assert null[5:].startswith(part.head)
+    assert part.fields(null, 0) is None
+    assert part.fields(b"P" + request(bind([b"1"], "a"))[1:], 0) is None
+
+
+def test_the_bytes_of_a_parse() -> None:
+    assert parse_of("SELECT $1, 'ö'", (23, 4_000_000_000)) == request(parse("SELECT $1, 'ö'", "", [23, 4_000_000_000]))

@@ -1,4 +1,4 @@
-"""Materialized views over tables, which are fresh whenever they are read, and how catalogs show them."""
+"""Materialized views over tables and streams, which are fresh whenever they are read, and how catalogs show them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,33 @@ def test_materialized_view_over_a_table(sql: Client) -> None:
     sql.execute("DROP TABLE mat_sold")
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["CREATE MATERIALIZED VIEW mat_no AS SELECT random()", "CREATE MATERIALIZED VIEW mat_no AS SELECT 1 WITH NO DATA"],
-)
-def test_what_would_show_that_it_is_always_fresh_is_refused(sql: Client, statement: str) -> None:
+def test_materialized_view_over_a_stream(sql: Client) -> None:
+    sql.execute("CREATE FOREIGN TABLE mat_clicks (page text) SERVER stream")
+    sql.execute("CREATE MATERIALIZED VIEW mat_pages AS SELECT page, count(*) FROM mat_clicks GROUP BY page")
+    sql.execute("INSERT INTO mat_clicks VALUES ('/'), ('/')")
+    assert sql.execute("SELECT * FROM mat_pages").fetchall() == [("/", 2)]
+    assert sql.execute("SELECT relkind FROM pg_class WHERE relname = 'mat_pages'").fetchone() == ("m",)
+    shown = sql.execute("SELECT matviewname FROM pg_matviews WHERE matviewname LIKE 'mat%'").fetchall()
+    assert shown == [("mat_pages",)]
+    assert sql.execute("SELECT name FROM millstream.views WHERE name LIKE 'mat%'").fetchall() == [("mat_pages",)]
+    with pytest.raises(psycopg.errors.WrongObjectType, match='"mat_pages" is not a view'):
+        sql.execute("CREATE OR REPLACE VIEW mat_pages AS SELECT page, count(*) FROM mat_clicks GROUP BY page")
+    sql.execute("ALTER MATERIALIZED VIEW mat_pages RENAME TO mat_hits")
+    sql.execute("REFRESH MATERIALIZED VIEW mat_hits")
+    sql.execute("DROP MATERIALIZED VIEW mat_hits")
+    sql.execute("DROP FOREIGN TABLE mat_clicks")
+
+
+def test_what_is_dumped_comes_back(sql: Client) -> None:
+    notices: list[str | None] = []
+    sql.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    sql.execute("CREATE MATERIALIZED VIEW mat_later AS SELECT 1 AS one WITH NO DATA")
+    assert notices == ['materialized view "mat_later" is always fresh, WITH NO DATA is ignored']
+    sql.execute("REFRESH MATERIALIZED VIEW mat_later")
+    assert sql.execute("SELECT * FROM mat_later").fetchall() == [(1,)]
+    sql.execute("DROP MATERIALIZED VIEW mat_later")
+
+
+def test_what_would_show_that_it_is_always_fresh_is_refused(sql: Client) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported):
-        sql.execute(statement)
+        sql.execute("CREATE MATERIALIZED VIEW mat_no AS SELECT random()")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.scales import is_unconstrained
+from catalog.scales import is_padded, is_unconstrained
 from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType, array
 from executor.embedded.functions import shapes, zoned_times
 from executor.embedded.printing import floats, rows
@@ -84,13 +84,17 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """A parameter keeps its digits until it is cast to its type, and a literal is what it is."""
+    """A parameter keeps its digits and blanks until it is cast to its type, and a literal is what it is."""
     argument, value = node.arguments[0], arguments[0]
+    if isinstance(argument, Literal) and is_padded(argument.type) and argument.value is not None:
+        return number(len(str(argument.value)))
     if isinstance(argument, Literal) and isinstance(argument.value, Decimal):
         exponent = argument.value.as_tuple().exponent
         return exp.Literal.number(max(-exponent, 0) if isinstance(exponent, int) else 0)
     if isinstance(argument, Parameter):
-        return _written_scale(printer, value.this, argument.type)
+        given = value.find(exp.Parameter)
+        assert given is not None
+        return _written_scale(printer, given, argument.type)
     return _written_scale(printer, value, NUMERIC)
 
 
@@ -105,6 +109,8 @@ def _written_scale(printer: Any, written: Expr, kind: SqlType) -> Expr:
     if kind.row is not None:
         fields = (_written_scale(printer, value, each_kind) for _, each_kind, value in rows.fields(written, kind))
         return rows.unless_null(written, rows.struct(list(fields)))
+    if is_padded(kind):
+        return cast_to(printer, function("length", written), SqlType("int4"))
     if not is_unconstrained(kind):
         return exp.Null()
     return macro("ms_written_scale", cast_to(printer, written, TEXT))

@@ -23,6 +23,7 @@ from sqlglot.generator import Generator
 
 from catalog.errors import unsupported
 from catalog.nesting import holds
+from catalog.scales import is_padded
 from catalog.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
@@ -47,8 +48,9 @@ from executor.printing.printer import Printer
 from executor.printing.selects import Block
 from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.lowering.long_predicates import close_conditions
 from planner.lowering.outer_values import separate_outer_values
-from planner.scales.nested import written_kind
+from planner.scales.nested import given_kind, written_kind
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
@@ -131,7 +133,7 @@ class DuckPrinter(Printer):
     def print_relation(self, relation: Relation) -> str:
         """An interval leaves the engine in nanoseconds: 0A000 for one whose time they do not hold."""
         if not isinstance(relation, With):  # whose parts come here, each for itself
-            relation = separate_outer_values(relation)
+            relation = close_conditions(separate_outer_values(relation))
         printed = super().print_relation(relation)
         if not any(holds(column.type, _is_interval) for column in relation.columns):
             return printed
@@ -176,7 +178,7 @@ class DuckPrinter(Printer):
             return function("unhex", text(value.hex()))
         if name == "interval":
             return _interval(value)
-        written = text(_written(value))
+        written = text(_written(value).rstrip(" ") if name == "bpchar" else _written(value))
         return (
             written
             if _TYPES.get(name) is exp.DataType.Type.VARCHAR
@@ -190,6 +192,8 @@ class DuckPrinter(Printer):
         self.parameters.setdefault(parameter.index, written_kind(parameter.type))
         place = list(self.parameters).index(parameter.index) + 1
         value = exp.Cast(this=exp.Parameter(this=exp.Literal.number(place)), to=duck_type(parameter.type))
+        if holds(parameter.type, is_padded):
+            return casts.cast(self, value, Cast(Literal(None, given_kind(parameter.type)), parameter.type))
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
     def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:

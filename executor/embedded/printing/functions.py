@@ -168,6 +168,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quotient_scale": quotient_scale,
     "scaled_text": scaled_text,
     "written_scale": written_scale,
+    "padded": lambda printer, arguments, node: arguments[0],
     "transcendental": transcendental_named(""),
     "transcendental_scale": transcendental_named("_scale"),
     "mod": remainder,

@@ -1,4 +1,4 @@
-"""Numerics as texts with decimals of their own (``planner.scales``), also those in arrays and rows.
+"""Numerics as texts with decimals of their own, texts with their blanks (``planner.scales``), also in arrays and rows.
 
 Owns: ``scaled_text``; scales come in the form that the value has.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from catalog.scales import is_padded
 from catalog.types import TEXT, UNCONSTRAINED, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import rows
@@ -31,6 +32,8 @@ def _shown(printer: Any, value: Expr, scale: Expr, kind: SqlType) -> Expr:
         body = _row if kind.row is not None else _array if kind.name == "array" else _shaped
         both = rows.struct([value, scale])  # bound together: one binding hides another
         return bound(both, lambda pair: body(printer, rows.field(pair, 1), rows.field(pair.copy(), 2), kind))
+    if is_padded(kind):
+        return macro("ms_padded", value, scale)
     digits = cast_to(printer, value, TEXT)
     shown = macro("ms_scaled_text", digits, scale, exp.Literal.number(kind.scale))
     if kind.modifiers == UNCONSTRAINED or isinstance(scale, exp.Literal):

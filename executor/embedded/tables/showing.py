@@ -58,10 +58,12 @@ def _in_row(row: Mapping[str, Any], column: ColumnDefinition) -> str:
 
 
 def _scaled(value: Any, scale: Any) -> Any:
-    """A numeric with its own decimals, also within arrays and rows."""
+    """A numeric with its own decimals, or a text with its blanks, also within arrays and rows."""
     if value is None or scale is None:
         return value
     match value:
+        case str():
+            return value.ljust(scale)
         case Decimal():
             return value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
         case list() if len(value) == len(scale):

@@ -49,13 +49,13 @@ def labels_of(env: Environment, node: Any) -> tuple[str, ...]:
     """The names of a call's last arguments, of which all behind the first named one have one. Raises 42601."""
     labels: list[str] = []
     for item in node.args or ():
-        position = env.binding.position(item) if _is_named(item) else env.binding.start(item)
-        if labels and not _is_named(item):
-            raise SqlError("42601", "positional argument cannot follow named argument", position=position)
         if _is_named(item):
             if item.name in labels:
-                raise SqlError("42601", f'argument name "{item.name}" used more than once', position=position)
+                raise env.error("42601", f'argument name "{item.name}" used more than once', item)
             labels.append(item.name)
+        elif labels:
+            position = env.binding.start(item)
+            raise SqlError("42601", "positional argument cannot follow named argument", position=position)
     return tuple(labels)
 
 

@@ -28,6 +28,7 @@ from planner.bind.types import (
     numeric_result,
     target_type,
     wider,
+    without_blanks,
     written_digits,
 )
 from planner.expression import Call, Cast, ColumnRef, Literal, Parameter, Scalar
@@ -146,7 +147,7 @@ def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, rig
     if overload.name in _ORDERS and left.type.name in KEYED:
         return Call(overload.name, (order_key(left), order_key(right)), BOOL)
     if symbol in COMPARISONS:
-        return Call(overload.name, _same_width(left, right), BOOL)
+        return Call(overload.name, _same_width(without_blanks(left), without_blanks(right)), BOOL)
     if overload.result == "numeric":
         return Call(overload.name, (left, right), numeric_result(overload.name, left.type, right.type))
     if symbol in MATCHES:

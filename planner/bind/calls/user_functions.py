@@ -25,7 +25,6 @@ from pglast.enums import LimitOption, SubLinkType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.moments import MDY
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function, named
@@ -55,6 +54,7 @@ from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
+from planner.reading import USUAL
 from planner.statements import Output
 from planner.walk import walk
 
@@ -251,15 +251,15 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 @contextmanager
 def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iterator[None]:
     """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's. Who runs
-    the statement reads it, be it called in a view, and the dates of its text are in the session's order.
+    the statement reads it, be it called in a view, and its text's dates and intervals are read in the session's way.
     """
     context, reader = binding.context, binding.reader
     binding.bodies.append(tuple(given))
     binding.views.append(0)
     binding.inlining.append(function.oid)
     # A text is read when it is called, as PostgreSQL does; an expression was read when the function was made.
-    order = MDY if function.returns else binding.date_order
-    binding.context = within(context, date_order=order, names=None, types=None)
+    reading = USUAL if function.returns else binding.reading
+    binding.context = within(context, reading=reading, names=None, types=None)
     binding.reader = binding.caller
     try:
         yield

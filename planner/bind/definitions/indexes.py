@@ -176,7 +176,7 @@ def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> N
         bound = index_parts(table, index)
     except SqlError:
         raise unsupported("a unique index with a type of a user's in an expression", position=position) from None
-    shows = {column.name for column in table.columns if column.keeps_scale}
+    shows = {item.name for item in table.columns if item.keeps_scale and item.type.name != "bpchar"}
     texts = (
         item for part in bound.unique for item in walk(part) if isinstance(item, Cast) and item.type.category == "S"
     )

@@ -257,7 +257,7 @@ def _with_password(binding: Binding, role: Role, argument: Any) -> Role:
 def _with_end(binding: Binding, role: Role, argument: Any) -> Role:
     if argument.sval.strip().lower() == "infinity":
         return replace(role, valid_until=None)
-    until = value_of(argument.sval, SqlType("timestamptz"), binding.context.time_zone, binding.context.date_order)
+    until = value_of(argument.sval, SqlType("timestamptz"), binding.context.time_zone, binding.context.reading)
     assert isinstance(until, dt.datetime)
     return replace(role, valid_until=until)
 

@@ -74,20 +74,17 @@ def _require_checkable(binding: Binding, view: View) -> None:
 
 
 def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
-    """CREATE MATERIALIZED VIEW, which over streams is CREATE VIEW; the statement's other kind is CREATE TABLE AS."""
+    """CREATE MATERIALIZED VIEW, over streams a continuous one; the statement's other kind is CREATE TABLE AS."""
     into = node.into
     if node.objtype != ObjectType.OBJECT_MATVIEW:
         return bind_table_as(binding, into, node.query, bool(node.if_not_exists))
     created = _create(binding, into.rel, into.colNames, into.options, node.query, False, bool(node.if_not_exists))
-    if created.view.continuous:
-        return created
-    position = binding.position(into.rel)
-    if into.skipData:
-        raise unsupported("a materialized view WITH NO DATA", "Leave it out: such views are always fresh.", position)
-    if created.query.volatile:
+    if created.query.volatile and not created.view.continuous:
         instead = "Use CREATE TABLE AS: a materialized view is always fresh, and its rows would change at each reading."
-        raise unsupported("a materialized view with a volatile function", instead, position)
-    return replace(created, view=replace(created.view, materialized=True))
+        raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
+    fresh = (f'materialized view "{into.rel.relname}" is always fresh, WITH NO DATA is ignored',)
+    notices = (*created.notices, *(fresh if into.skipData and not created.exists else ()))
+    return replace(created, view=replace(created.view, materialized=True), notices=notices)
 
 
 def bind_refresh(binding: Binding, node: Any) -> NoOperation:

@@ -64,3 +64,10 @@ SELECT ('{}'::int[])[1][2][3][4][5][6][1:7];
 SELECT '{{},{}}'::text[];
 SELECT '{{{}}}'::text[];
 SELECT '{{}}'::text[];
+-- A column of one dimension that becomes one of any.
+CREATE TABLE widened (id int PRIMARY KEY, a int[], t text[]);
+INSERT INTO widened VALUES (1, '{1,2}', '{a}'), (2, '{}', NULL), (3, NULL, '{b,NULL}');
+ALTER TABLE widened ALTER a TYPE int[][], ALTER t TYPE text[][];
+INSERT INTO widened VALUES (4, '{{1,2},{3,4}}', '[0:1]={x,y}');
+SELECT *, a[1], a[2][1], array_dims(t), pg_typeof(a) FROM widened ORDER BY id;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'widened'::regclass AND attnum > 0 ORDER BY attnum;

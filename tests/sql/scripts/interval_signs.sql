@@ -1,0 +1,22 @@
+-- IntervalStyle sql_standard: a minus before the first field is that of all fields, where no other has a sign.
+SET IntervalStyle = sql_standard;
+SHOW IntervalStyle;
+CREATE TABLE interval_signs (id int PRIMARY KEY, span interval, days interval day to second);
+INSERT INTO interval_signs VALUES (1, '-1 2:03:04', '-1 2:03'), (2, '-1 +2:03:04', '-1 2'), (3, '-1-2', NULL), (4, '-1 year 2 mons 3 days', '-1 day 2 hours 3.5 sec');
+INSERT INTO interval_signs SELECT 5, interval '-1.5 days 2:00', interval '-2:03:04 1 day';
+INSERT INTO interval_signs VALUES (6, interval '-1 day 2 hours' * 2, '-1 day 2 parsecs');
+INSERT INTO interval_signs VALUES (6, interval '-1 day 2 hours' * 2, '-1 day 2 hours ago');
+UPDATE interval_signs SET span = span + '-1 1:00' WHERE id = 2;
+SELECT extract(day FROM span), extract(hour FROM span), extract(minute FROM days) FROM interval_signs ORDER BY id;
+SELECT id FROM interval_signs WHERE span < '-1 2:00' ORDER BY id;
+SELECT timestamp '2024-03-01' + interval '-1 2:00', date '2024-03-01' - interval '-1 month 1 day', extract(epoch FROM '-1 2:00'::interval);
+SELECT extract(epoch FROM interval '-1 2' day to hour), extract(epoch FROM '{-1 2:00,-1 -2:00,1 2:00}'::interval[][1]);
+CREATE FUNCTION interval_signs_of() RETURNS double precision LANGUAGE sql AS $$ SELECT extract(epoch FROM interval '-1 2:00') $$;
+SELECT interval_signs_of();
+RESET IntervalStyle;
+SELECT interval_signs_of();
+SELECT * FROM interval_signs ORDER BY id;
+SELECT id FROM interval_signs WHERE span < '-1 2:00' ORDER BY id;
+SELECT timestamp '2024-03-01' + interval '-1 2:00', extract(epoch FROM '-1 2:00'::interval);
+DROP FUNCTION interval_signs_of;
+DROP TABLE interval_signs;
