@@ -28,8 +28,7 @@ class SqlError(Exception):
     ``position`` is the 1-based index of a character in the statement's text; ``where`` is PostgreSQL's CONTEXT
     line, such as ``COPY t, line 3, column a: "x"``; ``routine`` is PostgreSQL's function that would have raised it,
     where drivers know an error by that; ``row`` is the place, from 0, of the one to blame among the rows that a
-    statement was given.
-    where drivers know an error by that; ``severity`` is that of a notice that is one whatever its SQLSTATE.
+    statement was given; ``severity`` is that of a notice that is one whatever its SQLSTATE.
     """
 
     sqlstate: str
