@@ -357,10 +357,10 @@ def subject(item: CatalogObject, column: str | None = None, constraint: str | No
     return Subject(item.schema, item.name, column, constraint)
 
 
-def null_value(item: CatalogObject, column: str, detail: str | None = None) -> SqlError:
-    """23502 for a row of a table or a stream."""
+def null_value(item: CatalogObject, column: str, detail: str | None = None, row: int | None = None) -> SqlError:
+    """23502 for a row of a table or a stream; ``row`` is its place among those given."""
     message = f'null value in column "{column}" of relation "{item.name}" violates not-null constraint'
-    return SqlError("23502", message, detail, about=subject(item, column))
+    return SqlError("23502", message, detail, about=subject(item, column), row=row)
 
 
 def qualified(item: CatalogObject) -> str:

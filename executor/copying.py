@@ -65,6 +65,11 @@ class CopySink:
         else:
             transaction.writer()
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the rows that are written are those that were read, so that an error's row is a line's."""
+        return self.statement.where is None
+
     def _evaluate_defaults(self) -> dict[int, pa.Scalar]:
         defaults = self.statement.defaults
         if not defaults or self._completion is not None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import asdict
+
 from catalog.catalog import Catalog
-from catalog.objects import PUBLIC, Sequence, Stream, Table, View
+from catalog.objects import Sequence, Stream, Table, View
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from executor.core import Core
 from executor.embedded.tables.changes import Counts
 from planner.bind.changes.through_views import changed_places
-from planner.bind.definitions.view_texts import view_text
+from planner.bind.definitions.view_texts import ViewTexts, view_texts
 
 
 def _tables(core: Core, catalog: Catalog) -> Iterator[Row]:
@@ -68,13 +70,12 @@ def _sequences(core: Core, catalog: Catalog) -> Iterator[Row]:
 
 
 def _view_definitions(core: Core, catalog: Catalog) -> Iterator[Row]:
-    """The queries of views: without the schema public, for paths that have it, and with it."""
+    """The queries of views; PostgreSQL's own look the same to everybody."""
     for oid, text in by_oid("views", "definition").items():
-        yield {"oid": oid, "definition": text, "qualified": text}
+        yield {"oid": oid, **dict.fromkeys(ViewTexts.__struct_fields__, text)}
     for item in catalog.objects.values():
         if isinstance(item, View):
-            bare, qualified = (f" {view_text(catalog, item, schema)};" for schema in (PUBLIC, ""))
-            yield {"oid": item.oid, "definition": bare, "qualified": qualified}
+            yield {"oid": item.oid, **asdict(view_texts(catalog, item))}
 
 
 def _view_updates(core: Core, catalog: Catalog) -> Iterator[Row]:

@@ -88,6 +88,7 @@ class DatabaseSession:
         self.read_only = False
         self._cancelled = threading.Event()
         self.awaits_writer = False
+        self.running: Statement | None = None
         self.advisory = Holder(database.advisory, self.is_cancelled, self.has_writer, lambda: self.awaits_writer)
         #: Takes the notifications that statements make.
         self.notify: drawing.Notify = lambda channel, payload: None
@@ -242,14 +243,14 @@ class DatabaseSession:
             for attempt in range(ATTEMPTS):
                 if planned.catalog is not self.catalog:
                     planned = planned.again()
-                self.reader.planned = planned.catalog
+                self.reader.planned, self.running = planned.catalog, planned.statement
                 try:
                     return self._run(planned.statement, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
                 finally:
-                    self.reader.planned = None
+                    self.reader.planned = self.running = None
             raise AssertionError("unreachable")
 
     def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:

@@ -390,6 +390,10 @@ AGGREGATES: Final = frozenset(
         "max",
         "min_by",  # the first argument where the second is least, or greatest: of no SQL
         "max_by",
+        "min_rows",  # an array of the least rows, or the greatest, as many as the second argument says: of no SQL
+        "max_rows",
+        "merged_min_rows",  # the same of such arrays
+        "merged_max_rows",
         "bool_and",
         "bool_or",
         "bit_and",

@@ -15,7 +15,7 @@ import contextlib
 import os
 import queue
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from io import FileIO
@@ -115,11 +115,13 @@ class CopyIn:
 
     def _take_all(self) -> int:
         """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
-        for block in self._reader.rest():
+        blocks = self._reader.rest()
+        for block in blocks:
             self._sink.write(_prepare(self._reader, self._sink, block))
         self._raise_error()
         self._session.copying = None  # from here on the sink looks after itself
-        return self._sink.finish()
+        with _locating(self._reader, self._sink, blocks):
+            return self._sink.finish()
 
     async def _wait_room(self) -> None:
         while self._under_way > BLOCKS and self._error is None:
@@ -165,7 +167,20 @@ class CopyIn:
 
 def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
     """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded."""
-    return sink.prepare(reader.parse(block))
+    batch = reader.parse(block)
+    with _locating(reader, sink, (block,)):
+        return sink.prepare(batch)
+
+
+@contextlib.contextmanager
+def _locating(reader: CopyReader, sink: CopySink, blocks: Sequence[Block | BinaryBlock]) -> Iterator[None]:
+    """Errors about a row of the only block name its line; of several blocks nothing is kept to find it in."""
+    try:
+        yield
+    except SqlError as error:
+        if sink.keeps_rows and len(blocks) == 1:
+            reader.locate(error, blocks[0])
+        raise
 
 
 def is_copy(plan: Plan) -> bool:

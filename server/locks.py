@@ -1,6 +1,7 @@
 """Who locks what, and who waits for whom: pg_locks, and what pg_blocking_pids() and pg_stat_activity say of it.
 
 Owns: these rows. Besides advisory locks there is one: that of whoever writes tables, on the database as an object.
+Relations stand there as what is used (``executor/relation_locks``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.privileges import DATABASE
 from catalog.system.rows import Row
 from executor.advisory import EXCLUSIVE, Lock
+from executor.relation_locks import relation_locks
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -36,6 +38,8 @@ def lock_rows(session: Session) -> Iterator[Row]:
         if other.db.has_writer() or other.db.awaits_writer:
             where = {"locktype": "object", "classid": _OF_DATABASES, "objid": DATABASE, "objsubid": 0}
             yield _row(other, where, EXCLUSIVE, other.db.has_writer())
+        for oid, mode in sorted(relation_locks(other.db.running, other.db.transaction)):
+            yield _row(other, {"locktype": "relation", "relation": oid}, mode, True)
 
 
 def _advisory(lock: Lock) -> Row:

@@ -75,7 +75,7 @@ _OIDS: Final = (ColumnDefinition("oid", OID),)
 #: What functions such as pg_get_viewdef() look up; no client sees them.
 LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
-    "view_definitions": (*_OIDS, *_named(("definition", "qualified"))),
+    "view_definitions": (*_OIDS, *_named(("plain", "plain_qualified", "pretty", "pretty_qualified"))),
     "index_definitions": (
         *(*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("target", OID)),
         *_named(("definition", "pretty", "rest")),

@@ -13,8 +13,19 @@ from typing import Final
 from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 
 _PUBLIC_IS_IN_PATH: Final = "'public' = ANY (current_schemas(false))"
-_VIEW: Final = f"""(SELECT CASE WHEN {_PUBLIC_IS_IN_PATH} THEN definition ELSE qualified END
-    FROM pg_lookups.view_definitions WHERE oid = $1)"""
+
+
+def _view(texts: str, view: str = "$1") -> str:
+    """A view's text, as the path needs it."""
+    columns = f"CASE WHEN {_PUBLIC_IS_IN_PATH} THEN {texts} ELSE {texts}_qualified END"
+    return f"(SELECT {columns} FROM pg_lookups.view_definitions WHERE oid = {view})"
+
+
+def _view_as_asked(view: str = "$1") -> str:
+    """The same, pretty or not by the second argument."""
+    return f"CASE WHEN $2 THEN {_view('pretty', view)} ELSE {_view('plain', view)} END"
+
+
 #: 4 for UPDATE, 8 for INSERT, 16 for DELETE; a view without columns to change still has rows to delete.
 _UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT CASE WHEN max(place) > 0 THEN 28
     WHEN max(place) = 0 THEN 16 ELSE 0 END FROM pg_lookups.view_updates WHERE oid = $1)
@@ -173,9 +184,11 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_indexdef(oid)": _index("definition", "0"),
     "pg_get_indexdef(oid, int4, bool)": f"CASE WHEN $3 THEN {_index('pretty', '$2')} "
     f"ELSE {_index('definition', '$2')} END",
-    "pg_get_viewdef(oid)": _VIEW,
-    "pg_get_viewdef(oid, bool)": _VIEW,
-    "pg_get_viewdef(oid, int4)": _VIEW,
+    "pg_get_viewdef(oid)": _view("plain"),
+    "pg_get_viewdef(oid, bool)": _view_as_asked(),
+    "pg_get_viewdef(oid, int4)": _view("pretty"),
+    "pg_get_viewdef(text)": _view("plain", "$1::regclass"),
+    "pg_get_viewdef(text, bool)": _view_as_asked("$1::regclass"),
     "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",

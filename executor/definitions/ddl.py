@@ -10,6 +10,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
@@ -98,7 +99,7 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
     """Raises 23502 where a NOT NULL column of a stream has a null."""
     for index, column in enumerate(stream.columns):
         if column.not_null and rows.column(index).null_count:
-            raise null_value(stream, column.name)
+            raise null_value(stream, column.name, row=pc.index(rows.column(index).is_null(), True).as_py())
 
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:

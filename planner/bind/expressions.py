@@ -38,7 +38,7 @@ from planner.bind.calls.polymorphic import POLYMORPHIC
 from planner.bind.constants import bind_constant
 from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
-from planner.bind.predicates import again, bind_between, bind_like, bind_similar, is_volatile, negate
+from planner.bind.predicates import again, bind_between, bind_like, bind_pattern, is_volatile, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
@@ -152,10 +152,8 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             return Call(name, (left, right), BOOL)
         case A_Expr_Kind.AEXPR_NULLIF:
             return _nullif(env, bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
-        case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE:
+        case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE | A_Expr_Kind.AEXPR_SIMILAR:
             return bind_like(env, node, bind_scalar)
-        case A_Expr_Kind.AEXPR_SIMILAR:
-            return bind_similar(env, node, bind_scalar)
         case _:
             return bind_between(env, node, bind_scalar)
 
@@ -361,7 +359,7 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "CoalesceExpr": _coalesce,
     "MinMaxExpr": _min_max,
     "TypeCast": _cast,
-    "FuncCall": lambda env, node: bind_function(env, node, bind_scalar),
+    "FuncCall": lambda env, node: bind_pattern(env, node, bind_scalar) or bind_function(env, node, bind_scalar),
     "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,

@@ -37,13 +37,25 @@ def negate(scalar: Scalar) -> Scalar:
 
 
 def bind_like(env: Environment, node: Any, bind: Bind) -> Scalar:
-    pattern_node = node.rexpr
-    if type(pattern_node).__name__ == "FuncCall" and names_of(pattern_node.funcname)[-1] == "like_escape":
-        pattern = _escaped(env, pattern_node, bind)
-    else:
-        pattern = bind(env, pattern_node)
-    left = bind(env, node.lexpr)
-    return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, pattern_node))
+    """LIKE, ILIKE and SIMILAR TO: operators whose pattern the grammar may have put into a call (``bind_pattern``)."""
+    pattern, left = bind(env, node.rexpr), bind(env, node.lexpr)
+    return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, node.rexpr))
+
+
+def bind_pattern(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """The pattern that ``LIKE ... ESCAPE`` and ``SIMILAR TO`` match by, which definitions show as a function's result;
+    None for every other call.
+    """
+    *schema, name = names_of(node.funcname)
+    if schema not in ([], ["pg_catalog"]):
+        return None
+    match name, len(node.args or ()):
+        case "like_escape", 2:
+            return _escaped(env, node, bind)
+        case "similar_to_escape", 1 | 2:
+            found = [coerce(env.binding, bind(env, item), TEXT, "implicit", item) for item in node.args]
+            return similar_pattern([item for item in found if item is not None])
+    return None
 
 
 def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -91,14 +103,6 @@ def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scala
     for old, new in (("\\", "\\\\"), (mark * 2, "\1"), (mark, "\\"), ("\1", f"\\{mark}")):
         found = Call("replace", (found, Literal(old, TEXT), Literal(new, TEXT)), TEXT)
     return found
-
-
-def bind_similar(env: Environment, node: Any, bind: Bind) -> Scalar:
-    """SIMILAR TO, which matches the whole text."""
-    nodes = node.rexpr.args
-    found = [coerce(env.binding, bind(env, item), TEXT, "implicit", item) for item in nodes]
-    pattern = similar_pattern([item for item in found if item is not None])
-    return operate(env, names_of(node.name)[-1], bind(env, node.lexpr), pattern, node, (node.lexpr, node.rexpr))
 
 
 def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:

@@ -41,7 +41,7 @@ _DOMAINS: Final = {
     "character_data": SqlType("varchar"),
     "cardinal_number": SqlType("int4"),
     "yes_or_no": SqlType("varchar", (3,)),
-    "time_stamp": SqlType("timestamptz"),
+    "time_stamp": SqlType("timestamptz", (2,)),
 }
 _KNOWN: Final = frozenset(TYPES) - {"unknown"}
 _FOREIGN: Final = frozenset(("record",))

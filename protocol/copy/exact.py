@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import pyarrow as pa
 from msgspec import Struct
@@ -79,6 +80,13 @@ def check_header(block: Block, target: CopyTarget, format_: CopyFormat) -> None:
             got = f'null value ("{format_.null}")' if found is None else f'"{found}"'
             message = f'column name mismatch in header line field {place}: got {got}, expected "{name}"'
             raise target.line_error("22P04", message, 1, line.raw)
+
+
+def line_of(block: Block, row: int, target: CopyTarget, format_: CopyFormat) -> tuple[int, bytes]:
+    """The number and the text of the line that one of a block's rows, all of which could be read, came from."""
+    split = _csv_lines if format_.format == "csv" else _text_lines
+    line = next(islice(split(block, target, format_), row, None))
+    return line.number, line.raw
 
 
 def _forced(line: _Line, format_: CopyFormat) -> _Line:

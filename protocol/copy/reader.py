@@ -11,11 +11,12 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from catalog.errors import SqlError
 from catalog.scales import scale_kind
 from catalog.types import SqlType
 from protocol.copy.binary import BinaryBlock, BinarySplitter, parse_binary
 from protocol.copy.encodings import recoded
-from protocol.copy.exact import check_header, parse_exactly
+from protocol.copy.exact import check_header, line_of, parse_exactly
 from protocol.copy.fast import FastParser, NotFast, fast_parser
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import BLOCK_SIZE, Block, LineSplitter
@@ -79,6 +80,13 @@ class CopyReader:
             except NotFast:
                 pass
         return parse_exactly(block, self._target, self._format)
+
+    def locate(self, error: SqlError, block: Block | BinaryBlock) -> None:
+        """Gives an error about one of a block's rows the line that it came from as its context."""
+        if error.row is None or error.where is not None or isinstance(block, BinaryBlock):
+            return
+        number, text = line_of(recoded(block, self._target, self._format), error.row, self._target, self._format)
+        error.where = self._target.line_error(error.sqlstate, error.message, number, text).where
 
     def feed(self, data: bytes) -> list[pa.RecordBatch]:
         """Splits and parses."""

@@ -78,6 +78,20 @@ def test_lock_table_keeps_other_writers_out_and_no_readers(running: Millstream, 
     sql.execute("COMMIT")
 
 
+def test_pg_locks_shows_what_a_transaction_has_changed(running: Millstream, sql: Client, job: None) -> None:
+    locks = "SELECT relation::regclass::text, mode, granted FROM pg_locks WHERE locktype = 'relation' AND pid = %s"
+    with running.connect() as other:
+        pid = other.info.backend_pid
+        for change in ("UPDATE job SET tries = 2", "UPDATE job SET tries = 3 WHERE id = 1", "DELETE FROM job"):
+            other.execute("BEGIN")
+            assert sql.execute(locks, (pid,)).fetchall() == []
+            other.execute(change.encode())
+            assert sql.execute(locks, (pid,)).fetchall() == [("job", "RowExclusiveLock", True)]
+            other.execute("ROLLBACK")
+        assert sql.execute(locks, (pid,)).fetchall() == []
+    assert ("pg_locks", "AccessShareLock", True) in sql.execute(locks, (sql.info.backend_pid,)).fetchall()
+
+
 def test_serializable_refuses_write_skew_over_a_table_and_a_stream(running: Millstream, sql: Client, job: None) -> None:
     """Each reads what the other changes; one of the two must not commit."""
     with running.connect() as first, running.connect() as second:

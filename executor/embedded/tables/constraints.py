@@ -46,7 +46,7 @@ def check_not_null(table: Table, rows: pa.Table) -> None:
     for column, values in zip(table.stored, rows.columns, strict=True):
         if (column.not_null or column.name in primary) and values.null_count:
             place = pc.index(values.is_null(), True).as_py()
-            raise null_value(table, column.name, failing_row(table, rows, place))
+            raise null_value(table, column.name, failing_row(table, rows, place), place)
 
 
 def refuse_referenced(definitions: Mapping[int, Table], table: Table, together: Set[int]) -> None:

@@ -237,11 +237,11 @@ class Effects(Struct):
             place = pc.index(values, pa.scalar(False)).as_py()
             if place >= 0 and isinstance(name, OfView):
                 message = f'new row violates check option for view "{name}"'
-                raise SqlError("44000", message, failing_row(table, rows, place))
+                raise SqlError("44000", message, failing_row(table, rows, place), row=place)
             if place >= 0:
                 message = f'new row for relation "{table.name}" violates check constraint "{name}"'
                 about = subject(table, constraint=name)
-                raise SqlError("23514", message, failing_row(table, rows, place), about=about)
+                raise SqlError("23514", message, failing_row(table, rows, place), about=about, row=place)
 
     def _returned(
         self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments

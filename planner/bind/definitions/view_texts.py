@@ -1,14 +1,17 @@
-"""A view's definition as pg_get_viewdef() shows it: its text with the names that its relations and types have now.
+"""A view's definition as pg_get_viewdef() shows it: in PostgreSQL's words (``deparsing``), or as it was written, with
+the names that its relations and types have now.
 
-Owns: printing a view's text so that creating a view of it anew gives the same view, whatever has been renamed since.
-Each relation and type is named with its schema, but for one schema that the reader's path has. A relation whose columns
-are not those of the view's creation stands as a subquery that gives them their old names::
+Owns: these texts, and printing what a view's creator wrote so that creating a view of it anew gives the same view,
+whatever has been renamed since. Each relation and type is named with its schema, but for one schema that the reader's
+path has. A relation whose columns are not those of the view's creation stands as a subquery that gives them their old
+names::
 
     SELECT a FROM t   -- a was renamed b, and c was added   ->   SELECT a FROM (SELECT b AS a FROM public.t) t
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -17,17 +20,66 @@ from pglast.stream import IndentedStream
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, CatalogObject, View
+from catalog.objects import PG_TEMP, PUBLIC, CatalogObject, View
 from catalog.postgres import functions
+from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.texts import deparsed_view
 from planner.bind.names import output_name
 from planner.parse import parse
 
 _BUILT_IN: Final = ("pg_catalog", PG_TEMP)
+#: Views whose texts are remembered.
+_KEPT: Final = 4096
 _Names = frozenset[str]
 
 
-def view_text(catalog: Catalog, view: View, bare: str = "") -> str:
-    """The query of a view; what is in the schema ``bare`` is named without it."""
+class ViewTexts(Struct, frozen=True):
+    """A view's definition as pg_get_viewdef() shows it, ``pretty`` and not, to who has the schema public in the search
+    path and (``qualified``) who has not."""
+
+    plain: str
+    plain_qualified: str
+    pretty: str
+    pretty_qualified: str
+
+
+def view_texts(catalog: Catalog, view: View) -> ViewTexts:
+    """A view's definition, in PostgreSQL's words where every detail is known, else as it was written."""
+    objects = tuple(catalog.objects.get(oid) for _, _, oid in view.names)
+    return _texts(_Known(view, (*objects, catalog.types, catalog.functions), catalog))
+
+
+class _Known(Struct, frozen=True):
+    """A view and what its text depends on (``below``): equal ones have equal texts, whatever else changed."""
+
+    view: View
+    below: tuple[object, ...]
+    catalog: Catalog
+
+    def __hash__(self) -> int:
+        return hash((self.view.oid, self.view.name))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and (self.view, self.below) == (other.view, other.below)
+
+
+@lru_cache(_KEPT)
+def _texts(known: _Known) -> ViewTexts:
+    (plain, pretty), (plain_qualified, pretty_qualified) = (_both(known, schema) for schema in (PUBLIC, ""))
+    return ViewTexts(plain, plain_qualified, pretty, pretty_qualified)
+
+
+def _both(known: _Known, bare: str) -> tuple[str, str]:
+    """The text and the pretty one; what is in the schema ``bare`` is named without it."""
+    try:
+        plain, pretty = deparsed_view(known.catalog, known.view, bare)
+    except AsWrittenError:
+        plain = pretty = f" {_as_written(known.catalog, known.view, bare)}"
+    return f"{plain};", f"{pretty};"
+
+
+def _as_written(catalog: Catalog, view: View, bare: str) -> str:
+    """A view's query as somebody wrote it, but for the names in it."""
     (raw,) = parse(view.definition)
     printing = _Printing(catalog, view, bare)
     try:

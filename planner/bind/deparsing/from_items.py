@@ -1,0 +1,214 @@
+"""FROM -> items with columns (parse_clause.c, parse_relation.c): relations, subqueries, functions and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pglast.enums import JoinType
+
+from planner.bind.calls.resolution import category
+from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
+from planner.bind.deparsing.expressions import analyse, condition
+from planner.bind.deparsing.place import Named, Place, columns_of
+from planner.bind.deparsing.trees import (
+    Call,
+    ColumnOf,
+    FromItem,
+    JoinItem,
+    Merged,
+    Node,
+    SessionValue,
+    Source,
+    Var,
+    variables,
+)
+from planner.bind.names import output_name
+from planner.bind.relations import look_up
+from planner.bind.typenames import names_of
+
+_INT8: Final = 20
+_RECORD: Final = 2249
+_WORDS: Final = {
+    JoinType.JOIN_INNER: "INNER",
+    JoinType.JOIN_LEFT: "LEFT",
+    JoinType.JOIN_RIGHT: "RIGHT",
+    JoinType.JOIN_FULL: "FULL",
+}
+
+
+def analyse_from(place: Place, nodes: Sequence[Any]) -> tuple[FromItem, ...]:
+    """The items of FROM, whose names the place then knows."""
+    found = []
+    for node in nodes:
+        item, columns = _item(place, node)
+        place.visible += columns
+        found.append(item)
+    return tuple(found)
+
+
+def entries_of(source: Source) -> list[Named]:
+    """An item's columns as expressions see them."""
+    return [(item.name, Var(source, index, item.oid, item.typmod)) for index, item in enumerate(source.columns)]
+
+
+def _item(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
+    """An item and the columns that it offers without a qualifier."""
+    match type(node).__name__:
+        case "RangeVar":
+            source = _named(place, node)
+        case "RangeSubselect":
+            source = _subquery(place, node)
+        case "RangeFunction":
+            source = _function(place, node)
+        case "JoinExpr":
+            return _join(place, node)
+        case _:
+            raise AsWrittenError
+    return source, _known(place, source)
+
+
+def _known(place: Place, source: Source) -> list[Named]:
+    columns = entries_of(source)
+    if source.name in place.named:
+        raise AsWrittenError
+    place.named[source.name] = columns
+    place.sources.append(source)
+    return columns
+
+
+def _aliases(node: Any, columns: Sequence[ColumnOf]) -> tuple[tuple[str, ...], tuple[ColumnOf, ...]]:
+    """Column aliases, and the columns by them."""
+    given = names_of(node.alias.colnames) if node.alias is not None else ()
+    labels = (*given, *(item.name for item in columns[len(given) :]))
+    return given, tuple(ColumnOf(label, item.oid, item.typmod) for label, item in zip(labels, columns, strict=True))
+
+
+def _named(place: Place, node: Any) -> Source:
+    """A relation or a WITH query."""
+    alias = None if node.alias is None else node.alias.aliasname
+    if node.schemaname is None and node.relname in place.ctes:
+        found = place.ctes[node.relname]
+        given, columns = _aliases(node, found)
+        real = tuple(item.name for item in columns)
+        return Source("cte", alias or node.relname, columns, real, alias is not None, given, node.relname)
+    item = look_up(place.binding, node.relname, node.schemaname)
+    if item is None or not node.inh:
+        raise AsWrittenError
+    known = columns_of(item)
+    pairs = place.binding.context.reads.get(item.oid) or [(name, name) for name in known]
+    if any(now not in known for _, now in pairs):
+        raise AsWrittenError
+    listed = [ColumnOf(old, known[now].oid, known[now].typmod) for old, now in pairs]
+    given, columns = _aliases(node, listed)
+    # By what it is called in the text its columns are found, by today's name it is shown.
+    source = Source(
+        "relation",
+        alias or item.name,
+        columns,
+        tuple(now for _, now in pairs),
+        alias is not None,
+        given,
+        item.name,
+        schema=item.schema,
+        is_bare=place.is_bare(item.schema),
+    )
+    if alias is None and item.name != node.relname:
+        place.named[node.relname] = entries_of(source)
+    return source
+
+
+def _subquery(place: Place, node: Any) -> Source:
+    from planner.bind.deparsing.queries import analyse_query, outputs_of  # queries and FROM contain each other
+
+    # LATERAL sees the items before it, every other what is around the query.
+    outer = place if node.lateral else place.outer
+    inside = Place(place.binding, place.bare, outer, ctes=place.ctes)
+    query = analyse_query(inside, node.subquery)
+    given, columns = _aliases(node, outputs_of(query))
+    name = "unnamed_subquery" if node.alias is None else node.alias.aliasname
+    if node.alias is None:
+        raise AsWrittenError
+    real = tuple(item.name for item in columns)
+    return Source("subquery", name, columns, real, True, given, query=query, lateral=bool(node.lateral))
+
+
+def _function(place: Place, node: Any) -> Source:
+    if len(node.functions) != 1 or node.coldeflist or node.functions[0][1]:
+        raise AsWrittenError
+    tree = node.functions[0][0]
+    call = analyse(place, tree)
+    if not isinstance(call, Call | SessionValue) or call.oid == _RECORD or _has_columns(place, call, tree):
+        raise AsWrittenError
+    alias = None if node.alias is None else node.alias.aliasname
+    name = alias or output_name(tree)
+    listed = [ColumnOf(name, call.oid)] + ([ColumnOf("ordinality", _INT8)] if node.ordinality else [])
+    given, columns = _aliases(node, listed)
+    own = set(map(id, place.sources))
+    lateral = bool(node.lateral) or any(id(item.source) in own for item in variables(call))
+    real = tuple(item.name for item in columns)
+    return Source(
+        "function", name, columns, real, alias is not None, given, call=call, lateral=lateral,
+        ordinality=bool(node.ordinality),
+    )  # fmt: skip
+
+
+def _has_columns(place: Place, call: Node, tree: Any) -> bool:
+    """Whether a function gives rows of several columns."""
+    names = names_of(tree.funcname) if type(tree).__name__ == "FuncCall" else ()
+    is_many = len(getattr(tree, "args", None) or ()) > 1 and names[-1:] == ("unnest",)
+    return is_many or category(place.base(call.oid)) in ("C", "P") or call.oid >= 16384
+
+
+# --- joins -----------------------------------------------------------------------------------------------------------
+
+
+def _join(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
+    if node.alias is not None or node.join_using_alias is not None:
+        raise AsWrittenError
+    left, first = _item(place, node.larg)
+    before = place.visible
+    place.visible = [*before, *first]  # what LATERAL sees
+    right, second = _item(place, node.rarg)
+    word = _WORDS[node.jointype]
+    if node.isNatural or node.usingClause:
+        common = {name for name, _ in second}
+        names = names_of(node.usingClause) or tuple(dict.fromkeys(name for name, _ in first if name in common))
+        place.visible = before
+        merged = [_merged(place, word, name, first, second) for name in names]
+        rest = [item for item in (*first, *second) if item[0] not in names]
+        return JoinItem(word, left, right, names), [*merged, *rest]
+    place.visible = [*first, *second]
+    found = None if node.quals is None else condition(place, node.quals)
+    place.visible = before
+    return JoinItem(word, left, right, (), found), [*first, *second]
+
+
+def _merged(place: Place, word: str, name: str, first: Sequence[Named], second: Sequence[Named]) -> Named:
+    """A column of USING: one side's, unless it may be either's or is cast (buildMergedJoinVar)."""
+    sides = []
+    for side in (first, second):
+        found = [node for label, node in side if label == name]
+        if len(found) != 1 or (isinstance(found[0], Var) and _now(found[0]) != name):
+            raise AsWrittenError
+        sides.append(found[0])
+    oid = agreed(place, sides)
+    left, right = (coerce(place, item, oid) for item in sides)
+    typmod = typmod_of(left) if typmod_of(left) == typmod_of(right) else -1
+    kept = right if word == "RIGHT" else left
+    if word != "FULL" and isinstance(kept, Var | Merged) and kept.typmod == typmod:
+        return name, kept
+    if any(label == name for source in place.sources for label in source.real if not _is_of(source, sides)):
+        raise AsWrittenError  # that column would need another name
+    return name, Merged(name, oid, typmod)
+
+
+def _now(column: Var) -> str:
+    """A column's name as it is printed, but for what makes it different from others."""
+    source = column.source
+    return source.given[column.place] if column.place < len(source.given) else source.real[column.place]
+
+
+def _is_of(source: Source, sides: Sequence[Node]) -> bool:
+    return any(isinstance(item, Var) and item.source is source for item in sides)

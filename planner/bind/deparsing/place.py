@@ -1,0 +1,117 @@
+"""Where an expression or a query stands: which columns and WITH queries its names mean, and what its types are.
+
+Owns: ``Place``, one level of queries with those around it, and the types' oids, a domain's own among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from catalog.catalog import Catalog
+from catalog.names import quote_name
+from catalog.objects import FIRST_OID, PG_TEMP, CatalogObject, Domain
+from catalog.precision import declared
+from catalog.types import ARRAYS, SqlType, by_oid
+from planner.bind.context import Binding
+from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source
+from planner.bind.typenames import BY_OID, declared_typmod
+
+_BARE: Final = ("pg_catalog", PG_TEMP)
+#: Types whose names as format_type() prints them mean a length of 1.
+_ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
+#: A column by the name that the text gives it.
+Named = tuple[str, Node]
+
+
+class Place(Struct, eq=False):
+    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier.
+
+    ``bare`` is the schema whose names go without it, where a text is made anew for each reader; None of a text that the
+    catalog keeps, which names types by oid.
+    """
+
+    binding: Binding
+    bare: str | None = None
+    outer: Place | None = None
+    named: dict[str, list[Named]] = field(default_factory=dict)
+    visible: list[Named] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    ctes: Mapping[str, tuple[ColumnOf, ...]] = field(default_factory=dict)
+    windows: list[Frame] = field(default_factory=list)
+
+    @property
+    def catalog(self) -> Catalog:
+        """What there is."""
+        return self.binding.context.catalog
+
+    def inside(self, outer: Place | None = None) -> Place:
+        """The place of a query within; ``outer`` is what it sees beside WITH queries, by default this one."""
+        return Place(self.binding, self.bare, outer or self, ctes=self.ctes)
+
+    def is_bare(self, schema: str) -> bool:
+        """Whether what is in a schema is named without it."""
+        return schema in (self.bare, *_BARE)
+
+    def shown(self, schema: str, name: str) -> str:
+        """What an object of a schema is called."""
+        return quote_name(name) if self.is_bare(schema) else f"{quote_name(schema)}.{quote_name(name)}"
+
+    def type_name(self, oid: int, typmod: int = -1) -> str:
+        """A type as format_type() shows it, users' types in kept texts by oid."""
+        if oid < FIRST_OID:
+            return _built_in(oid, typmod)
+        declared = self.catalog.declared(oid + 1 - oid % 2)
+        if declared is None:
+            raise AsWrittenError
+        name = f'{BY_OID}."{declared.oid}"' if self.bare is None else self.shown(declared.schema, declared.name)
+        return name if oid % 2 else f"{name}[]"
+
+    def base(self, oid: int) -> int:
+        """A type's oid; of a domain that of what it is over."""
+        found = self.catalog.declared(oid)
+        return found.base.oid if isinstance(found, Domain) else oid
+
+    def bases(self, nodes: Sequence[Node]) -> list[int]:
+        """The types of operands and arguments as resolution takes them."""
+        return [self.base(item.oid) for item in nodes]
+
+    def column(self, names: Sequence[str]) -> Node:
+        """The column that a reference means, the innermost level first."""
+        level: Place | None = self
+        while level is not None:
+            known = level.visible if len(names) == 1 else level.named.get(names[-2], ())
+            found = [node for name, node in known if name == names[-1]]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise AsWrittenError
+            level = level.outer
+        raise AsWrittenError
+
+
+def _built_in(oid: int, typmod: int) -> str:
+    kind = by_oid(oid)
+    if kind.element is not None and kind.name in ARRAYS:
+        return _built_in(kind.element.oid, typmod) + "[]"
+    if typmod < 0:
+        return _ANY_LENGTH.get(kind.name) or str(kind)
+    if kind.name in ("varchar", "bpchar", "bit", "varbit"):
+        return str(SqlType(kind.name, (typmod - (0 if "bit" in kind.name else 4),)))
+    if kind.name == "numeric":
+        scale = (typmod - 4) & 0x7FF
+        return f"numeric({(typmod - 4) >> 16},{scale - 0x800 if scale & 0x400 else scale})"
+    return str(declared(kind, typmod))
+
+
+def columns_of(item: CatalogObject) -> dict[str, ColumnOf]:
+    """A relation's columns by today's names."""
+    return {
+        column.name: ColumnOf(
+            column.name, column.domain or column.type.oid, -1 if column.is_computed else declared_typmod(column.type)
+        )
+        for column in item.columns
+    }

@@ -1,0 +1,67 @@
+"""The texts that catalogs show: of an expression that is kept, and of a view's query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from catalog.catalog import Catalog
+from catalog.errors import SqlError
+from catalog.objects import View
+from catalog.types import SqlType
+from planner.bind.calls.resolution import UNKNOWN, Ambiguous
+from planner.bind.context import Binding, Context
+from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.coercion import cast, coerce
+from planner.bind.deparsing.expressions import analyse
+from planner.bind.deparsing.layout import show_query
+from planner.bind.deparsing.naming import OF_VIEWS
+from planner.bind.deparsing.place import Place
+from planner.bind.deparsing.printing import Printer
+from planner.bind.deparsing.queries import analyse_query
+from planner.bind.deparsing.trees import ColumnOf, Const, Source, Var
+from planner.bind.relations import as_created
+from planner.expression import Column
+from planner.parse import parse
+
+#: What an analysis that knows too little ends with.
+_FAILURES = (AsWrittenError, SqlError, Ambiguous, KeyError, StopIteration, ValueError, RecursionError)
+
+
+def deparsed_expression(binding: Binding, tree: Any, columns: Sequence[Column], kind: SqlType | None = None) -> str:
+    """An expression over a row's columns as pg_get_expr() shows it; ``kind``: what its value is assigned to, the cast
+    to which is not written. Users' types are named by oid, as in all kept texts. Raises AsWrittenError.
+    """
+    place = Place(binding)
+    known = tuple(ColumnOf(item.name, item.type.oid) for item in columns)
+    row = Source("relation", "", known, tuple(item.name for item in known))
+    place.visible = [(item.name, Var(row, index, item.oid)) for index, item in enumerate(known)]
+    try:
+        node = analyse(place, tree)
+        if kind is not None and isinstance(node, Const) and node.oid == UNKNOWN:
+            is_interval = kind.name == "interval" and kind.modifiers  # it says what a number counts
+            node = cast(place, node, kind) if is_interval else coerce(place, node, kind.oid)
+        to = Printer(place.type_name)
+        to.show(node)
+    except _FAILURES as error:
+        raise AsWrittenError from error
+    return to.text
+
+
+def deparsed_view(catalog: Catalog, view: View, bare: str) -> tuple[str, str]:
+    """A view's query as pg_get_viewdef() shows it, and the same pretty, but for the semicolon; what is in the schema
+    ``bare`` is named without it. Raises AsWrittenError.
+    """
+    (raw,) = parse(view.definition)
+    binding = Binding(raw, as_created(Context(catalog), view))
+    names = tuple(column.name for column in view.columns)
+    try:
+        with binding.without_positions():
+            place = Place(binding, bare)
+            query = analyse_query(place, raw.node)
+            plain, pretty = (Printer(place.type_name, flag, named=OF_VIEWS) for flag in (False, True))
+            for to in (plain, pretty):
+                show_query(to, query, names)
+    except _FAILURES as error:
+        raise AsWrittenError from error
+    return plain.text, pretty.text
