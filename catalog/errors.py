@@ -14,7 +14,7 @@ from msgspec import Struct
 class Subject(Struct, frozen=True):
     """What a constraint that was broken belongs to: fields of an error that clients read instead of its text."""
 
-    schema: str
+    schema: str | None
     table: str | None = None
     column: str | None = None
     constraint: str | None = None
@@ -28,7 +28,7 @@ class SqlError(Exception):
     ``position`` is the 1-based index of a character in the statement's text; ``where`` is PostgreSQL's CONTEXT
     line, such as ``COPY t, line 3, column a: "x"``; ``routine`` is PostgreSQL's function that would have raised it,
     where drivers know an error by that; ``row`` is the place, from 0, of the one to blame among the rows that a
-    statement was given.
+    statement was given; ``severity`` is that of a notice that is one whatever its SQLSTATE.
     """
 
     sqlstate: str
@@ -40,6 +40,7 @@ class SqlError(Exception):
     about: Subject | None = None
     routine: str | None = None
     row: int | None = None
+    severity: str | None = None
 
     def __str__(self) -> str:
         return f"{self.sqlstate}: {self.message}"

@@ -42,7 +42,7 @@ from executor.embedded.tables.store import WriteTransaction
 from executor.files.watching import SourceWatcher
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
-from executor.moving.placing import place
+from executor.moving.placing import is_own, place, staged
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving
 from executor.options import Options
@@ -333,6 +333,9 @@ class Database(Core):
         runtime.shared, runtime.handover = stored.shared, stored.handover
         try:
             owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
+            if owned is not None and owned.home != self.options.server_name and is_own(self, runtime):
+                after = staged(self.shared, owned)
+                runtime.held = None if after is None else after.at
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise

@@ -230,6 +230,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_cat", 2, 2),
     Function("array_remove", 2, 2),
     Function("array_replace", 3, 3),
+    # Of the scales beside an array, and the array (planner/scales): what is left of them, and with another in places.
+    Function("scales_without", 3, 3),
+    Function("scales_with", 4, 4),
+    Function("scales_once", 2, 2),  # of sorted values, the first of equal ones
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels
     Function("array_position", 2, 3),
@@ -386,6 +390,10 @@ AGGREGATES: Final = frozenset(
         "max",
         "min_by",  # the first argument where the second is least, or greatest: of no SQL
         "max_by",
+        "min_rows",  # an array of the least rows, or the greatest, as many as the second argument says: of no SQL
+        "max_rows",
+        "merged_min_rows",  # the same of such arrays
+        "merged_max_rows",
         "bool_and",
         "bool_or",
         "bit_and",

@@ -110,20 +110,21 @@ def prepare(relation: Relation, ordered: bool = False) -> Relation:
 def drop_sorts(relation: Relation, ordered: bool = False) -> Relation:
     """ORDER BY without LIMIT means nothing in a view (thesis 4.2.3); directly below a limit it stays, and where the
     result is ``ordered`` so does that of the whole."""
-    stays: set[int] = {id(_below_projections(relation))} if ordered else set()
+    stays: set[int] = {id(below_projections(relation))} if ordered else set()
 
     def change(node: Any) -> Any:
         while isinstance(node, Sort) and id(node) not in stays:
             node = node.input
         if isinstance(node, Limit):
-            stays.add(id(_below_projections(node.input)))
+            stays.add(id(below_projections(node.input)))
         return node
 
     result: Relation = descend(relation, change)
     return result
 
 
-def _below_projections(relation: Relation) -> Relation:
+def below_projections(relation: Relation) -> Relation:
+    """What projections, if any, are over."""
     while isinstance(relation, Project):
         relation = relation.input
     return relation
@@ -254,7 +255,7 @@ def check_operators(relation: Relation) -> None:
             case Fixpoint() if kinds.of(node) == "stream":
                 raise unsupported(f"WITH RECURSIVE over the rows of a stream ({_names(node)})", _GROUP_FIRST)
             case Window() if kinds.of(node) == "stream":
-                first = "Of row_number() keep the rows with number 1 (or write DISTINCT ON)."
+                first = "Of row_number() keep the first thousand rows, or fewer (row_number <= 10)."
                 raise unsupported(
                     f"a window function over the rows of a stream ({_names(node)})", f"{first} {_GROUP_FIRST}"
                 )

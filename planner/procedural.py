@@ -32,12 +32,17 @@ class If(Struct, frozen=True):
 
 
 class Raise(Struct, frozen=True):
-    """RAISE: a notice, or an error with ``sqlstate``; each % of the message is an argument's value."""
+    """RAISE: a notice or an error; each % of the message is an argument's value, and ``options`` have their values from
+    queries, too. Without message, condition and options it raises the error again that is being handled."""
 
-    level: Literal["debug", "notice", "warning", "error"]
-    message: str
+    level: Literal["DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR"]
+    message: str | None
     arguments: tuple[str, ...] = ()
-    sqlstate: str = "P0001"
+    #: A condition's name or its SQLSTATE.
+    condition: str | None = None
+    #: By their names: ERRCODE, MESSAGE and so on.
+    options: tuple[tuple[str, str], ...] = ()
+    line: int = 1
 
 
 class Handler(Struct, frozen=True):

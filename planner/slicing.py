@@ -38,7 +38,7 @@ from planner.algebra import (
     Unnest,
 )
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal
-from planner.incremental.aggregates import MERGES, Split, split
+from planner.incremental.aggregates import MERGES, Split, merge_of, split
 from planner.incremental.groupings import distinct_columns
 from planner.rules.nulls import never_null
 from planner.rules.support import Fresh, filtered, volatility
@@ -101,9 +101,7 @@ def _two_phases(node: Aggregate, fresh: Fresh) -> Project | None:
         return None
     partial = Aggregate(node.input, keys, tuple((column, item.fill) for column, item in parts))
     groups = tuple((fresh.copy(column), ColumnRef(column)) for column, _ in keys)
-    merged = tuple(
-        (fresh.copy(column), AggregateCall(item.merge, (ColumnRef(column),), column.type)) for column, item in parts
-    )
+    merged = tuple((fresh.copy(column), item.merge(column)) for column, item in parts)
     again = Aggregate(partial, groups, merged)
     by_key = {item.key: ColumnRef(column) for (column, _), (_, item) in zip(merged, parts, strict=True)}
     results = [
@@ -257,7 +255,7 @@ def merged(part: Aggregate, so_far: Snapshot) -> Relation:
     fresh, count = Fresh(so_far), len(part.keys)
     keys = tuple((fresh.copy(column), ColumnRef(column)) for column in so_far.columns[:count])
     merges = tuple(
-        (fresh.copy(column), AggregateCall(MERGES[call.function], (ColumnRef(column),), column.type))
+        (fresh.copy(column), merge_of(call, column))
         for column, (_, call) in zip(so_far.columns[count:], part.aggregates, strict=True)
     )
     again = Aggregate(so_far, keys, merges)

@@ -124,9 +124,9 @@ def error_response(error: SqlError, severity: str = "ERROR") -> bytes:
     return _report(b"E", severity, error)
 
 
-def notice_response(message: str, severity: str = "NOTICE", sqlstate: str = "00000", hint: str | None = None) -> bytes:
+def notice_response(notice: SqlError, severity: str = "NOTICE") -> bytes:
     """NoticeResponse."""
-    return _report(b"N", severity, SqlError(sqlstate, message, hint=hint))
+    return _report(b"N", severity, notice)
 
 
 def notification_response(process: int, channel: str, payload: str) -> bytes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError, Subject, unsupported
 from executor.result import Result
+from planner.conditions import state_of
 from planner.expression import Value
 from planner.procedural import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements import CopyIn, CopyOut, Query, TransactionControl
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from server.session import Session
 
 Runner = Callable[["Session", Plan, tuple[Value, ...]], Result]
-_LEVELS: Final = {"notice": "00000", "warning": "01000"}
+#: The SQLSTATE of what RAISE says none of.
+_STATES: Final = {"ERROR": "P0001", "WARNING": "01000"}
 
 
 def run_block(session: Session, statement: DoBlock, run: Runner) -> Result:
@@ -49,6 +51,7 @@ class _Block:
         self._session = session
         self._run = run
         self._depth = 0
+        self._handling: list[SqlError] = []  # the errors whose handlers run
         self.notices: list[SqlError] = []
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -81,7 +84,11 @@ class _Block:
                 raise
             self._control("rollback_to", name)
             self._control("release", name)
-            self.steps(handler.steps)
+            self._handling.append(error)
+            try:
+                self.steps(handler.steps)
+            finally:
+                self._handling.pop()
         else:
             self._control("release", name)
         finally:
@@ -125,15 +132,49 @@ class _Block:
         return str(value)
 
     def _raise(self, step: Raise) -> None:
+        if step.message is None and step.condition is None and not step.options:
+            if not self._handling:
+                message = "RAISE without parameters cannot be used outside an exception handler"
+                raise SqlError("0Z002", message, where=_at(step), routine="exec_stmt_raise")
+            raise self._handling[-1]
+        error = self._error(step)
+        if step.level == "ERROR":
+            raise error
+        error.severity = step.level
+        self.notices.append(error)
+
+    def _error(self, step: Raise) -> SqlError:
+        """What RAISE tells. Raises 22004 for an option that is NULL, and 42601 for one that is there twice."""
+        condition, fields = step.condition, {} if step.message is None else {"MESSAGE": self._message(step)}
+        for name, query in step.options:
+            value = self._value(query)
+            if value is None:
+                raise SqlError("22004", "RAISE statement option cannot be null")
+            if name in fields or (name == "ERRCODE" and condition is not None):
+                raise SqlError("42601", f"RAISE option already specified: {name}")
+            if name == "ERRCODE":
+                condition = str(value)
+            else:
+                fields[name] = str(value)
+        state = _STATES.get(step.level, "00000") if condition is None else state_of(condition).ljust(5, "0")
+        error = SqlError(state, fields.get("MESSAGE", condition or state), fields.get("DETAIL"), fields.get("HINT"))
+        names = [fields.get(name) for name in ("SCHEMA", "TABLE", "COLUMN", "CONSTRAINT", "DATATYPE")]
+        if any(name is not None for name in names):
+            error.about = Subject(*names)
+        error.where, error.routine = _at(step), "exec_stmt_raise"
+        return error
+
+    def _message(self, step: Raise) -> str:
+        """The message with the arguments' values in it."""
         values = iter([self._value(item) for item in step.arguments])
-        first, *others = step.message.replace("%%", "\0").split("%")
+        first, *others = (step.message or "").replace("%%", "\0").split("%")
         rest = ("<NULL>" if (value := next(values)) is None else str(value) for _ in others)
         message = first + "".join(f"{value}{other}" for value, other in zip(rest, others, strict=True))
-        message = message.replace("\0", "%")
-        if step.level == "error":
-            raise SqlError(step.sqlstate, message)
-        if step.level in _LEVELS:
-            self.notices.append(SqlError(_LEVELS[step.level], message))
+        return message.replace("\0", "%")
+
+
+def _at(step: Raise) -> str:
+    return f"PL/pgSQL function inline_code_block line {step.line} at RAISE"
 
 
 def _is_for(states: Sequence[str], sqlstate: str) -> bool:

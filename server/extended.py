@@ -119,7 +119,7 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
         if len(message.result_formats) > 1 and len(message.result_formats) != columns:
             formats = len(message.result_formats)
             raise SqlError("08P01", f"bind message has {formats} result formats but query has {columns} columns")
-    values = () if plan is None else decode_parameters(message, plan.given, session)
+    values = decode_parameters(message, plan.given, session) if plan is not None and types else ()
     session.portals[message.portal] = Portal(message, plan, values, outputs)
     session.connection.send(encoder.BIND_COMPLETE)
 

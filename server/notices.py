@@ -29,10 +29,9 @@ class Notices:
         """Queues those that the client wants."""
         least = _LEVELS.get(self._session.settings.value("client_min_messages"), 0)
         for notice in notices:
-            severity = "NOTICE" if notice.sqlstate in _NOTICES else "WARNING"
-            if _LEVELS[severity.lower()] >= least:
-                data = encoder.notice_response(notice.message, severity, notice.sqlstate, notice.hint)
-                self._session.connection.send(data)
+            severity = notice.severity or ("NOTICE" if notice.sqlstate in _NOTICES else "WARNING")
+            if severity == "INFO" or _LEVELS[severity.lower()] >= least:
+                self._session.connection.send(encoder.notice_response(notice, severity))
 
     def report(self, notice: SqlError) -> None:
         """A notice of what still runs. In its worker thread."""

@@ -44,14 +44,13 @@ or a stream declared `numeric` without digits keeps the decimals of each value (
 is 22003), as do those of arrays and composite types with such numerics, and so do continuous views, expressions, CASE
 and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows, WITH RECURSIVE, texts
 and documents of queries that read one, and so do queries of constants alone. Where the decimals differ from row to
-row they are not kept in streams that follow a folder, averages and quotients of scalar subqueries, array_remove() and
-array_replace(), array_agg() of arrays or with DISTINCT, mode(), recursion without ALL, and aggregates of CASE and the
-like in queries that read no such column: there a value shows no zeros at its end, values of several scales that meet
-show the largest of these scales, and of a root, a power and a logarithm within an aggregate the number of zeros at
-the end may be another. A quotient, a root, a power, an exponential and a logarithm have 20 decimals at most, a
-product of values that keep their own 18. A group shows the decimals of its equal values with the most. Groups and
-DISTINCT of jsonb are by its text, where 1.0 and 1 are two. Bounds of a `numrange` keep 20 digits before the point and
-18 after it, and show no zeros at their end.
+row they are not kept in streams that follow a folder, quotients of scalar subqueries that may have many rows,
+array_agg() of arrays, recursion without ALL, and aggregates of CASE and the like in queries that read no such column:
+there a value shows no zeros at its end, values of several scales that meet show the largest of these scales, and of a
+root, a power and a logarithm within an aggregate the number of zeros at the end may be another. A quotient, a root, a
+power, an exponential and a logarithm have 20 decimals at most, a product of values that keep their own 18. A group
+shows the decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1
+are two. Bounds of a `numrange` keep 20 digits before the point and 18 after it, and show no zeros at their end.
 
 Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.

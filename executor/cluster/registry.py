@@ -17,9 +17,9 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -45,7 +45,8 @@ _LOGGER = logging.getLogger(__name__)
 class Member(Struct, frozen=True):
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, lost (its lease ran out), or
     adopted: its streams are those of its ``heir``. ``moved`` is how many queries have left it since it was to be
-    drained; ``log`` is the folder of its log, on the storage or elsewhere."""
+    drained; ``log`` is the folder of its log, on the storage or elsewhere. ``staged`` are the entries of its views as
+    they are to be once they are the heir's, from the moment on in which rows may come to that one's streams."""
 
     name: str
     address: str
@@ -55,6 +56,7 @@ class Member(Struct, frozen=True):
     moved: int = 0
     log: str = ""
     heir: str = ""
+    staged: Sequence[Mapping[str, Any]] = ()
 
     @property
     def is_adopted(self) -> bool:
@@ -159,18 +161,7 @@ class Registry:
 
     def get(self, name: str) -> Member | None:
         """A server; None where there is none of that name. Raises XX001 for an entry that no server wrote."""
-        if not is_server_name(name):
-            return None
-        document = self._storage.read(self._folder / f"{name}.json")
-        if document is None:
-            return None
-        try:
-            found = Member(**document)
-        except TypeError:
-            found = Member("", "", 0, 0.0)
-        if found.name != name or type(found.epoch) is not int or type(found.lease) not in (int, float):
-            raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
-        return found
+        return read_member(self._storage, name)
 
     def address(self, name: str) -> str:
         """Where clients find a server; '' where nobody can tell."""
@@ -257,17 +248,33 @@ class Registry:
         with self._storage.exclusive():
             member = self.require_heir(name)
             self.require_current()
-            if not member.is_adopted:
-                self._put(replace(member, epoch=member.epoch + 1, state=_ADOPTED, heir=self.name))
+            if member.heir != self.name:
+                self._put(replace(member, epoch=member.epoch + 1, state=_ADOPTED, heir=self.name, staged=()))
+
+    def stage(self, name: str, views: Sequence[Mapping[str, Any]]) -> None:
+        """What the views of a server that this one adopts are to be. Raises 42704, 55000."""
+        with self._storage.exclusive():
+            member = self.require_heir(name)
+            self.require_current()
+            assert member.heir == self.name
+            self._put(replace(member, staged=views))
 
     def require_heir(self, name: str) -> Member:
         """A server that this one has adopted, or may. Raises 42704, and 55000 where it runs, or another is its heir."""
         member = self.require(name)
         if member.is_living:
             raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
-        if member.heir not in ("", self.name):
-            raise adopted(name, member.heir)
+        heir = self.last_heir(name)
+        if heir not in ("", self.name):
+            raise adopted(name, heir)
         return member
+
+    def last_heir(self, name: str) -> str:
+        """The same as ``heir``, but of one that was adopted itself its own heir."""
+        found = ""
+        while (heir := self.heir(found or name)) != "":
+            found = heir
+        return found
 
     def heir(self, name: str) -> str:
         """Whose the streams of a server are since it was adopted; '' where it was not, or nobody can tell."""
@@ -297,7 +304,26 @@ class Registry:
         self._storage.write(self._folder / f"{member.name}.json", to_builtins(member))
 
 
+def read_member(storage: Storage, name: str) -> Member | None:
+    """What ``Registry.get`` gives, also before this server has joined the others. Raises XX001."""
+    if not is_server_name(name):
+        return None
+    document = storage.read(storage.folder / _FOLDER / f"{name}.json")
+    if document is None:
+        return None
+    try:
+        found = Member(**document)
+    except TypeError:
+        found = Member("", "", 0, 0.0)
+    if found.name != name or type(found.epoch) is not int or type(found.lease) not in (int, float):
+        raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
+    return found
+
+
 def adopted(server: str, heir: str) -> SqlError:
     """What a server cannot be or do any more."""
-    hint = "Write to its streams there; a new server takes another server_name."
+    hint = (
+        "Write to its streams there; a new server takes another server_name. "
+        f"Where that is gone for good, too: SELECT millstream.adopt('{heir}')."
+    )
     return SqlError("55000", f'the streams of server "{server}" are those of server "{heir}" now', hint=hint)

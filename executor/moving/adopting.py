@@ -4,37 +4,46 @@ Owns: the steps, each of which is taken again by who dies behind it and is asked
 
     every view of the home becomes a guest of this server, from its copy and the home's log
     the home's log is closed, and its name with it: nobody writes there any more      (``closed``)
-    guests and replicas become views and streams of this server, at the log's end     (one transaction)
+    the views' states at the log's end are written, and beside the home the entries with which others could go on from
+    them and this server's log                                                        (``staged``)
+    guests and replicas become views and streams of this server                       (one transaction)
     the views' entries say so
 
 The first is what heirs do. From the second on nobody else inherits the views (``heirs``), since rows may come here
-behind the third. Rows keep the places that they had at home, so this server's LSNs go on above those: what comes is
+behind the fourth. Rows keep the places that they had at home, so this server's LSNs go on above those: what comes is
 behind them.
+
+Where this server is gone for good as well, who adopts it goes on: without the third step by adopting the first home,
+too, whose heir it is then; behind it by giving the views these entries. So they are views of the server that it adopts,
+whether that came to the fourth step or not: if not, no rows of theirs are in its log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
-from catalog.objects import Stream, View
+from catalog.objects import Stream, View, qualified
 from executor.cluster import logs
 from executor.cluster.failpoints import failpoint
-from executor.cluster.registry import Registry
+from executor.cluster.registry import Member, Registry
 from executor.definitions import recording
 from executor.definitions.roles import set_rights
 from executor.moving import artifact, enums
-from executor.moving.checkpoints import Checkpoints, current
+from executor.moving.artifact import LeavingView
+from executor.moving.checkpoints import Checkpoints, current, role_of
 from executor.moving.entering import begun, defining, over
 from executor.moving.ownership import Owned, Ownership
+from executor.moving.placing import staged
 from executor.moving.replica import as_own, log_of, replica_of
 from executor.moving.taking import Taking
-from executor.transaction import Transaction
+from executor.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
@@ -55,14 +64,47 @@ class Adopting:
     def adopt(self, home: str) -> int:
         """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
         again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
+        heir = self._registry.require_heir(home).heir
+        return self._adopt(home) if heir in ("", self._registry.name) else self.adopt(heir)
+
+    def _adopt(self, home: str) -> int:
         self._gather(home)
         with closed(self._database, home):
             failpoint("home-closed")
-            self._gather(home)  # what another has claimed in between, as nobody can from now on
+            begun = [member for member in self._registry.all() if member.heir == home]
+            for member in begun:
+                self._finish(member)
+            self._gather(home)  # also what another has claimed in between, as nobody can from now on
             with self._checkpoints.lock:
                 adopt(self._database, self._ownership, home)
         failpoint("streams-adopted")
-        return sum(self._settle_of(owned) for owned in self._ownership.all() if owned.home == home)
+        count = sum(self._settle_of(owned) for owned in self._ownership.all() if owned.home == home)
+        return count + sum(self._adopt(member.name) for member in begun if not member.staged)
+
+    def withdraw(self) -> None:
+        """What was staged for streams that are not this server's: their adoption failed, or this server died in it."""
+        for replica in self._database.replicas.all():
+            if self._registry.heir(replica.home) == self._registry.name:
+                before = self._registry.require(replica.home).staged
+                if before:
+                    self._registry.stage(replica.home, ())
+                for item in before:
+                    artifact.delete_one(self._storage, item["name"], item["handover"])
+
+    def _finish(self, adopted: Member) -> None:
+        """The views of a home are the heir's, which had begun to adopt it and is gone for good, too."""
+        if not adopted.staged:
+            return
+        for owned in self._ownership.all():
+            if owned.home == adopted.name:
+                after = staged(self._database.shared, owned)
+                if after is None:  # an error was its value, or it was dropped
+                    self._ownership.delete(owned.name)
+                else:
+                    self._ownership.change(owned, after)
+                    failpoint("view-finished")
+                for handover in artifact.handovers(self._storage, owned.name) - (after.kept if after else set()):
+                    artifact.delete_one(self._storage, owned.name, handover)
 
     def _gather(self, home: str) -> None:
         """All views of a server are here. Raises what prevents that."""
@@ -101,7 +143,7 @@ def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
     nobody, or not yet."""
     member = registry.require_heir(home)
     found = [owned for owned in ownership.all() if owned.home == home]
-    if not found and not member.is_adopted:
+    if not found and not member.is_adopted and not any(other.heir == home for other in registry.all()):
         raise SqlError("55000", f'no view of server "{home}" has left it or is copied, and so no stream is known')
     for owned in found:
         if owned.is_suspended:
@@ -160,11 +202,27 @@ def adopt(database: Database, ownership: Ownership, home: str) -> None:
         guests = _guests(database, home)
         enums.keep(transaction, database.catalog, home)
         streams = {oid: _own_stream(database, transaction, oid) for oid in replica.streams}
-        for runtime in guests:
-            _own_view(database, transaction, runtime, streams, ownership.get(runtime.shared))
         database.sequencer.skip(replica.position)
-        database.commit(transaction)
+        at = max(database.sequencer.visible, replica.position)  # what comes is above both, also where another goes on
+        with _held(guests, at):
+            found = [_own_view(database, transaction, item, streams, ownership.get(item.shared), at) for item in guests]
+            database.registry.stage(home, [to_builtins(item) for item in found if item is not None])
+            failpoint("views-staged")
+            database.commit(transaction)
     replica.close()
+
+
+@contextmanager
+def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
+    """The log keeps what comes above an LSN, until those who come after the guests see to that."""
+    for runtime in guests:
+        runtime.held = at
+    try:
+        yield
+    except BaseException:
+        for runtime in guests:
+            runtime.held = None
+        raise
 
 
 def _own_stream(database: Database, transaction: Transaction, oid: int) -> int:
@@ -181,20 +239,40 @@ def _own_stream(database: Database, transaction: Transaction, oid: int) -> int:
 
 
 def _own_view(
-    database: Database, transaction: Transaction, runtime: ViewRuntime, streams: dict[int, int], owned: Owned | None
-) -> None:
-    """A view in place of a guest, with what that has; none where an error is its value, or it was dropped."""
+    database: Database,
+    transaction: Transaction,
+    runtime: ViewRuntime,
+    streams: dict[int, int],
+    owned: Owned | None,
+    at: int,
+) -> Owned | None:
+    """A view in place of a guest, with what that has, which is on the storage, too; its entry then. None where an error
+    is its value, or it was dropped."""
     states, catalog = _states(database, runtime), transaction.catalog or database.catalog
     rights, before = catalog.rights_of(runtime.view.oid), catalog.objects[runtime.view.oid]
     assert isinstance(before, View)
     catalog = recording.drop_object(transaction, catalog, before.oid)
     if states is None or owned is None:
-        return
+        return None
     view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
     view = replace(view, oid=recording.free_oid(database, catalog, view))
-    transaction.views.append(begun(view, runtime.program, streams, runtime.statics, states, owned))
+    new = begun(view, runtime.program, streams, runtime.statics, states, owned)
+    transaction.views.append(new)
     recording.add_object(transaction, catalog, view)
     set_rights(transaction, view.oid, rights)
+    return _left(database, transaction, new, replace(owned, at=at), role_of(database, before))
+
+
+def _left(database: Database, transaction: Transaction, new: NewView, owned: Owned, role: str) -> Owned:
+    """Writes what a view that is new here has; the entry that names that."""
+    assert transaction.catalog is not None
+    assert new.handover is not None
+    found = (transaction.catalog.objects[path.stream] for path in new.program.paths)
+    streams = tuple(item for item in found if isinstance(item, Stream))
+    leaving = LeavingView(new.view, streams, role, owned.at, new.program, new.handover.states, new.statics)
+    handover, server = artifact.write(database.shared.folder, owned.name, leaving), database.registry.name
+    whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
+    return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)
 
 
 def _states(database: Database, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:

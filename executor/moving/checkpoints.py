@@ -281,7 +281,7 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
         view = entering.over(view, oids, enums.at_home)
         program = retargeted(program, oids, f"v{view.oid}")
         streams = tuple(there.values())
-    return LeavingView(view, streams, _role(core, view), at, program, states, runtime.statics), version
+    return LeavingView(view, streams, role_of(core, view), at, program, states, runtime.statics), version
 
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
@@ -297,7 +297,7 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     at = _at(stored.frontiers, last, visible)
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
-    leaving = LeavingView(view, streams, _role(core, view), at, runtime.program, states, stored.statics)
+    leaving = LeavingView(view, streams, role_of(core, view), at, runtime.program, states, stored.statics)
     return leaving, stored.frontiers
 
 
@@ -311,6 +311,7 @@ def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> 
     return at if min(late) == at else None
 
 
-def _role(core: Core, view: View) -> str:
+def role_of(core: Core, view: View) -> str:
+    """The name of a view's owner."""
     owner = core.catalog.rights_of(view.oid).owner
     return next((item.name for item in core.catalog.roles.items if item.oid == owner), "")

@@ -8,8 +8,9 @@ give right answers, since the rows are in the log of its home. What an entry dec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
@@ -88,7 +89,7 @@ class Ownership:
         another server has adopted the view's home: it alone says then whose the view is."""
         with self._storage.exclusive():
             self._registry.require_current()
-            heir = self._registry.heir(after.home)
+            heir = self._registry.last_heir(after.home)
             if heir not in ("", self._registry.name):
                 raise adopted(after.home, heir)
             if self.get(after.name) != before:
@@ -144,8 +145,12 @@ def require_past(storage: Storage, home: str, lsn: int) -> None:
 def read_owned(storage: Storage, name: str) -> Owned | None:
     """A view's entry, also before this server has joined the others. Raises XX001."""
     document = storage.read(_path(storage, name))
-    if document is None:
-        return None
+    return None if document is None else as_owned(document, name)
+
+
+def as_owned(document: Mapping[str, Any], name: str) -> Owned:
+    """An entry of what was written for it. Raises XX001."""
+    document = dict(document)
     try:
         error, failure = (_error(document.pop(key, None)) for key in ("error", "failure"))
         found = Owned(**document, error=error, failure=failure)

@@ -1,17 +1,22 @@
 """Where a server's own views are, and whose a view is that it has.
 
-Owns: what an entry (``ownership``) makes of the view whose home this server is.
+Owns: what an entry (``ownership``) makes of the view whose home this server is, or becomes: of one that was adopted the
+entry says so a moment later, and until then there is another, ``staged``, beside its former home.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from executor.moving.ownership import NOBODY, Owned
+from executor.cluster.registry import read_member
+from executor.cluster.storage import Storage
+from executor.moving.ownership import NOBODY, Owned, as_owned
 from executor.moving.replica import replica_of
+from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewRuntime
 
 if TYPE_CHECKING:
+    from executor.core import Core
     from executor.database import Database
 
 
@@ -31,6 +36,19 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
         database.versions.stir(runtime.view.oid)
 
 
+def staged(storage: Storage, owned: Owned) -> Owned | None:
+    """The entry that a view is to get since its home was adopted; None where none is known. Raises XX001."""
+    member = read_member(storage, owned.home)
+    found = () if member is None else member.staged
+    return next((as_owned(item, owned.name) for item in found if item.get("name") == owned.name), None)
+
+
 def is_guest(database: Database, runtime: ViewRuntime) -> bool:
     """Whether a view's stream is at another server."""
     return replica_of(database.replicas, runtime) is not None
+
+
+def is_own(database: Core, runtime: ViewRuntime) -> bool:
+    """Whether it is at this server."""
+    stream = database.streams.get(runtime.paths[0].path.stream)
+    return stream is not None and not home_of(stream.stream)

@@ -20,8 +20,7 @@ from executor.moving import artifact, entering, rebuilding
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.placing import place
-from executor.trace.layout import home_of
+from executor.moving.placing import is_own, place, staged
 from executor.views.runtime import ViewError, ViewRuntime
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Taking:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
             place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
-        elif runtime is not None and owned.owner == self._registry.name and self._is_own(runtime):
+        elif runtime is not None and owned.owner == self._registry.name and is_own(self._database, runtime):
             self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
             self._restore(owned, runtime)
@@ -81,9 +80,11 @@ class Taking:
 
     def _settle_adopted(self, owned: Owned, runtime: ViewRuntime) -> None:
         """A view whose home this server has become."""
-        after = _at_home(owned, runtime, self._registry.name)
+        after = staged(self._database.shared, owned) if self._database.options.view_copy_interval else None
+        after = after or _at_home(owned, runtime, self._registry.name)
         self._ownership.change(owned, after)
-        artifact.delete(self._storage, owned.name)
+        for handover in artifact.handovers(self._storage, owned.name) - after.kept:
+            artifact.delete_one(self._storage, owned.name, handover)
         place(self._database, runtime, after)
 
     def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
@@ -169,10 +170,6 @@ class Taking:
         else:
             if is_dropped:
                 entering.leave(self._database, runtime)
-
-    def _is_own(self, runtime: ViewRuntime) -> bool:
-        stream = self._database.streams.get(runtime.paths[0].path.stream)
-        return stream is not None and not home_of(stream.stream)
 
 
 def _at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:

@@ -33,7 +33,7 @@ from executor.moving.giving import Giving
 from executor.moving.keeping import Keeping
 from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
-from executor.moving.placing import is_guest
+from executor.moving.placing import is_guest, staged
 from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
 from executor.periodic import Periodic
@@ -80,7 +80,8 @@ class ViewMoving:
         self._thread = Periodic("views", _LOOK, self._round)
 
     def start(self) -> None:
-        """Does from now on what the storage says."""
+        """Does from now on what the storage says. Raises 58030."""
+        self._adopting.withdraw()
         self._sweep()
         self._thread.start()
         self.checkpoints.start()
@@ -97,7 +98,9 @@ class ViewMoving:
                 if owned is None and name not in here:
                     continue  # its home is about to say whose it is
                 if owned is None or (owned.taken and owned.owner in (own, NOBODY)):
-                    for handover in found - (set() if owned is None else owned.kept):
+                    after = None if owned is None else staged(self._database.shared, owned)
+                    kept = {handover for item in (owned, after) if item is not None for handover in item.kept}
+                    for handover in found - kept:
                         artifact.delete_one(self._storage, name, handover)
 
     def close(self) -> None:
@@ -274,6 +277,7 @@ class ViewMoving:
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
         with self._lock:
+            self._adopting.withdraw()
             entries = {owned.name: owned for owned in self.ownership.all()}
             # What others have is left first: a replica that only it needs may lack what its home has forgotten.
             for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):

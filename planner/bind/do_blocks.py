@@ -1,6 +1,6 @@
 """DO blocks: what of PL/pgSQL migrations are made of, as steps that the server runs.
 
-Owns: the parser's tree of a block (libpg_query's, as JSON) -> ``planner.procedural``, and the names of conditions.
+Owns: the parser's tree of a block (libpg_query's, as JSON) -> ``planner.procedural``.
 Variables, loops and results are refused by name (0A000). https://www.postgresql.org/docs/15/plpgsql-structure.html
 """
 
@@ -13,45 +13,14 @@ from pglast import parse_plpgsql, parser
 
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
+from planner.conditions import state_of
 from planner.procedural import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
 
 _INSTEAD: Final = "Send its statements one by one from the client."
-#: Names of conditions that migrations handle (plerrcodes.h), others as SQLSTATE 'state'.
-_CONDITIONS: Final = {
-    "others": "",
-    "division_by_zero": "22012",
-    "invalid_text_representation": "22P02",
-    "data_exception": "22",
-    "integrity_constraint_violation": "23",
-    "not_null_violation": "23502",
-    "foreign_key_violation": "23503",
-    "unique_violation": "23505",
-    "check_violation": "23514",
-    "dependent_objects_still_exist": "2BP01",
-    "invalid_schema_name": "3F000",
-    "syntax_error_or_access_rule_violation": "42",
-    "syntax_error": "42601",
-    "insufficient_privilege": "42501",
-    "wrong_object_type": "42809",
-    "undefined_column": "42703",
-    "undefined_function": "42883",
-    "undefined_table": "42P01",
-    "undefined_object": "42704",
-    "duplicate_column": "42701",
-    "duplicate_function": "42723",
-    "duplicate_schema": "42P06",
-    "duplicate_table": "42P07",
-    "duplicate_object": "42710",
-    "invalid_table_definition": "42P16",
-    "invalid_object_definition": "42P17",
-    "object_not_in_prerequisite_state": "55000",
-    "object_in_use": "55006",
-    "lock_not_available": "55P03",
-    "feature_not_supported": "0A000",
-    "raise_exception": "P0001",
-}
 #: elog.h
-_LEVELS: Final = {14: "debug", 15: "debug", 17: "notice", 18: "notice", 19: "warning", 21: "error"}
+_LEVELS: Final = {14: "DEBUG", 15: "LOG", 17: "INFO", 18: "NOTICE", 19: "WARNING", 21: "ERROR"}
+#: plpgsql.h, PLpgSQL_raise_option_type
+_OPTIONS: Final = ("ERRCODE", "MESSAGE", "DETAIL", "HINT", "COLUMN", "CONSTRAINT", "DATATYPE", "TABLE", "SCHEMA")
 #: Variables that each block has.
 _GIVEN: Final = ("found", "sqlstate", "sqlerrm")
 
@@ -105,15 +74,7 @@ def _block(node: dict[str, Any]) -> Steps:
 
 def _handler(node: dict[str, Any]) -> Handler:
     names = (item["PLpgSQL_condition"]["condname"] for item in node["conditions"])
-    return Handler(tuple(_state(name) for name in names), _steps(node.get("action")))
-
-
-def _state(name: str) -> str:
-    if name in _CONDITIONS:
-        return _CONDITIONS[name]
-    if len(name) == 5 and name.isalnum() and name == name.upper():
-        return name
-    raise unsupported(f"the condition {name} in DO", "Write SQLSTATE and its five characters.")
+    return Handler(tuple(state_of(name) for name in names), _steps(node.get("action")))
 
 
 def _run(node: dict[str, Any]) -> Run:
@@ -138,14 +99,18 @@ def _if(node: dict[str, Any]) -> If:
 
 
 def _raise(node: dict[str, Any]) -> Raise:
-    level = _LEVELS.get(node.get("elog_level", 21))
-    if level is None or node.get("options") or "message" not in node:
-        raise unsupported("this form of RAISE in DO", "Give it a message, and no more.")
     arguments = tuple(f"SELECT ({_text(item)})::text" for item in node.get("params", ()))
-    if node["message"].replace("%%", "").count("%") != len(arguments):
-        few = node["message"].replace("%%", "").count("%") > len(arguments)
-        raise SqlError("42601", f"too {'few' if few else 'many'} parameters specified for RAISE")
-    return Raise(level, node["message"], arguments)  # type: ignore[arg-type]  # a value of _LEVELS
+    message = node.get("message")
+    places = (message or "").replace("%%", "").count("%")
+    if places != len(arguments):
+        raise SqlError("42601", f"too {'few' if places > len(arguments) else 'many'} parameters specified for RAISE")
+    condition = node.get("condname")
+    if condition is not None:
+        state_of(condition)
+    given = (item["PLpgSQL_raise_option"] for item in node.get("options", ()))
+    options = tuple((_OPTIONS[item["opt_type"]], f"SELECT ({_text(item['expr'])})::text") for item in given)
+    level = _LEVELS[node.get("elog_level", 21)]
+    return Raise(level, message, arguments, condition, options, node["lineno"])  # type: ignore[arg-type]  # of _LEVELS
 
 
 _STEPS: Final[dict[str, Callable[[dict[str, Any]], Step]]] = {

@@ -6,6 +6,7 @@ result. So both engines run the same four, and equal columns of several aggregat
 
     avg(x)        sum(x), count(x)                     avg_final(sum, count)
     max_by(y, x)  max(row(x, y))                       its second field
+    max_rows(r, 9) max_rows(r, 9)                      itself: the nine greatest of all states'
     var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
@@ -34,8 +35,10 @@ _IDEMPOTENT: Final = frozenset(
 )
 #: Aggregates that merge by themselves.
 _SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
+#: Aggregates that keep the first rows of each group, which are as many as their second argument says.
+_OF_ROWS: Final = {"min_rows": "merged_min_rows", "max_rows": "merged_max_rows"}
 #: By an aggregate that fills a column of a group's state, the one that merges two.
-MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}}
+MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}, **_OF_ROWS}
 #: Functions that make results of merged columns, and which no statement calls.
 FINALS: Final = frozenset(("avg_final", "variance_final"))
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
@@ -52,15 +55,19 @@ class StateColumn(Struct, frozen=True):
     name: str
     fill: AggregateCall
 
-    @property
-    def merge(self) -> str:
-        """The aggregate's name that merges two."""
-        return MERGES[self.fill.function]
+    def merge(self, column: Column) -> AggregateCall:
+        """The aggregate that merges its values of several states, which are a relation's ``column``."""
+        return merge_of(self.fill, column)
 
     @property
     def key(self) -> Hashable:
         """The same for columns that hold the same."""
         return key_of(self.fill)
+
+
+def merge_of(fill: AggregateCall, column: Column) -> AggregateCall:
+    """The aggregate that merges values of a ``column`` that another one has filled; its constants are the same."""
+    return AggregateCall(MERGES[fill.function], (ColumnRef(column), *fill.arguments[1:]), column.type)
 
 
 class Split(Struct, frozen=True):
@@ -98,6 +105,8 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _variance(call, never_null)
         case "min_by" | "max_by":
             return _beside_extreme(call)
+        case "min_rows" | "max_rows":
+            return Split((StateColumn(call.function, call),), lambda columns: columns[0])
         case name if name not in _SELF_MERGING:
             gathers = name.startswith("json")
             instead = (

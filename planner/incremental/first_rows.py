@@ -1,10 +1,12 @@
-"""The first row of each group of a stream's rows, as a grouping: DISTINCT ON, and row_number() where it is one.
+"""The first rows of a stream's rows, or of each group of them, as a grouping: DISTINCT ON, row_number() of which the
+first ones are kept, and ORDER BY with LIMIT.
 
-    Filter(Window(R, n := row_number() OVER (PARTITION BY p ORDER BY o)), n = 1)
-        =  the greatest row(o, R's columns) of each p for a descending order, the least for an ascending one
+    Filter(Window(R, n := row_number() OVER (PARTITION BY p ORDER BY o)), n <= m)
+    Limit(Sort(R, o), m)
+        =  the m greatest row(o, R's columns) of each p for a descending order, the least for an ascending one
 
 Rows that the order leaves equal are told apart by their columns, where PostgreSQL takes any. Only rows that have come
-are compared, so the state has one row a group (thesis 4.2.2: a stream meets a grouping first).
+are compared, so the state has m rows a group (thesis 4.2.2: a stream meets a grouping first).
 """
 
 from __future__ import annotations
@@ -13,83 +15,133 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from catalog.errors import unsupported
-from catalog.types import BOOL, DATE, INT4, INT8, TEXT, numeric, record
-from planner.algebra import Aggregate, Filter, Project, Relation, SortKey, Window
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
-from planner.pipelines import Kinds
+from catalog.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
+from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.pipelines import Kinds, below_projections
 from planner.rules import rewrite
 from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, conjuncts, filtered
+from planner.rules.support import Fresh, conjuncts
 from planner.walk import transform, walk
 
-_ONE: Final = Literal(1, INT8)
-#: How a filter says of a row number that it is one.
-_FIRST: Final = {"eq": 1, "le": 1, "lt": 2}
+#: As many rows of a group are kept in one value of its state.
+_MOST: Final = 1000
 #: From here days are counted the other way round.
 _DAY: Final = Literal(date(2000, 1, 1), DATE)
 _SECONDS: Final = numeric(20, 6)
 
 
+class _Wanted(Struct, frozen=True):
+    """So many first rows of each group, with their ``number`` in it, if anybody reads that."""
+
+    relation: Relation
+    partition: tuple[Scalar, ...]
+    order: tuple[SortKey, ...]
+    count: int
+    number: Column | None = None
+
+
 def first_rows(relation: Relation) -> Relation:
     """A plan whose streams' first rows are groupings. Raises 0A000 for an order that no row has."""
     kinds = Kinds()
-    if not any(isinstance(node, Filter) and _number(node, kinds) is not None for node in walk(relation)):
+    if not any(_wanted(node, kinds) for node in walk(relation)):
         return relation
     relation = rewrite(relation, (prune_columns,))  # what nobody reads is not kept
     fresh, kinds = Fresh(relation), Kinds()
-
-    def change(node: Any) -> Any:
-        number = _number(node, kinds) if isinstance(node, Filter) else None
-        return node if number is None else _grouped(node, number, fresh)
-
-    changed: Relation = transform(relation, change)
+    changed: Relation = transform(relation, lambda node: _changed(node, kinds, fresh))
     return changed
 
 
-def _number(node: Filter, kinds: Kinds) -> Column | None:
-    """The row number of which a filter over a stream's rows keeps the first."""
-    window = node.input
-    if not isinstance(window, Window) or len(window.calls) > 1 or kinds.of(window) != "stream":
+def _changed(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
+    wanted = _wanted(node, kinds)
+    if wanted is None:
+        return node
+    rows = _grouped(wanted, fresh)
+    if isinstance(node, Filter):
+        return replace(node, input=rows)
+    below = {id(wanted.relation): rows}
+    return transform(node, lambda item: below.get(id(item), item))
+
+
+def _wanted(node: Any, kinds: Kinds) -> _Wanted | None:
+    """What a filter or a limit wants of a stream's rows."""
+    found = None
+    if isinstance(node, Filter):
+        found = _of_filter(node)
+    elif isinstance(node, Limit):
+        found = _of_limit(node)
+    is_possible = found is not None and 0 < found.count <= _MOST and kinds.of(found.relation) == kinds.of(node)
+    return found if is_possible and kinds.of(node) == "stream" else None
+
+
+def _of_filter(node: Filter) -> _Wanted | None:
+    match node.input:
+        case Window(input=below, calls=((number, WindowCall(function="row_number") as call),)):
+            counts = [count for part in conjuncts(node.predicate) if (count := _bound(part, number)) is not None]
+            return _Wanted(below, call.partition, call.order_by, min(counts, default=0), number)
+        case _:
+            return None
+
+
+def _of_limit(node: Limit) -> _Wanted | None:
+    below = below_projections(node.input)
+    count, passed = _number(node.count), 0 if node.offset is None else _number(node.offset)
+    if count is None or passed is None or not isinstance(below, Sort):
         return None
-    ((column, call),) = window.calls
-    if call.function != "row_number" or not call.partition or kinds.of(window.input) != "stream":
-        return None
-    return column if any(_is_first(part, column) for part in conjuncts(node.predicate)) else None
+    return _Wanted(below.input, (), below.keys, count + passed)
 
 
-def _is_first(part: Scalar, number: Column) -> bool:
-    if not isinstance(part, Call) or len(part.arguments) != 2:
-        return False
-    column, value = part.arguments
-    is_number = isinstance(column, ColumnRef) and column.column == number
-    return is_number and isinstance(value, Literal) and _FIRST.get(part.function) == value.value
+def _bound(part: Scalar, number: Column) -> int | None:
+    """The greatest row number for which a condition holds."""
+    match part:
+        case Call(function="eq" | "le" | "lt" as function, arguments=(ColumnRef(column=column), value)):
+            found = _number(value)
+            return None if found is None or column != number else found - (function == "lt")
+        case _:
+            return None
 
 
-def _grouped(node: Filter, number: Column, fresh: Fresh) -> Relation:
-    window = node.input
-    assert isinstance(window, Window)
-    ((_, call),) = window.calls
-    keys = tuple((_key(item, fresh), item) for item in call.partition)
+def _number(scalar: Scalar | None) -> int | None:
+    """A constant's value."""
+    return scalar.value if isinstance(scalar, Literal) and isinstance(scalar.value, int) else None
+
+
+def _grouped(wanted: _Wanted, fresh: Fresh) -> Relation:
+    """The relation's first rows, beside their numbers."""
+    below = wanted.relation
+    keys = tuple((_key(item, fresh), item) for item in wanted.partition)
     by_key = {item.column: key for key, item in keys if isinstance(item, ColumnRef)}
-    order = [key for key in call.order_by if key.expression not in call.partition]
-    function, parts = _ordered(order)
-    kept = (ColumnRef(column) for column in window.input.columns if column not in by_key)
+    function, parts = _ordered([key for key in wanted.order if key.expression not in wanted.partition])
+    kept = (ColumnRef(column) for column in below.columns if column not in by_key)
     items = (*parts, *(item for item in kept if item not in parts))
     kind = record(*((f"f{place}", item.type) for place, item in enumerate(items, 1)))
-    chosen = fresh.column("first_row", kind)
-    grouped = Aggregate(window.input, keys, ((chosen, AggregateCall(function, (Call("row", items, kind),), kind)),))
+    row, first, rows = (
+        Call("row", items, kind),
+        fresh.column("first_row", kind),
+        fresh.column("first_rows", array(kind)),
+    )
+    found: Relation
+    if wanted.count == 1 and keys:  # without keys there is a group, though there may be no row
+        found = Aggregate(below, keys, ((first, AggregateCall(function, (row,), kind)),))
+    else:
+        gathered = AggregateCall(f"{function}_rows", (row, Literal(wanted.count, INT8)), rows.type)
+        ordinality = wanted.number or fresh.column("number", INT8, False)
+        found = Unnest(Aggregate(below, keys, ((rows, gathered),)), ((first, ColumnRef(rows)),), ordinality)
 
     def value(column: Column) -> Scalar:
-        if column == number:
-            return _ONE
         if column in by_key:
             return ColumnRef(by_key[column])
         place = Literal(items.index(ColumnRef(column)) + 1, INT4)
-        return Call("field", (ColumnRef(chosen), place), column.type)
+        return Call("field", (ColumnRef(first), place), column.type)
 
-    rows = Project(grouped, tuple((column, value(column)) for column in window.columns))
-    return filtered(rows, (part for part in conjuncts(node.predicate) if not _is_first(part, number)))
+    outputs = [(column, value(column)) for column in below.columns]
+    if wanted.number is not None:
+        outputs.append((wanted.number, ColumnRef(wanted.number) if isinstance(found, Unnest) else Literal(1, INT8)))
+    return Project(found, tuple(outputs))
 
 
 def _key(item: Scalar, fresh: Fresh) -> Column:

@@ -134,9 +134,7 @@ class Groupings:
             ]
             fills = tuple((column, item.fill) for column, item in columns)
             relation = Aggregate(arm.relation, keys, fills)
-            merge = tuple(
-                (column, AggregateCall(item.merge, (ColumnRef(column),), column.type)) for column, item in columns
-            )
+            merge = tuple((column, item.merge(column)) for column, item in columns)
             key = tuple(column for column, _ in keys)
             yield self._source(arm, State(arm_name, "aggregate", relation.columns, key, merge), relation)
 

@@ -59,8 +59,7 @@ class _Reader:
         if not self._width or len(self._grouping.sources) > 1:
             keys, columns = relation.columns[: self._width], relation.columns[self._width :]
             merges = tuple(
-                (self._fresh.copy(column), AggregateCall(item.merge, (ColumnRef(column),), column.type))
-                for item, column in zip(main, columns, strict=True)
+                (self._fresh.copy(column), item.merge(column)) for item, column in zip(main, columns, strict=True)
             )
             relation = Aggregate(relation, self._copied(keys), merges)
         merged = {

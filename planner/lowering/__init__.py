@@ -16,7 +16,7 @@ from planner.lowering.intervals import by_length
 from planner.lowering.joined_frames import joined_frames
 from planner.lowering.nth_values import nth_values
 from planner.lowering.orders import by_keys
-from planner.lowering.subqueries import columns_of_subqueries, in_place
+from planner.lowering.subqueries import columns_of_subqueries, fields_of_subqueries, in_place
 from planner.rules.support import Fresh
 from planner.walk import transform
 
@@ -24,6 +24,7 @@ from planner.walk import transform
 _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (
     in_place,
     counted,
+    fields_of_subqueries,
     columns_of_subqueries,
     nth_values,
     joined_frames,

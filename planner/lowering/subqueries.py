@@ -2,6 +2,7 @@
 
     SELECT f((SELECT ...))                         SELECT f(c) FROM (SELECT *, (SELECT ...) AS c ...)
     r LEFT JOIN s ON r.a = (SELECT ...)            (SELECT *, (SELECT ...) AS c FROM r) LEFT JOIN s ON r.a = c
+    (SELECT ROW(a, b) ...).f1                      (SELECT a ...)
     r, LATERAL (SELECT r.a + 1 AS b)               SELECT *, r.a + 1 AS b FROM r
 
 A scalar subquery stays where a comparison has it, which engines know as a join.
@@ -14,10 +15,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra import Filter, Join, Project, Relation, Values
-from planner.expression import Call, Column, ColumnRef, Scalar, ScalarSubquery
+from catalog.types import INT4
+from planner.algebra import Filter, Join, Limit, Project, Relation, Values
+from planner.expression import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.rules.correlation import rows_at_most_one
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, keep_columns
-from planner.walk import descend, is_dependent, replace_columns, used_columns
+from planner.walk import descend, free_columns, is_dependent, replace_columns, used_columns
 
 #: Around a subquery that stays.
 _TRANSPARENT: Final = frozenset(("and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge"))
@@ -40,6 +43,30 @@ def columns_of_subqueries(node: Any, fresh: Fresh) -> Any:
             return node
 
 
+def fields_of_subqueries(node: Any, fresh: Fresh) -> Any:
+    """A field of a subquery's row as a subquery of its own: no engine has to carry the row."""
+    match node:
+        case Call(function="field", arguments=(ScalarSubquery(relation=relation), Literal(value=int(place)))):
+            field = fresh.column("field", node.type)
+            return ScalarSubquery(_with_field(relation, place, field, fresh))
+        case _:
+            return node
+
+
+def _with_field(relation: Relation, place: int, field: Column, fresh: Fresh) -> Relation:
+    """The rows of a relation of one column, with the field at a place of its value as the only column ``field``."""
+    match relation:
+        case Limit(input=below):
+            return replace(relation, input=_with_field(below, place, field, fresh))
+        case Project(input=below, outputs=((_, Call(function="row", arguments=values)),)) if all(
+            isinstance(value, ColumnRef | Literal) for value in values
+        ):
+            return Project(below, ((field, values[place - 1]),))
+        case _:
+            value = Call("field", (ColumnRef(relation.columns[0]), Literal(place, INT4)), field.type)
+            return Project(relation, ((field, value),))
+
+
 def in_place(node: Any, fresh: Fresh) -> Any:
     """A lateral item that is one row of expressions as columns of a projection."""
     if not isinstance(node, Join) or node.kind != "inner" or not isinstance(node.right, Project):
@@ -60,9 +87,15 @@ class _Lifted:
         self.columns: list[tuple[Column, Scalar]] = []
 
     def above(self, relation: Relation) -> Relation:
-        """The relation with the columns beside its own."""
-        passed = ((column, ColumnRef(column)) for column in relation.columns)
-        return Project(relation, (*passed, *self.columns))
+        """The relation with the columns beside its own; one that is the same for all rows by a join, since Spark takes
+        it for a constant then, which it cannot hand to a function of Python's."""
+        kept: list[tuple[Column, Scalar]] = [(column, ColumnRef(column)) for column in relation.columns]
+        for column, value in self.columns:
+            if isinstance(value, ScalarSubquery) and not free_columns(value) and rows_at_most_one(value.relation):
+                found, _ = self._fresh.rename(value.relation)
+                relation, value = Join("left", relation, found, None), ColumnRef(found.columns[0])
+            kept.append((column, value))
+        return Project(relation, tuple(kept))
 
     def scalar(self, value: Scalar) -> Scalar:
         """An expression without scalar subqueries but where they may stand."""

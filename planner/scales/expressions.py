@@ -324,6 +324,28 @@ def _put(call: Call, scales: Scales) -> Scalar:
     return _repeated(_unless_unknown(call, found, places), *places)
 
 
+def _removed(call: Call, scales: Scales) -> Scalar:
+    """The scales at the places of what is left."""
+    items, value = call.arguments
+    scale = scales(items)
+    if not differs(scale):
+        return UNKNOWN
+    return _repeated(Call("scales_without", (scale, items, value), scale_kind(call.type)), items, value)
+
+
+def _replaced(call: Call, scales: Scales) -> Scalar:
+    """The same scales, but at the places of what is replaced."""
+    items, old, new = call.arguments
+    scale, given = _told(items, scales), _told(new, scales)
+    if (
+        not differs(scale)
+        or given == UNKNOWN
+        or (_says(items.type.element or items.type, scale) and _says(new.type, given))
+    ):
+        return UNKNOWN
+    return _repeated(Call("scales_with", (scale, items, old, given), scale_kind(call.type)), items, old)
+
+
 def _unless_unknown(call: Call, parts: Sequence[tuple[Scalar, Scalar]], places: Sequence[Scalar] = ()) -> Scalar:
     """The same function of the scales; NULL where those of a whole array are not known, which has elements."""
     if any(scale == UNKNOWN for _, scale in parts):
@@ -378,6 +400,8 @@ _OF_NESTED: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("subscript", "slice", "trim_array", "field"), _taken),
     **dict.fromkeys(("shaped_at", "shaped_slice", "shaped_items", "stacked"), _taken),
     **dict.fromkeys(("array_append", "array_prepend", "array_cat", "shaped_cat"), _joined),
+    "array_remove": _removed,
+    "array_replace": _replaced,
     "shaped_put": _put,
     "coalesce": _coalesced,
     "nullif": _first,

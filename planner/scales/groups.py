@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, SqlType, array
-from planner.algebra import Aggregate, Project, Relation, Window
+from planner.algebra import Aggregate, Project, Relation, SortKey, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import has_subquery, volatility
 from planner.scales.expressions import differs, quotient_scale
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Window functions that give one of their first argument's values.
 _PICKING: Final = frozenset(("first_value", "last_value", "nth_value", "lag", "lead"))
+#: Aggregates that give one of the values of their ordered set.
+_ORDERED: Final = ("percentile_disc", "mode")
 #: An extreme value's own scale is beside it.
 _BESIDE: Final = {"min": "min_by", "max": "max_by"}
 
@@ -37,12 +39,24 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
         elif column.type.name in ("numeric", "bpchar"):
             carrying.know(column, scale)
     for column, call in node.aggregates:
-        if not has_scales(column.type) or not call.arguments:
+        if not has_scales(column.type) or not (call.arguments or call.order_by):
+            continue
+        if call.function in _ORDERED:
+            scale = carrying.of(call.order_by[0].expression)
+            if differs(scale):
+                parts, place = _chosen(carrying, column, call, scale)
+                added += parts
+                divided.append((column, place))
             continue
         scale = carrying.of(call.arguments[0])
         if call.function == "array_agg":
             if differs(scale) and not call.distinct:
                 added.append((carrying.beside(column), _gathered(call, scale)))
+            elif differs(scale) and scale.type == INT4:
+                parts = _sorted(carrying, call, scale)
+                added += parts
+                once = Call("scales_once", tuple(ColumnRef(part) for part, _ in parts), array(scale.type))
+                divided.append((column, once))
             continue
         if call.function in ("sum", *_BESIDE) and not differs(scale):
             carrying.know(column, scale)
@@ -52,11 +66,6 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
             picked = replace(call, function=_BESIDE[call.function], distinct=False)
             arguments = (scale, call.arguments[0])
             added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
-        elif call.function == "percentile_disc" and differs(picked_scale := carrying.of(call.order_by[0].expression)):
-            gathered = carrying.extra("scales", array(picked_scale.type))
-            added.append((gathered, _in_order(call, picked_scale)))
-            place = Call("percentile_disc_at", (ColumnRef(gathered), *call.arguments), picked_scale.type)
-            divided.append((column, place))
         elif call.function == "avg" and differs(scale):
             parts = _average(carrying, call, scale)
             added += parts
@@ -67,6 +76,28 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
         return relation
     kept = [(column, ColumnRef(column)) for column in relation.columns]
     return Project(relation, (*kept, *((carrying.beside(column), scale) for column, scale in divided)))
+
+
+def _sorted(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
+    """The scales of all values in the order in which distinct ones are found, and these values."""
+    first = call.arguments[0]
+    plain = replace(call, distinct=False, order_by=call.order_by or (SortKey(first),))
+    values = carrying.extra("values", call.type)
+    return [(carrying.extra("scales", array(scale.type)), _gathered(plain, scale)), (values, plain)]
+
+
+def _chosen(
+    carrying: Carrying, column: Column, call: AggregateCall, scale: Scalar
+) -> tuple[list[tuple[Column, AggregateCall]], Scalar]:
+    """What is gathered of an ordered set, and the scale of the value that is chosen of it."""
+    scales = carrying.extra("scales", array(scale.type))
+    gathered = [(scales, _in_order(call, scale))]
+    if call.function == "percentile_disc":
+        return gathered, Call("percentile_disc_at", (ColumnRef(scales), *call.arguments), scale.type)
+    value = call.order_by[0].expression
+    values = carrying.extra("values", array(value.type))
+    place = Call("array_position", (ColumnRef(values), ColumnRef(column)), INT4)
+    return [*gathered, (values, _in_order(call, value))], Call("subscript", (ColumnRef(scales), place), scale.type)
 
 
 def _average(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
@@ -111,7 +142,7 @@ def _gathered(call: Any, scale: Scalar) -> Any:
 
 
 def _in_order(call: AggregateCall, scale: Scalar) -> AggregateCall:
-    """The scales of all values in an ordered set's order."""
+    """The scales of all values in an ordered set's order, or these values."""
     present = Call("is_not_null", (call.order_by[0].expression,), BOOL)
     only = present if call.filter is None else Call("and", (call.filter, present), BOOL)
     return AggregateCall("array_agg", (scale,), array(scale.type), filter=only, order_by=call.order_by)

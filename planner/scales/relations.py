@@ -43,6 +43,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
+from planner.rules.correlation import rows_at_most_one
 from planner.rules.support import rename_columns, volatility
 from planner.scales.expressions import (
     TEXTS,
@@ -187,13 +188,16 @@ class Carrying:
 
     def _of_subquery(self, scalar: ScalarSubquery, relation: Relation) -> Scalar:
         """A subquery's scale; none of what is volatile, nor of many within each other: each copies the rest. Nor one
-        that is computed of values, as a quotient's: Spark fails to run the two subqueries that it makes into one."""
+        that is computed of values, as a quotient's, of what may have many rows: Spark fails to run the two subqueries
+        that it makes into one."""
         scale = self.of_column(scalar.relation.columns[0])
         if not differs(scale):
             return scale
         below = list(walk(relation))
         nested = sum(isinstance(item, ScalarSubquery) and item.type.is_loose for item in below)
-        is_computed = any(isinstance(item, Call) and item.function == "quotient_scale" for item in below)
+        is_computed = not rows_at_most_one(relation) and any(
+            isinstance(item, Call) and item.function == "quotient_scale" for item in below
+        )
         if volatility(relation) == "volatile" or nested > _NESTED or is_computed:
             return UNKNOWN
         rows = over(relation, [(self.new("scale", scale.type), scale)])

@@ -1,6 +1,7 @@
 """Arrays of several dimensions, or with bounds of their own: ``[0:1]={{1,2},{3,NULL}}`` and the binary form.
 
-Arrow carries the elements, flat, and their shape (``catalog.shapes``). Elements are encoded and decoded as one column.
+Arrow carries the elements, flat, and their shape (``catalog.shapes``). Elements are encoded and decoded as one column;
+a column in which all arrays are lists is written as one of lists.
 """
 
 from __future__ import annotations
@@ -44,8 +45,20 @@ def _parts(array: pa.Array) -> tuple[pa.Array, list[int], list[Sequence[int] | N
     return items.flatten(), [0, *np.cumsum(lengths).tolist()], shapes.to_pylist()
 
 
+def _as_lists(array: pa.Array) -> pa.Array | None:
+    """The elements' lists where nothing else tells the shapes; None where some array has dimensions or bounds."""
+    items, shapes = array.flatten()
+    lengths = np.asarray(pc.list_value_length(shapes).fill_null(0))
+    if (lengths > 3).any():
+        return None
+    lowers_at = np.cumsum(lengths)[lengths == 3] - 1
+    return items if (np.asarray(shapes.flatten())[lowers_at] == 1).all() else None
+
+
 def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     element = _element(type_)
+    if (lists := _as_lists(array)) is not None:
+        return codecs["array"].text(lists, SqlType("array", element=element), timezone)
     items, bounds, shapes = _parts(array)
     mark = delimiter_of(element)
     texts = quoted(codecs[element.name].text(items, element, timezone).cast(pa.string()), mark).to_pylist()
@@ -60,6 +73,8 @@ def _text(codecs: Codecs, array: pa.Array, type_: SqlType, timezone: str) -> pa.
 
 def _binary(codecs: Codecs, array: pa.Array, type_: SqlType) -> pa.Array:
     element = _element(type_)
+    if (lists := _as_lists(array)) is not None:
+        return codecs["array"].binary(lists, SqlType("array", element=element))
     items, bounds, shapes = _parts(array)
     nulls = np.concatenate([[0], np.cumsum(np.asarray(pc.is_null(items)))])
     fields = framed(codecs[element.name].binary(items, element)).cast(pa.binary()).to_pylist()

@@ -337,3 +337,69 @@ def test_a_log_that_a_process_has(servers: Servers, rows: Rows, monkeypatch: pyt
     monkeypatch.undo()
     assert adopt(servers) == 1
     require_written(servers, rows)
+
+
+@pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
+def test_who_adopts_is_gone_for_good_too(
+    step: str, servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who adopts that one goes on with what it had begun, with the rows that came there meanwhile; so does the next."""
+    with _dying(monkeypatch, step):
+        with pytest.raises(DiedError):
+            adopt(servers)
+        if step == "streams-adopted":
+            rows.insert(servers.client("b"), 3)
+        servers.stop("b")
+    lost(servers["c"], "b")
+    with pytest.raises(SqlError, match='55000: the streams of server "a" are those of server "b" now') as told:
+        adopt(servers, "c")
+    assert "SELECT millstream.adopt('b')" in str(told.value.hint)
+    last = "view-finished" if step != "home-closed" else "home-closed"
+    with _dying(monkeypatch, last):
+        with pytest.raises(DiedError):
+            servers["c"].view_moving.adopt("b")
+        servers.stop("c")
+    assert adopt(servers, "c") == 1
+    with pytest.raises(SqlError, match='55000: the streams of server "b" are those of server "c" now'):
+        _ = servers["b"]
+    require_written(servers, rows, "c")
+
+
+def test_who_adopted_is_gone_before_it_copies(servers: Servers, rows: Rows) -> None:
+    servers.options |= {"view_copy_interval": 600.0}
+    servers.stop("b")
+    assert adopt(servers) == 1
+    rows.insert(servers.client("b"), 3)
+    servers.stop("b")
+    lost(servers["c"], "b")
+    assert servers["c"].view_moving.adopt("b") == 1
+    require_written(servers, rows, "c")
+
+
+def test_an_adoption_that_fails_is_begun_anew(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(name: str) -> None:
+        if name == "views-staged":
+            raise SqlError("53100", "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(adopting, "failpoint", failing)
+        with pytest.raises(SqlError, match="53100"):
+            adopt(servers)
+    wait_until(lambda: not servers["b"].registry.require("a").staged, 20, "the end of what was staged")
+    assert adopt(servers) == 1
+    require_written(servers, rows)
+
+
+@contextmanager
+def _dying(monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+    """Who adopts dies at a step, and does nothing more, also not of what it would do by itself."""
+
+    def die(name: str) -> None:
+        if name == step:
+            raise DiedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(adopting, "failpoint", die)
+        patch.setattr(adopting.Adopting, "withdraw", lambda self: None)
+        patch.setattr(Taking, "_settle_adopted", lambda *given: None)
+        yield

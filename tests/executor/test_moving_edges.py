@@ -49,7 +49,7 @@ def test_a_home_that_was_about_to_go_on(servers: Servers, a: Client, monkeypatch
     assert servers["a"].log.first_lsn > runtime.paths[0].durable + 1
     rows.insert(a, 5)
     moving = servers["a"].view_moving
-    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
     (owned,) = moving.suspended()
     with pytest.raises(SqlError, match="57014"):
         moving.resume(owned, lambda: True)
@@ -165,7 +165,7 @@ def test_a_copy_that_another_server_takes_is_not_forgotten(
 ) -> None:
     checkpoint(servers)
     moving = servers["b"].view_moving
-    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
     servers.stop("a")
     lost(servers["b"], "a")
     wait_until(lambda: entry_of(servers["b"]).owner == "b", 20, "the take-over")

@@ -63,3 +63,9 @@ def test_a_long_query_has_somewhere_to_stop(name: str, client: Client, monkeypat
     query_id = leave(client, query)
     assert query_id is not None
     assert client.run(f"SELECT * FROM millstream.resume('{query_id}')") == whole(client, query)
+
+
+def test_equal_joins_are_one_pipeline(client: Client) -> None:
+    found = str(client.run(f"EXPLAIN {QUERIES['equal joins']}"))
+    assert found.count("Pipeline shared (shared)") == 1
+    assert found.count("Snapshot of shared") == 2

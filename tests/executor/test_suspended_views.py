@@ -133,7 +133,7 @@ def test_who_was_to_go_on_is_lost(servers: Servers, a: Client, monkeypatch: pyte
     rows.insert(a, 5)
     suspend(servers, "a")
     moving = servers["b"].view_moving
-    monkeypatch.setattr(moving, "_take", lambda owned, runtime: None)
+    monkeypatch.setattr(moving._taking, "_take", lambda owned, runtime: None)
     (owned,) = moving.suspended()
     with pytest.raises(SqlError, match="57014"):
         moving.resume(owned, lambda: True)

@@ -115,7 +115,7 @@ def test_who_was_to_take_a_view_is_lost(servers: Servers, a: Client, monkeypatch
     rows = Rows()
     rows.insert(a, 5)
     _ = servers["b"]
-    monkeypatch.setattr(servers["b"].view_moving, "_take", lambda *given: None)
+    monkeypatch.setattr(servers["b"].view_moving._taking, "_take", lambda *given: None)
     asked: list[SqlError] = []
 
     def migrate() -> None:

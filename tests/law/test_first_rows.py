@@ -1,4 +1,4 @@
-"""The law on the first row of each key of a stream, by orders of every type in every direction."""
+"""The law on the first rows of a stream and of each key in it, by orders of every type in every direction."""
 
 from __future__ import annotations
 
@@ -37,17 +37,23 @@ def _query(source: random.Random) -> str:
         f"{one_way} {null}" if name in "wf" else source.choice(_WAYS) for name, null in zip(names, nulls, strict=True)
     )
     order = ", ".join(f"{name} {way}" for name, way in zip(names, ways, strict=True))
-    if source.random() < 0.5:
-        return f"SELECT DISTINCT ON (k) * FROM s ORDER BY k, {order}"
-    numbered = f"SELECT *, row_number() OVER (PARTITION BY k ORDER BY {order}) AS r FROM s"
-    return f"SELECT k, i, n, b, d, t, z, w, f FROM ({numbered}) q WHERE r = 1"
+    partition = source.choice(("PARTITION BY k", "PARTITION BY k", "PARTITION BY b, k", ""))
+    numbered = f"SELECT *, row_number() OVER ({partition} ORDER BY {order}, k) AS r FROM s"
+    return source.choice(
+        (
+            f"SELECT DISTINCT ON (k) * FROM s ORDER BY k, {order}",
+            f"SELECT k, i, n, b, d, t, z, w, f FROM ({numbered}) q WHERE r = 1",
+            f"SELECT k, i, n, b, d, t, z, w, f, r FROM ({numbered}) q WHERE r <= {source.randint(2, 4)} AND i < 5",
+            f"SELECT * FROM s ORDER BY {order}, k LIMIT {source.randint(1, 5)} OFFSET {source.randint(0, 2)}",
+        )
+    )
 
 
 def _play(source: random.Random, engine: str, postgres: Postgres) -> None:
     settings = {"maintenance_engine": engine, "spark_enabled": engine != "embedded", "maintenance_rows": 20}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as mirror:
         mirror.stream("s", ", ".join(f"{name} {kind}" for name, (kind, _) in _COLUMNS.items()))
-        for number in range(12):
+        for number in range(16):
             mirror.view(f"first{number}", _query(source))
         for step in range(12):
             size = source.choice((1, 3, 30))

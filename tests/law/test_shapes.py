@@ -100,6 +100,14 @@ SHAPES = {
     " order by k, v, t) g group by v",
     "first rows by their number": "select k, v, n + 1 as next from (select k, v, t, row_number() over (partition by k"
     " order by v desc, t desc) as n from x) g where n <= 1 and v > 2",
+    "top rows": "select * from x order by v desc nulls last, k, t limit 4",
+    "top rows, but for some": "select t, v * 2 from x where k < 6 order by v, k desc, t limit 3 offset 2",
+    "top rows of each key": "select k, v, t, n from (select k, v, t, row_number() over (partition by k"
+    " order by v desc, t desc) as n from x) g where n < 4",
+    "top rows of each key, then grouped": "select k, sum(v), array_agg(t order by v, t) from (select k, v, t,"
+    " row_number() over (partition by k order by v, t) as n from x) g where n <= 2 and v > 1 group by k",
+    "top rows beside a table": "select f.name, x.v, x.t from x join fixed f on f.id = x.k"
+    " order by x.v desc, x.t desc, f.name desc limit 5",
     "first rows of two streams": "select a.k, a.v, b.t from (select distinct on (k) k, v from x order by k, v) a"
     " full join (select distinct on (k) k, t from z order by k, t) b on a.k = b.k",
     "elements": "select e, count(*), sum(v) from x, unnest(array[k, v, null]) e group by e",

@@ -63,7 +63,7 @@ def test_zero_bytes_cannot_break_a_message() -> None:
 
 def test_notice_response() -> None:
     expected = b"SNOTICE\0VNOTICE\0C00000\0Mskipping\0\0"
-    assert encoder.notice_response("skipping") == message("N", expected)
+    assert encoder.notice_response(SqlError("00000", "skipping")) == message("N", expected)
 
 
 def test_copy_responses() -> None:

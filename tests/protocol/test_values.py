@@ -250,6 +250,21 @@ def test_shaped_array_there_and_back(name: str, data: st.DataObject) -> None:
             assert decode_value(text.encode(), type_, 0) == decode_value(binary, type_, 1) == given
 
 
+@pytest.mark.parametrize("name", ["int4", "text"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_shaped_arrays_that_are_lists_are_written_as_these(name: str, data: st.DataObject) -> None:
+    element, values = SCALARS[name]
+    type_ = shaped(element)
+    lists = data.draw(st.lists(st.none() | st.lists(st.none() | values, max_size=3), max_size=5))
+    items = [None if item is None else {"items": item, "shape": list(shaped_as([len(item)]))} for item in lists]
+    bounded = {"items": [None], "shape": [1, 1, 0]}
+    alone, beside = (pa.array([None, *found], type_.arrow)[1:] for found in (items, [*items, bounded]))
+    for encode in (encode_text, encode_binary):
+        assert encode(alone, type_).equals(encode(pa.array(lists, array(element).arrow), array(element)))
+        assert encode(alone, type_).to_pylist() == encode(beside, type_).to_pylist()[:-1]
+
+
 @pytest.mark.parametrize(
     ("text", "sqlstate"),
     [

@@ -6,12 +6,14 @@ import contextlib
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests.rig.process import wait_until
+from tests.rig.server import Millstream
 from tests.server.test_cluster import server
 from tests.server.test_cluster_views import LEASE, SETUP, Writer, copies, migrate, placed, require, state_of
 
@@ -74,3 +76,45 @@ def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> N
                 a.start()
             Writer(other, writer.done).copy(1000)
             require(other, writer.done + 1000)
+
+
+@pytest.mark.parametrize("failpoint", ["home-closed", "views-staged:stop", "streams-adopted"])
+def test_who_adopts_is_gone_for_good_too(failpoint: str, whole: bool, tmp_path: Path) -> None:
+    """A third server goes on with what it had begun, once its process has ended, and it never starts again."""
+    if not whole and failpoint == "home-closed":
+        pytest.skip("the others stand for it: --whole")
+    is_zombie = failpoint.endswith("stop")
+    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, failpoint) as b, server(tmp_path, "c") as c:
+        with a.connect() as client:
+            client.execute(SETUP)
+            writer = Writer(client)
+            writer.copy(1000)
+            migrate(client, "b")
+            writer.copy(1000)
+            a.kill9()
+        with c.connect() as client:
+            wait_until(lambda: state_of(client, "a") == ("lost",), 60, "the end of the lease")
+            asked = threading.Thread(target=_ask, args=(b,))
+            asked.start()
+            wait_until(lambda: state_of(client, "b") == ("lost",), 60, "the end of the other lease")
+            if is_zombie:
+                with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
+                    client.execute("SELECT millstream.adopt('b')")
+                b.kill9()
+            asked.join()
+            assert b.wait(60) == -signal.SIGKILL
+            with pytest.raises(psycopg.Error, match='the streams of server "a" are those of server "b" now'):
+                client.execute(ADOPT)
+            assert client.execute("SELECT millstream.adopt('b')").fetchone() == (1,)
+            require(client, writer.done)
+            Writer(client, writer.done).copy(1000)
+            require(client, writer.done + 1000)
+        b.environment = {}
+        with pytest.raises(AssertionError, match='the streams of server "b" are those of server "c" now'):
+            b.start()
+
+
+def _ask(adopter: Millstream) -> None:
+    """It does not come to an answer."""
+    with contextlib.suppress(psycopg.Error), adopter.connect() as client:
+        client.execute(ADOPT)

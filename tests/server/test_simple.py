@@ -246,3 +246,22 @@ def test_query_message_has_no_parameters(wire: Wire) -> None:
         fields = error_fields(wire.query(text))
         assert (fields["C"], fields["M"]) == ("42P02", "there is no parameter $1")
         assert text[int(fields["P"]) - 1 :].startswith("$1")
+
+
+def test_raised_notices_have_fields_as_errors_do(wire: Wire) -> None:
+    raised = "RAISE {} 'caught %', 1 USING ERRCODE = '{}', HINT = 'a hint', DETAIL = 'more', TABLE = 't'"
+    for level, severity, state in (
+        ("NOTICE", "NOTICE", "42P05"),
+        ("INFO", "INFO", "00000"),
+        ("WARNING", "WARNING", "99999"),
+    ):
+        wire.query("SET client_min_messages = warning" if level != "NOTICE" else "SET client_min_messages = notice")
+        messages = wire.query(f"DO $$\nBEGIN {raised.format(level, state)}; END $$")
+        assert letters(messages) == "NCZ"
+        fields = error_fields(messages)
+        assert fields.items() >= {"S": severity, "V": severity, "C": state, "M": "caught 1", "D": "more"}.items()
+        assert fields.items() >= {"H": "a hint", "t": "t", "R": "exec_stmt_raise"}.items()
+        assert fields["W"] == "PL/pgSQL function inline_code_block line 2 at RAISE"
+    for level in ("NOTICE", "LOG", "DEBUG"):
+        assert letters(wire.query(f"DO $$ BEGIN {raised.format(level, '00000')}; END $$")) == "CZ"
+    assert error_fields(wire.query(f"DO $$ BEGIN {raised.format('EXCEPTION', '22018')}; END $$"))["C"] == "22018"

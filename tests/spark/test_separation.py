@@ -69,6 +69,7 @@ def test_on_the_other_engine(
 ) -> None:
     if name in LONG and not whole:
         pytest.skip("runs with --whole: the others stand for it")
+    monkeypatch.setattr(choosing, "_REPEATED", 0)  # query 11 computes its joins once
     query = next(path for path in QUERIES if path.stem == name).read_text()
     client, other = on(database, begins), ENGINES[1 - ENGINES.index(begins)]
     wanted = Client(database).run(query)

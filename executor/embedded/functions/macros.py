@@ -334,6 +334,10 @@ CREATE MACRO ms_array_cat(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THE
 CREATE MACRO ms_array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
 CREATE MACRO ms_array_replace(a, x, y) AS
     list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_scales_without(s, a, x) AS list_filter(s, lambda e, i: a[i] IS DISTINCT FROM x);
+CREATE MACRO ms_scales_with(s, a, x, y) AS
+    list_transform(s, lambda e, i: CASE WHEN a[i] IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_scales_once(s, a) AS list_filter(s, lambda e, i: i = 1 OR a[i] IS DISTINCT FROM a[i - 1]);
 CREATE MACRO ms_array_position(a, x) AS list_position(a, x);
 CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
     THEN error('!22004!initial position must not be null')

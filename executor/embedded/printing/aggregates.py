@@ -91,6 +91,19 @@ def _beside(_: Any, node: AggregateCall, around: Surroundings, arguments: list[E
     return around.call({"min_by": "arg_min_null", "max_by": "arg_max_null"}[node.function], *arguments)
 
 
+def _rows(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """As many of the least or greatest rows, in order."""
+    return around.call(node.function.removesuffix("_rows"), *arguments)
+
+
+def _merged_rows(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """The same of what ``_rows`` has made."""
+    rows, count = arguments
+    order = "list_sort" if node.function == "merged_min_rows" else "list_reverse_sort"
+    together = function(order, function("flatten", around.call("list", rows)))
+    return function("list_slice", together, exp.Literal.number(1), count)
+
+
 def _list(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """string_agg and array_agg; distinct values come sorted, as PostgreSQL finds them."""
     if node.type.name == "bytea":
@@ -238,6 +251,8 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     "avg": _avg,
     **dict.fromkeys(("min", "max", "bool_and", "bool_or"), _plain),
     **dict.fromkeys(("min_by", "max_by"), _beside),
+    **dict.fromkeys(("min_rows", "max_rows"), _rows),
+    **dict.fromkeys(("merged_min_rows", "merged_max_rows"), _merged_rows),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
     "range_agg": _union,
     "range_intersect_agg": _intersection,

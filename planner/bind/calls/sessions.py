@@ -122,8 +122,7 @@ def _of_parts(stream: _Stream, source: Relation, splits: dict[Column, Split]) ->
 
 
 def _merge(binding: Binding, item: StateColumn, column: Column) -> tuple[Column, AggregateCall]:
-    call = AggregateCall(item.merge, (ColumnRef(column),), column.type)
-    return binding.column(column.name, column.type), call
+    return binding.column(column.name, column.type), item.merge(column)
 
 
 def _result(part: Split, merges: dict[Hashable, tuple[Column, AggregateCall]]) -> Scalar:

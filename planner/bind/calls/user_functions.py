@@ -365,8 +365,11 @@ def value_node(body: str, returns: bool) -> Any:
 
 
 def _query_node(body: str) -> Any:
-    """A body's only statement, a query. Raises 0A000."""
+    """A body's only statement, a query. Raises 42P13 where there is none, and 0A000."""
     statements = parse(body)
+    if not statements:
+        detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING."
+        raise SqlError("42P13", "return type mismatch in function", detail)
     if len(statements) != 1:
         raise unsupported("a function of several statements", "Write one SELECT.")
     query = statements[0].node
