@@ -14,12 +14,13 @@ from planner.bind.context import Binding, Context
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.coercion import cast, coerce
 from planner.bind.deparsing.expressions import analyse
+from planner.bind.deparsing.from_items import entries_of
 from planner.bind.deparsing.layout import show_query
 from planner.bind.deparsing.naming import OF_VIEWS
 from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.printing import Printer
 from planner.bind.deparsing.queries import analyse_query
-from planner.bind.deparsing.trees import ColumnOf, Const, Source, Var
+from planner.bind.deparsing.trees import ColumnOf, Const, Source
 from planner.bind.relations import as_created
 from planner.expression import Column
 from planner.parse import parse
@@ -32,10 +33,9 @@ def deparsed_expression(binding: Binding, tree: Any, columns: Sequence[Column], 
     """An expression over a row's columns as pg_get_expr() shows it; ``kind``: what its value is assigned to, the cast
     to which is not written. Users' types are named by oid, as in all kept texts. Raises AsWrittenError.
     """
-    place = Place(binding)
     known = tuple(ColumnOf(item.name, item.type.oid) for item in columns)
     row = Source("relation", "", known, tuple(item.name for item in known))
-    place.visible = [(item.name, Var(row, index, item.oid)) for index, item in enumerate(known)]
+    place = Place(binding, visible=entries_of(row), sources=[row])
     try:
         node = analyse(place, tree)
         if kind is not None and isinstance(node, Const) and node.oid == UNKNOWN:
