@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 READ_AHEAD: Final = 1 << 20
 #: Bytes of output that may wait for a slow client before results wait too.
 WRITE_BEHIND: Final = 1 << 20
+#: Requests of a client that has the floor, after which the loop looks what else there is: some milliseconds.
+_IN_A_ROW: Final = 24
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Connection(asyncio.Protocol):
         self.handler: Handler = handler or Startup(self)
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
+        self._descriptor = -1  # of its socket, while what comes is as the client sent it
         self._output: list[bytes] = []
         self._queued = 0  # bytes of it
         self._express: Express | None = None  # only while at rest
@@ -101,6 +104,8 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)  # uvloop's own class, by its interface
         transport.set_write_buffer_limits(high=WRITE_BEHIND)
         self._transport = transport
+        own = transport.get_extra_info("socket")
+        self._descriptor = -1 if own is None else own.fileno()
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
@@ -108,6 +113,21 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
+        self._receive(data)
+        if self.server.floor.listens:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Acts on more requests of a client that has the floor, before the loop looks what else there is."""
+        for _ in range(_IN_A_ROW):
+            if self._express is None or self._descriptor < 0:
+                return
+            data = self.server.floor.listen(self._descriptor)
+            if data is None:
+                return
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         floor = self.server.floor
         if floor.speaker is not self:
             floor.give(self)
@@ -149,6 +169,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone: what runs for it is cancelled, then the session ends."""
         self._transport = None
+        self._descriptor = -1
         self._closing = True
         self.resume_writing()
         self.handler.cancel()
@@ -178,6 +199,7 @@ class Connection(asyncio.Protocol):
         if self._decoder.buffered:
             detail = "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."
             raise SqlError("08P01", "received unencrypted data after SSL request", detail)
+        self._descriptor = -1
         self.tunnel = Tunnel(transport, self, secured, begun is not None)
         self._transport = cast(asyncio.Transport, self.tunnel)
         transport.set_protocol(self.tunnel)
@@ -284,6 +306,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Drops the connection with whatever is queued."""
+        self._descriptor = -1
         if self._transport is not None:
             self._transport.abort()
 
