@@ -1,7 +1,8 @@
 """Arrow types in the place of those that a file format or an engine lacks, and the values that they carry.
 
-Owns: the struct in which Parquet holds an interval, and ``packed`` and ``unpacked``, by which rows reach files and Spark
-and come back: Spark has no interval of months, days and microseconds together, and no time of day that ends at 24:00:00.
+Owns: the struct in which Parquet holds an interval, and ``packed`` and ``unpacked``, by which rows reach files and
+Spark and come back: Spark has no interval of months, days and microseconds together, and no time of day that ends at
+24:00:00.
 
     interval    struct<months int, days int, microseconds bigint>        time    bigint: microseconds
 
@@ -22,7 +23,7 @@ _LAYOUT: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "
 
 
 def carrier(kind: pa.DataType, with_times: bool = True) -> pa.DataType:
-    """The type whose values Spark holds for those of a type; Parquet, too, which has times of day (``with_times``)."""
+    """The type whose values Spark holds for those of a type, or Parquet, which has times of its own."""
     if pa.types.is_list(kind):
         return pa.list_(carrier(kind.value_type, with_times))
     if pa.types.is_struct(kind):
