@@ -1,7 +1,8 @@
 """Arrow types in the place of those that a file format or an engine lacks, and the values that they carry.
 
-Owns: the struct in which Parquet holds an interval, and ``packed`` and ``unpacked``, by which rows reach Spark and come
-back: Spark has no interval of months, days and microseconds together, and no time of day that ends at 24:00:00.
+Owns: the struct in which Parquet holds an interval, and ``packed`` and ``unpacked``, by which rows reach files and
+Spark and come back: Spark has no interval of months, days and microseconds together, and no time of day that ends at
+24:00:00.
 
     interval    struct<months int, days int, microseconds bigint>        time    bigint: microseconds
 
@@ -21,26 +22,27 @@ INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("mic
 _LAYOUT: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
-def carrier(kind: pa.DataType) -> pa.DataType:
-    """The type whose values Spark holds for those of a type."""
+def carrier(kind: pa.DataType, with_times: bool = True) -> pa.DataType:
+    """The type whose values Spark holds for those of a type, or Parquet, which has times of its own."""
     if pa.types.is_list(kind):
-        return pa.list_(carrier(kind.value_type))
+        return pa.list_(carrier(kind.value_type, with_times))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(carrier(field.type)) for field in kind])
+        return pa.struct([field.with_type(carrier(field.type, with_times)) for field in kind])
     if pa.types.is_interval(kind):
         return INTERVAL
-    return pa.int64() if pa.types.is_time(kind) else kind
+    return pa.int64() if with_times and pa.types.is_time(kind) else kind
 
 
-def packed(column: pa.Array) -> pa.Array:
+def packed(column: pa.Array, with_times: bool = True) -> pa.Array:
     """A column's values in its type's carrier."""
     kind = column.type
-    if carrier(kind) == kind:
+    target = carrier(kind, with_times)
+    if target == kind:
         return column
     if pa.types.is_list(kind):
-        return _with_values(column, packed(column.flatten()))
+        return _with_values(column, packed(column.flatten(), with_times))
     if pa.types.is_struct(kind):
-        return _of_fields(column, [packed(field) for field in column.flatten()], carrier(kind))
+        return _of_fields(column, [packed(field, with_times) for field in column.flatten()], target)
     return split(column) if pa.types.is_interval(kind) else column.cast(pa.int64())
 
 
@@ -58,11 +60,11 @@ def unpacked(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return joined(column) if pa.types.is_interval(kind) else column.cast(kind)
 
 
-def packed_table(table: pa.Table) -> pa.Table:
+def packed_table(table: pa.Table, with_times: bool = True) -> pa.Table:
     """A table with its columns' values in carriers."""
     columns = [
-        pa.chunked_array(list(map(packed, column.chunks)), carrier(column.type))
-        if carrier(column.type) != column.type
+        pa.chunked_array([packed(chunk, with_times) for chunk in column.chunks], kind)
+        if (kind := carrier(column.type, with_times)) != column.type
         else column
         for column in table.columns
     ]

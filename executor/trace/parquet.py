@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from catalog.errors import SqlError
-from executor.carriers import INTERVAL, joined, split
+from executor.carriers import packed_table, unpacked_table
 from executor.commit.files import disk_error
 
 _ROW_GROUP: Final = 512 * 1024
@@ -112,21 +112,9 @@ def verify_file(stored: StoredFile, folder: Path) -> Path:
 
 def to_stored(table: pa.Table) -> pa.Table:
     """A table with intervals as structs."""
-    columns = [
-        pa.chunked_array([split(chunk) for chunk in column.chunks], INTERVAL)
-        if pa.types.is_interval(column.type)
-        else column
-        for column in table.columns
-    ]
-    return pa.Table.from_arrays(columns, names=table.column_names)
+    return packed_table(table, with_times=False)
 
 
 def to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Columns by name in the types of ``schema``; structs become intervals again."""
-    columns = []
-    for field in schema:
-        column = table.column(field.name)
-        if pa.types.is_interval(field.type) and column.type == INTERVAL:
-            column = pa.chunked_array([joined(chunk) for chunk in column.chunks], field.type)
-        columns.append(column if column.type == field.type else column.cast(field.type))
-    return pa.Table.from_arrays(columns, schema=schema)
+    return unpacked_table(table.select(schema.names), schema)

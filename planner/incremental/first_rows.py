@@ -22,6 +22,7 @@ from catalog.errors import unsupported
 from catalog.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.lowering.outer_values import has_equal_values
 from planner.pipelines import Kinds, below_projections
 from planner.rules import rewrite
 from planner.rules.prune_columns import prune_columns
@@ -48,9 +49,11 @@ class _Wanted(Struct, frozen=True):
 def first_rows(relation: Relation) -> Relation:
     """A plan whose streams' first rows are groupings. Raises 0A000 for an order that no row has."""
     kinds = Kinds()
-    if not any(_wanted(node, kinds) for node in walk(relation)):
+    places = sum(_wanted(node, kinds) is not None for node in walk(relation))
+    if not places:
         return relation
-    relation = rewrite(relation, (prune_columns,))  # what nobody reads is not kept
+    if places == 1:  # several may be those of one query of WITH, which are to be the same rows also among equals
+        relation = rewrite(relation, (prune_columns,))  # what nobody reads is not kept
     fresh, kinds = Fresh(relation), Kinds()
     changed: Relation = transform(relation, lambda node: _changed(node, kinds, fresh))
     return changed
@@ -114,7 +117,7 @@ def _grouped(wanted: _Wanted, fresh: Fresh) -> Relation:
     """The relation's first rows, beside their numbers."""
     below = wanted.relation
     keys = tuple((_key(item, fresh), item) for item in wanted.partition)
-    by_key = {item.column: key for key, item in keys if isinstance(item, ColumnRef)}
+    by_key = {item.column: key for key, item in keys if isinstance(item, ColumnRef) and not has_equal_values(item.type)}
     function, parts = _ordered([key for key in wanted.order if key.expression not in wanted.partition])
     kept = (ColumnRef(column) for column in below.columns if column not in by_key)
     items = (*parts, *(item for item in kept if item not in parts))

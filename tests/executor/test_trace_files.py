@@ -33,6 +33,11 @@ EVERYTHING = pa.table(
         "zoned": pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None], pa.timestamp("us", tz="UTC")),
         "span": pa.array([(14, 3, 4_000_005_000), None], pa.month_day_nano_interval()),
         "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+        "spans": pa.array([[(14, 3, 4_000_005_000), None], None], pa.list_(pa.month_day_nano_interval())),
+        "rows": pa.array(
+            [[{"at": dt.time(1, 2), "span": (1, 2, 3000)}, None], None],
+            pa.list_(pa.struct([("at", pa.time64("us")), ("span", pa.month_day_nano_interval())])),
+        ),
     }
 )
 
