@@ -28,6 +28,16 @@ _STATES: Final = {"ERROR": "P0001", "WARNING": "01000"}
 def run_block(session: Session, statement: DoBlock, run: Runner) -> Result:
     """Runs a block, which is a transaction where none is open. Raises what no handler of it takes."""
     block = _Block(session, run)
+    try:
+        _run_steps(session, statement, block)
+    except SqlError:
+        for notice in block.notices:  # of what came before the error
+            session.notices.report(notice)
+        raise
+    return Result("DO", notices=tuple(block.notices))
+
+
+def _run_steps(session: Session, statement: DoBlock, block: _Block) -> None:
     if session.db.status != "I":
         block.steps((statement.body,))
     elif session.implicit:
@@ -41,7 +51,6 @@ def run_block(session: Session, statement: DoBlock, run: Runner) -> Result:
             session.control(TransactionControl("rollback"))
             raise
         session.control(TransactionControl("commit"))
-    return Result("DO", notices=tuple(block.notices))
 
 
 class _Block:

@@ -241,7 +241,8 @@ class Express:
 
     def note(self, answered: Answered) -> None:
         """The ordinary path has answered a statement without a thread."""
-        self._answered.append(answered)
+        if self.is_alone:  # of more nothing is learned, and a client that never pauses sends them without end
+            self._answered.append(answered)
 
     @property
     def is_alone(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from catalog.types import SqlType, by_oid, is_known
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _UNKNOWN_OIDS = (0, 705)
+#: That of a portal that has run and returns no rows.
+_CHANGED: Final = Cursor(Result(""), (), "")
 
 
 # -- Parse, Bind, Describe, Close ----------------------------------------------------------------------------------
@@ -183,11 +185,12 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
                 return _execute_in_turn(session, portal, plan)
         if isinstance(statement, Insert | Update | Delete):
             if _takes_rows(session, plan, portal.values):
+                portal.cursor = _CHANGED
                 return None
         elif plan.repeatable and not message.max_rows and session.reads_committed:
             known = _known_answer(session, portal, plan)
             if known is not None:
-                session.connection.send(known.data)
+                _answered(session, portal, known.data)
                 session.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
@@ -200,7 +203,10 @@ def _is_of_block(session: Session, plan: Plan) -> bool:
 
 
 def _answered(session: Session, portal: Portal, data: bytes) -> None:
-    portal.cursor = Cursor(Result(""), portal.formats, session.settings.style)  # it has run
+    """Sends all that a portal returns: it has run."""
+    portal.cursor = _CHANGED
+    if portal.outputs is not None:
+        portal.cursor = Cursor(Result("SELECT", portal.outputs, ()), portal.formats, session.settings.style)
     session.connection.send(data)
 
 
@@ -334,9 +340,8 @@ async def _start(session: Session, portal: Portal, plan: Plan, limit: int) -> No
 
 def _send_point(session: Session, portal: Portal, found: Found) -> None:
     """Answers a point read whose index had to be brought up to date."""
-    time_zone = session.settings.style
-    session.connection.send(session.server.points.rows(found.reader, portal.formats, time_zone).answer(found.row))
-    portal.cursor = Cursor(Result("SELECT", portal.outputs or (), ()), portal.formats, time_zone)
+    rows = session.server.points.rows(found.reader, portal.formats, session.settings.style)
+    _answered(session, portal, rows.answer(found.row))
 
 
 async def _send_rows(session: Session, cursor: Cursor, data: bytes, rows: int, limit: int) -> None:

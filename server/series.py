@@ -28,6 +28,7 @@ from server.rows import described
 
 if TYPE_CHECKING:
     from server.portals import Portal
+    from server.prepared import Prepared
     from server.session import Session
 
 #: A session's memory for kinds of parts; beyond it all are forgotten.
@@ -96,8 +97,14 @@ class Series:
         """The answer to a request of a session at rest that is nothing but known parts and the end of their batches."""
         if not self._kinds or not request.endswith(SYNC) or self._session.settings.key is not self._settings:
             return None
+        statements = self._session.statements
+        unnamed = statements.get("")
         pieces, position = self._answers(request, 0, True, True)
-        return b"".join((*pieces, _READY)) if position + len(SYNC) == len(request) else None
+        if position + len(SYNC) == len(request):
+            return b"".join((*pieces, _READY))
+        if unnamed is not None:  # the ordinary way begins where the request does
+            statements[""] = unnamed
+        return None
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -121,7 +128,7 @@ class Series:
             if answer is None:
                 break
             pieces += (before, answer)
-            size += len(answer)
+            size += len(before) + len(answer)
             position = end
         return pieces, position
 
@@ -167,13 +174,23 @@ class Series:
         for parse in parses:
             key = parse + part.head
             kind = self._kinds.get(key)
-            if len(key) <= _LONGEST and (kind is None or not kind.is_of(part, plan)):
+            if len(key) > _LONGEST or (kind is not None and kind.is_of(part, plan)):
+                continue
+            if self._is_meant(prepared, plan, bool(parse)):
                 used = Used(bind.statement, prepared, plan, bool(parse))
                 head = described(session.server.descriptions, plan, portal.outputs or (), bind.result_formats)
                 self._kinds[key] = Kind(part, used, read_of(session, known, plan, bind), BIND_COMPLETE + head)
                 self.size += len(key) + _OVERHEAD
         if len(part.head) not in self._sizes:
             self._sizes = (*self._sizes, len(part.head))
+
+    def _is_meant(self, prepared: Prepared, plan: Plan, parses: bool) -> bool:
+        """Whether the ordinary way would take this plan now: settings may have changed since the portal was bound."""
+        session = self._session
+        if not parses:
+            return plan.suits(session.db.catalog, session.settings)
+        assert prepared.raw is not None
+        return session.server.plans.planned(prepared.raw, prepared.declared, session.surroundings) is plan
 
 
 def _begin_of_bind(data: bytes, start: int) -> int:

@@ -20,7 +20,7 @@ from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
 from server.config import Address, Config
-from server.express import PointRead, RowChange
+from server.express import Answered, PointRead, RowChange
 from server.floor import LOOK
 from server.session import Session
 from tests.server.in_process import House, Peer, opened, request
@@ -500,3 +500,10 @@ def is_framed(data: bytes) -> bool:
         return bool(list(decoder)) and not decoder.buffered
     except SqlError:
         return False
+
+
+def test_a_client_that_never_pauses_is_not_remembered(house: House) -> None:
+    peer = house.peer()
+    for _ in range(5):
+        peer.express.note(Answered(None, b"", None))
+    assert len(peer.express._answered) == 2

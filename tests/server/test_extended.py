@@ -116,6 +116,27 @@ def test_the_unnamed_portal_ends_with_the_next_query(wire: Wire) -> None:
     wire.query("ROLLBACK")
 
 
+def test_a_portal_runs_once(wire: Wire) -> None:
+    wire.query("CREATE TABLE once (k integer PRIMARY KEY, v integer)")
+    wire.query("INSERT INTO once VALUES (1, 10)")
+    wire.query("CREATE FOREIGN TABLE once_taken (k integer) SERVER stream")
+    run(wire, parse("SELECT v FROM once WHERE k = $1", "point"), parse("SELECT sum(v) FROM once", "whole"))
+    for name, values in (("point", [b"1"]), ("whole", [])):
+        for _ in range(3):
+            messages = run(wire, bind(values, name), execute(), execute())
+            assert (letters(messages), tags(messages)) == ("2DCCZ", ["SELECT 1", "SELECT 0"])
+            assert rows(run(wire, bind(values, name), execute())) == [(b"10",)]  # an answer that is kept
+    for _ in range(3):
+        wire.query("BEGIN")
+        assert tags(run(wire, bind([b"1"], "point"), execute())) == ["SELECT 1"]
+        assert tags(run(wire, execute())) == ["SELECT 0"]
+        wire.query("ROLLBACK")
+    for text in ("INSERT INTO once_taken VALUES ($1)", "INSERT INTO once VALUES ($1, 20)"):
+        messages = run(wire, parse(text), bind([b"7"]), execute(), execute())
+        assert error_fields(messages)["C"] == "55000"
+    assert rows(wire.query("SELECT (SELECT count(*) FROM once), (SELECT count(*) FROM once_taken)")) == [(b"1", b"0")]
+
+
 def test_close(wire: Wire) -> None:
     messages = run(wire, parse("SELECT 1", "c"), close("S", "c"), close("S", "c"), close("P", "never"))
     assert letters(messages) == "1333Z"

@@ -310,3 +310,39 @@ def test_any_pipeline_gets_the_same_answers(house: House, parts: list[list[Messa
     for text in ("RESET ALL", "DISCARD TEMP"):
         assert peer.query(text) == ordinary.query(text)
     assert script(peer, data) == script(ordinary, data)
+
+
+def test_what_is_parsed_within_a_request_is_not_what_it_began_with(house: House) -> None:
+    """A request of which only the beginning is known is handled from its beginning."""
+    peer, ordinary = house.peer(), ordinary_peer(house)
+    other = "SELECT n FROM groups WHERE k = $1"
+    unnamed = [bind([b"3"]), describe("P"), execute()]
+    for each in (peer, ordinary):
+        script(each, joined([parsed(b"1", other)] * 3))
+        script(each, joined([[parse(POINT)], unnamed, unnamed, unnamed]))
+    data = joined([unnamed, parsed(b"1", other), parsed(b"x", other)])
+    for _ in range(2):
+        for each in (peer, ordinary):
+            script(each, joined([[parse(POINT)], unnamed]))
+        assert script(peer, data) == script(ordinary, data)
+
+
+def test_what_was_bound_before_a_setting(house: House) -> None:
+    peer, ordinary, owner = house.peer(), ordinary_peer(house), house.owner
+    owner.query("CREATE SCHEMA other")
+    for schema, value in (("public", 1), ("other", 2)):
+        owner.query(f"CREATE TABLE {schema}.twice (k integer PRIMARY KEY, v integer)")
+        owner.query(f"INSERT INTO {schema}.twice VALUES (1, {value})")
+    text = "SELECT v FROM twice WHERE k = $1"
+    once = [bind([b"1"], "twice"), execute()]
+    setting = [bind((), "setting", "set"), bind([b"1"], "twice"), execute("set"), execute()]
+    for each in (peer, ordinary):
+        each.ask(parse(text, "twice", (23,)), parse("SET search_path = other", "setting"), SYNC)
+        each.ask(*once, *once, SYNC)
+    data = joined([once, once, setting, once, once])
+    for _ in range(3):
+        assert script(peer, data) == script(ordinary, data)
+        for each in (peer, ordinary):
+            each.query("RESET search_path")
+    owner.query("DROP SCHEMA other CASCADE")
+    owner.query("DROP TABLE twice")

@@ -265,3 +265,9 @@ def test_raised_notices_have_fields_as_errors_do(wire: Wire) -> None:
     for level in ("NOTICE", "LOG", "DEBUG"):
         assert letters(wire.query(f"DO $$ BEGIN {raised.format(level, '00000')}; END $$")) == "CZ"
     assert error_fields(wire.query(f"DO $$ BEGIN {raised.format('EXCEPTION', '22018')}; END $$"))["C"] == "22018"
+
+
+def test_what_a_block_says_comes_before_its_error(wire: Wire) -> None:
+    messages = wire.query("DO $$ BEGIN RAISE NOTICE 'one'; RAISE WARNING 'two'; PERFORM 1 / 0; END $$")
+    assert letters(messages) == "NNEZ"
+    assert [error_fields([each])["M"] for each in messages[:3]] == ["one", "two", "division by zero"]
