@@ -12,12 +12,13 @@ from typing import Final
 
 from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 
-_PUBLIC_IS_IN_PATH: Final = "'public' = ANY (current_schemas(false))"
+#: Else a schema before it may have something of the name, too.
+_PUBLIC_IS_FIRST: Final = "(current_schemas(false))[1] = 'public'"
 
 
 def _view(texts: str, view: str = "$1") -> str:
     """A view's text, as the path needs it."""
-    columns = f"CASE WHEN {_PUBLIC_IS_IN_PATH} THEN {texts} ELSE {texts}_qualified END"
+    columns = f"CASE WHEN {_PUBLIC_IS_FIRST} THEN {texts} ELSE {texts}_qualified END"
     return f"(SELECT {columns} FROM pg_lookups.view_definitions WHERE oid = {view})"
 
 
@@ -34,7 +35,7 @@ _UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT
 
 def _marked(text: str) -> str:
     """A kept text as the path needs it."""
-    return f"replace({text}, chr(1), CASE WHEN {_PUBLIC_IS_IN_PATH} THEN '' ELSE 'public.' END)"
+    return f"replace({text}, chr(1), CASE WHEN {_PUBLIC_IS_FIRST} THEN '' ELSE 'public.' END)"
 
 
 def _visible(relation: str, prefix: str) -> str:

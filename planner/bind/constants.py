@@ -24,7 +24,7 @@ def bind_constant(env: Environment, node: Any) -> Scalar:
         case "Integer":
             return Literal(value.ival, INT4)
         case "Float":
-            return _number(value.fval)
+            return number(value.fval)
         case "String":
             return Literal(value.sval, UNKNOWN)
         case "Boolean":
@@ -42,7 +42,7 @@ def _bits(env: Environment, written: str, node: Any) -> Literal:
         raise
 
 
-def _number(text: str) -> Literal:
+def number(text: str) -> Literal:
     """A number with a point or exponent, or too large for integer: bigint where it fits, else numeric."""
     plain = text.replace("_", "")
     if plain.lower().lstrip("-").startswith(("0x", "0o", "0b")):

@@ -49,6 +49,7 @@ from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, check_entries, item_nodes, typmod_of
 from planner.bind.tracing import check_tracing
+from planner.bind.typenames import names_of
 from planner.bind.types import coerce, common_kind
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
 from planner.parse import nested_too_deep
@@ -390,12 +391,20 @@ def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     return found
 
 
+def _of_values(node: Any) -> str | None:
+    """The name of a column of VALUES, which has one itself, as definitions of views show."""
+    if type(node).__name__ != "ColumnRef" or any(type(item).__name__ != "String" for item in node.fields):
+        return None
+    relation, *rest = names_of(node.fields)
+    return rest[0] if relation == "*VALUES*" and len(rest) == 1 else None
+
+
 def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tuple[Output, ...]) -> BoundQuery:
     """ORDER BY over VALUES or a set operation: only output columns."""
     targets = [Target(output.name, ColumnRef(column)) for output, column in zip(outputs, relation.columns, strict=True)]
     keys = []
     for item in node.sortClause or ():
-        name = simple_name(item.node)
+        name = simple_name(item.node) or (_of_values(item.node) if node.valuesLists else None)
         target = ordinal(level.binding, item.node, targets, "ORDER BY")
         if target is None and name is not None:
             target = named_target(level.binding, name, targets, "ORDER BY", item.node)

@@ -142,6 +142,32 @@ def test_renamed_since(both: tuple[Connection, Connection]) -> None:
     assert "renamed.key AS k" in str(found[0])
 
 
+def test_exchanged_names(both: tuple[Connection, Connection]) -> None:
+    """A relation has what was another one's name, also that of one around the query: the columns are still the same."""
+    for client in both:
+        client.execute("CREATE SCHEMA exchanged")
+        client.execute("SET search_path = exchanged, public")
+        for statement in (
+            "CREATE TABLE one (k int)",
+            "CREATE TABLE other (k int)",
+            "CREATE VIEW inside AS SELECT (SELECT one.k FROM other LIMIT 1) AS k FROM one",
+            "CREATE TABLE public.one (k int)",
+            "CREATE VIEW of_schemas AS SELECT (SELECT exchanged.one.k FROM public.one LIMIT 1) AS k FROM exchanged.one",
+            "INSERT INTO exchanged.one VALUES (1)",
+            "INSERT INTO other VALUES (2)",
+            "INSERT INTO public.one VALUES (3)",
+        ):
+            client.execute(statement)
+        ((given,),) = client.execute("SELECT pg_get_viewdef('of_schemas'::regclass)").fetchall()
+        assert client.execute(str(given).encode()).fetchall() == [(1,)]
+        client.execute("ALTER TABLE one RENAME TO third")
+        client.execute("ALTER TABLE other RENAME TO one")
+        ((text,),) = client.execute("SELECT pg_get_viewdef('inside'::regclass)").fetchall()
+        assert client.execute(str(text).encode()).fetchall() == [(1,)]
+        client.execute("RESET search_path")
+        client.execute("DROP TABLE public.one CASCADE")
+
+
 def test_what_is_not_known_is_shown_as_written(both: tuple[Connection, Connection]) -> None:
     ours, _ = both
     for query in (

@@ -125,3 +125,6 @@ SELECT sum(n) AS s, max(n) AS m, n + 1 AS p, n = 2 AS e, n * 1.5 AS f, coalesce(
 SELECT upper(substr(b, 1, 1)) AS u, concat_ws(',', b, v) AS c, format('%s', b) AS f, array_to_string(arr, ',') AS a, cardinality(arr) AS n, 2 = ANY (arr) AS h, arr @> ARRAY[1] AS w FROM t
 SELECT row_number() OVER (PARTITION BY date_trunc('day', e) ORDER BY e DESC) AS n, lead(a, 2, 0) OVER (ORDER BY a) AS l, cume_dist() OVER (ORDER BY a, b DESC) AS c FROM t
 SELECT CAST(a AS numeric) / 3 AS q, CAST(NULL AS date) AS d, CAST('now' AS text) AS n, NULL::int AS i FROM t
+SELECT -2147483648 AS a, -9223372036854775808 AS b, 2147483648 AS c, 9223372036854775808 AS d, a / -2147483648 AS e FROM t
+SELECT timestamp '2020-01-01 00:00:00.100' AS a, timestamptz '2020-01-01 00:00:00.120+05:30' AS b, time '10:00:00.50' AS c
+VALUES (1, NULL), (2, 'x') ORDER BY 2, "*VALUES*".column1

@@ -34,8 +34,8 @@ _Names = frozenset[str]
 
 
 class ViewTexts(Struct, frozen=True):
-    """A view's definition as pg_get_viewdef() shows it, ``pretty`` and not, to who has the schema public in the search
-    path and (``qualified``) who has not."""
+    """A view's definition as pg_get_viewdef() shows it, ``pretty`` and not, to those whose search path begins
+    with the schema public, and (``qualified``) to others."""
 
     plain: str
     plain_qualified: str

@@ -168,12 +168,18 @@ def _float(value: float) -> str:
 
 def _moment(value: object, text: str) -> str:
     match value:
+        case dt.datetime(tzinfo=None):
+            return _short(value.isoformat(" "))
         case dt.datetime():
-            zone = "+00" if value.tzinfo is not None else ""
-            return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ") + zone if zone else value.isoformat(" ")
+            return _short(value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ")) + "+00"
         case dt.date() | dt.time():
-            return value.isoformat()
+            return _short(value.isoformat())
     return text
+
+
+def _short(moment: str) -> str:
+    """Without zeros at the end of a second's fraction."""
+    return moment.rstrip("0") if "." in moment else moment
 
 
 def _interval(months: int, days: int, micros: int) -> str:

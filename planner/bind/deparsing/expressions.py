@@ -5,7 +5,6 @@ Owns: one function per kind of parse node, found by the node's class. Calls and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -36,11 +35,11 @@ from planner.bind.calls.resolution import (
     polymorphic_types,
     result_type,
 )
+from planner.bind.constants import number
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.coercion import (
     ANYTHING,
     INTEGER,
-    NUMERIC,
     agreed,
     as_text,
     cast,
@@ -128,8 +127,8 @@ def _literal(place: Place, node: Any) -> Node:
         case "Integer":
             return Const(str(value.ival or 0), INTEGER)
         case "Float":
-            whole = re.fullmatch(r"-?\d+", value.fval) and abs(int(value.fval)) < 1 << 63
-            return constant(place, value.fval, 20 if whole else NUMERIC)
+            found = number(value.fval)
+            return constant(place, str(found.value), found.type.oid)
         case "Boolean":
             return Const("t" if value.boolval else "f", BOOL)
         case "String":

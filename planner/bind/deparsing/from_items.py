@@ -58,6 +58,7 @@ def _item(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
     match type(node).__name__:
         case "RangeVar":
             source = _named(place, node)
+            return source, _known(place, source, node.relname if node.alias is None else source.name)
         case "RangeSubselect":
             source = _subquery(place, node)
         case "RangeFunction":
@@ -66,14 +67,15 @@ def _item(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
             return _join(place, node)
         case _:
             raise AsWrittenError
-    return source, _known(place, source)
+    return source, _known(place, source, source.name)
 
 
-def _known(place: Place, source: Source) -> list[Named]:
+def _known(place: Place, source: Source, called: str) -> list[Named]:
+    """An item's columns, which the text finds by what it is ``called`` there, whatever a relation's name is now."""
     columns = entries_of(source)
-    if source.name in place.named:
+    if called in place.named:
         raise AsWrittenError
-    place.named[source.name] = columns
+    place.named[called] = columns
     place.sources.append(source)
     return columns
 
@@ -102,8 +104,7 @@ def _named(place: Place, node: Any) -> Source:
         raise AsWrittenError
     listed = [ColumnOf(old, known[now].oid, known[now].typmod) for old, now in pairs]
     given, columns = _aliases(node, listed)
-    # By what it is called in the text its columns are found, by today's name it is shown.
-    source = Source(
+    return Source(
         "relation",
         alias or item.name,
         columns,
@@ -114,9 +115,6 @@ def _named(place: Place, node: Any) -> Source:
         schema=item.schema,
         is_bare=place.is_bare(item.schema),
     )
-    if alias is None and item.name != node.relname:
-        place.named[node.relname] = entries_of(source)
-    return source
 
 
 def _subquery(place: Place, node: Any) -> Source:

@@ -85,12 +85,19 @@ class Place(Struct, eq=False):
         while level is not None:
             known = level.visible if len(names) == 1 else level.named.get(names[-2], ())
             found = [node for name, node in known if name == names[-1]]
-            if len(found) == 1:
+            if len(found) == 1 and (len(names) < 3 or level.is_last_with(names[-2])):
                 return found[0]
             if found:
                 raise AsWrittenError
             level = level.outer
         raise AsWrittenError
+
+    def is_last_with(self, name: str) -> bool:
+        """Whether no item of FROM around this level has that name, so that its schema need not be asked for."""
+        level = self.outer
+        while level is not None and name not in level.named:
+            level = level.outer
+        return level is None
 
 
 def _built_in(oid: int, typmod: int) -> str:

@@ -203,6 +203,7 @@ def _values(place: Place, node: Any, is_leaf: bool) -> Query:
     rows_now = tuple(zip(*columns, strict=True))
     source = Source("values", "*VALUES*", tuple(known), names, rows=rows_now, has_alias=False)
     place.sources.append(source)
+    place.named[source.name] = entries_of(source)
     targets = [Target(item, name) for name, item in entries_of(source)]
     order = tuple(sorted_by(item, *_ordered(place, item.node, targets)) for item in node.sortClause or ())
     return Query(targets=tuple(targets), sources=(source,), items=(source,), order=order)
