@@ -45,6 +45,8 @@ def test_materialized_view_over_a_stream(sql: Client) -> None:
         sql.execute("CREATE OR REPLACE VIEW mat_pages AS SELECT page, count(*) FROM mat_clicks GROUP BY page")
     sql.execute("ALTER MATERIALIZED VIEW mat_pages RENAME TO mat_hits")
     sql.execute("REFRESH MATERIALIZED VIEW mat_hits")
+    with pytest.raises(psycopg.errors.WrongObjectType, match='"mat_hits" is not a view'):
+        sql.execute("DROP VIEW mat_hits")
     sql.execute("DROP MATERIALIZED VIEW mat_hits")
     sql.execute("DROP FOREIGN TABLE mat_clicks")
 

@@ -154,7 +154,8 @@ def _require_free(binding: Binding, item: CatalogObject) -> None:
 def _require_kind(item: CatalogObject, kind: str, wanted: type | tuple[type, ...]) -> None:
     if isinstance(item, SystemView):
         raise SqlError("42501", f"permission denied: view {item.name} belongs to the system")
-    is_other = isinstance(item, View) and not item.continuous and item.materialized != (kind == "MATERIALIZED VIEW")
+    made_so = kind == "MATERIALIZED VIEW"  # continuous views of either kind are dropped so
+    is_other = isinstance(item, View) and item.materialized != made_so and not (made_so and item.continuous)
     if is_other or not isinstance(item, wanted):
         word = {
             "TABLE": "a table",
