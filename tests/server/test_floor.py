@@ -3,6 +3,7 @@ writes meanwhile is there once, in order, whatever others do."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, cast
@@ -126,3 +127,53 @@ def test_rows_of_one_beside_idle_clients_and_then_among_others(
             (9, *_all(1)),
         ]
         assert [note.channel for note in idle[0].notifies(timeout=5, stop_after=1)] == ["spoken"]
+
+
+def _listening() -> Floor:
+    """One whose speaker has it."""
+    client = _Client()
+    floor = Floor(cast(list[Connection], [client]))
+    _asked(floor, client, LOOK)
+    assert floor.listens
+    return floor
+
+
+def test_who_has_it_is_listened_to() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        floor = _listening()
+        there.send(b"next")
+        assert floor.listen(here.fileno()) == b"next"
+        assert not floor.listens, "until its next statement"
+        floor.is_held()
+        assert floor.listens
+        there.close()
+        assert floor.listen(here.fileno()) is None, "the loop finds out that the client is gone"
+
+
+def test_who_takes_its_time_is_not_listened_to_for_a_while() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        floor = _listening()
+        assert floor.listen(here.fileno()) is None
+        found = []
+        for _ in range(LOOK):
+            floor.is_held()
+            found.append(floor.listens)
+        assert found == [False] * (LOOK - 1) + [True]
+
+
+def test_one_who_is_quick_may_be_slow_now_and_then() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        floor = _listening()
+        for _ in range(4):
+            there.send(b"next")
+            assert floor.listen(here.fileno()) == b"next"
+            floor.is_held()
+        assert floor.listen(here.fileno()) is None
+        floor.is_held()
+        assert floor.listens
