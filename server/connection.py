@@ -23,6 +23,7 @@ from server.startup import Startup
 from server.tls import Secured, Tunnel
 
 if TYPE_CHECKING:
+    from server.floor import Floor
     from server.serving import Server
 
 #: Bytes that may wait for a busy session before the socket is left alone.
@@ -115,14 +116,14 @@ class Connection(asyncio.Protocol):
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
         self._receive(data)
         if self.server.floor.listens:
-            self._listen()
+            self._listen(self.server.floor)
 
-    def _listen(self) -> None:
+    def _listen(self, floor: Floor) -> None:
         """Acts on more requests of a client that has the floor, before the loop looks what else there is."""
         for _ in range(_IN_A_ROW):
-            if self._express is None or self._descriptor < 0:
+            if not floor.listens or self._express is None or self._descriptor < 0:
                 return
-            data = self.server.floor.listen(self._descriptor)
+            data = floor.listen(self._descriptor)
             if data is None:
                 return
             self._receive(data)
