@@ -76,11 +76,11 @@ class Nested(Struct, frozen=True, dict=True):
     @property
     def is_known_as_plain(self) -> bool:
         """Whether ``know_as_plain`` has been called."""
-        return "plain" in self.__dict__
+        return "plain" in vars(self)
 
     def know_as_plain(self) -> None:
         """No relation is in it."""
-        self.__dict__["plain"] = True
+        vars(self)["plain"] = True
 
     def __hash__(self) -> int:
         return hash(astuple(self))
