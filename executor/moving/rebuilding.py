@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
@@ -30,6 +31,8 @@ from planner.labels import with_labels
 _NO_WAY: Final = ("XX001", "72000", "58P01")
 #: A view, and up to where in its home's log its states have the rows of each of its streams.
 _Older = tuple[LeavingView, Mapping[int, int]]
+#: A view's states, by name.
+States = Mapping[str, pa.Table]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,8 +69,8 @@ def _ways(core: Core, owned: Owned, runtime: ViewRuntime | None) -> Iterator[tup
         yield "the copy before", partial(_copied, core, before)
     if runtime is not None:
         view, storage = runtime.view, core.storage
-        yield "what it had when it left", lambda: _own(core, view, _left(core, view))
-        yield "its creation", lambda: _own(core, view, storage.begun(view.oid, view.created_lsn))
+        yield "what it had when it left", lambda: _own(core, view, *_left(core, view))
+        yield "its creation", lambda: _own(core, view, *_begun(core, storage.begun(view.oid, view.created_lsn)))
 
 
 def _copied(core: Core, owned: Owned) -> _Older:
@@ -75,18 +78,23 @@ def _copied(core: Core, owned: Owned) -> _Older:
     return found, {stream.oid: found.at for stream in found.streams}
 
 
-def _left(core: Core, view: View) -> StoredView:
-    """What is stored of a view that has left. Raises XX001, also where it began with states that are not among that,
-    since its files were damaged and made anew."""
-    stored = core.storage.load(view.oid)
+def _left(core: Core, view: View) -> tuple[StoredView, States]:
+    """What is stored of a view that has left, all of one commit: a job that began before may end while this looks.
+    Raises XX001, also where it began with states that are not among that, since its files were damaged and made
+    anew."""
+    stored, states = core.storage.taken(view.oid, core.engine)
     if core.storage.has_come(view.oid) and not stored.handover:
         raise SqlError("XX001", "the states with which it began are gone")
-    return stored
+    return stored, states
 
 
-def _own(core: Core, view: View, stored: StoredView) -> _Older:
+def _begun(core: Core, stored: StoredView) -> tuple[StoredView, States]:
+    """What a view began with."""
+    return stored, {state.name: core.engine.merge(state, stored.read(state)) for state in stored.program.states}
+
+
+def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
     """A view with what its home has of it."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
-    states = {state.name: core.engine.merge(state, stored.read(state)) for state in program.states}
     at = min(stored.frontiers.values())
     return LeavingView(view, streams_of(core, program), "", at, program, states, stored.statics), stored.frontiers
