@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError, Subject, unsupported
 from executor.result import Result
-from planner.conditions import state_of
+from planner.error_conditions import state_of
 from planner.expression import Value
 from planner.procedural import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements import CopyIn, CopyOut, Query, TransactionControl

@@ -1,8 +1,8 @@
 """The extended query protocol: prepared statements, portals, and batches that end with Sync.
 
-Owns: the answers to Parse, Bind, Describe, Execute, Close and Sync. A batch is one
-implicit transaction; one Execute right before its Sync commits by itself. Rows that a batch inserts into streams are
-gathered and appended together at Sync, without a thread; answers that are known already need none either.
+Owns: the answers to Parse, Bind, Describe, Execute, Close and Sync. A batch is one implicit transaction; one Execute
+right before its Sync commits by itself. Rows that a batch inserts into streams are gathered and appended together at
+Sync, without a thread; answers that are known already need none either.
 https://www.postgresql.org/docs/15/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 """
 

@@ -29,10 +29,10 @@ from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
-from planner.reading import USUAL, Reading
 from planner.scales.nested import given_kind
 from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
+from planner.text_reading import USUAL, Reading
 from planner.walk import walk
 from server.settings import Settings
 from server.styled import PLAIN, Styled, styled

@@ -16,7 +16,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
-from planner.reading import Reading
+from planner.text_reading import Reading
 from protocol.values.styles import SQL_STANDARD, style
 from server.kinds import Context, Parameter, show, text
 from server.parameters import PARAMETERS, REPORTED

@@ -22,8 +22,8 @@ from catalog.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_positions
-from planner.reading import USUAL, Reading
 from planner.statements import Delete, Insert, Locking, Output, Update
+from planner.text_reading import USUAL, Reading
 
 #: What the rows of a separated query look like, by its id: a select list, and the types in which it is computed.
 Separated = Callable[[str], tuple[tuple[Output, SqlType], ...]]
@@ -122,9 +122,8 @@ class Binding:
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows
-        self.restyled: list[
-            tuple[str, int | None]
-        ] = []  # what of the text is read unlike as usual, in words, and where
+        #: What of the text is read unlike as usual, in words, and where.
+        self.restyled: list[tuple[str, int | None]] = []
         self.search_path = context.search_path  # the session's, wherever a view's text has another
         self.reading = context.reading  # likewise
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound

@@ -13,7 +13,7 @@ from pglast import parse_plpgsql, parser
 
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
-from planner.conditions import state_of
+from planner.error_conditions import state_of
 from planner.procedural import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
 
 _INSTEAD: Final = "Send its statements one by one from the client."

@@ -45,7 +45,7 @@ from catalog.types import (
 from planner.documents import canonical, check, parse
 from planner.expression import Value
 from planner.jsonpath.text import canonical_path
-from planner.reading import USUAL, Reading
+from planner.text_reading import USUAL, Reading
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")

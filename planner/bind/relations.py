@@ -30,7 +30,7 @@ from catalog.objects import (
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
 from planner.bind.context import Binding, Context, within
 from planner.bind.typenames import names_of
-from planner.reading import USUAL
+from planner.text_reading import USUAL
 
 
 def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:

@@ -18,7 +18,7 @@ from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import nodes, parse
-from planner.reading import USUAL
+from planner.text_reading import USUAL
 
 
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:

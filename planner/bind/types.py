@@ -54,7 +54,7 @@ from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
 from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
-from planner.reading import USUAL, Reading
+from planner.text_reading import USUAL, Reading
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))

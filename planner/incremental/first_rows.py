@@ -122,11 +122,8 @@ def _grouped(wanted: _Wanted, fresh: Fresh) -> Relation:
     kept = (ColumnRef(column) for column in below.columns if column not in by_key)
     items = (*parts, *(item for item in kept if item not in parts))
     kind = record(*((f"f{place}", item.type) for place, item in enumerate(items, 1)))
-    row, first, rows = (
-        Call("row", items, kind),
-        fresh.column("first_row", kind),
-        fresh.column("first_rows", array(kind)),
-    )
+    row = Call("row", items, kind)
+    first, rows = fresh.column("first_row", kind), fresh.column("first_rows", array(kind))
     found: Relation
     if wanted.count == 1 and keys:  # without keys there is a group, though there may be no row
         found = Aggregate(below, keys, ((first, AggregateCall(function, (row,), kind)),))

@@ -4,13 +4,17 @@ are their query over what was acknowledged."""
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
+from executor.moving import rebuilding
+from planner.program import State
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers
 from tests.rig.process import wait_until
@@ -157,6 +161,36 @@ def test_a_state_that_is_not_what_was_written(servers: Servers, a: Client, tmp_p
     resume(servers, "a")  # with the rows that its home has
     rows.insert(a, 2)
     assert a.run(READ) == rows.wanted()
+
+
+def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job may end while somebody looks at what a view had when it left."""
+    database = servers["a"]
+    database.maintenance.close()  # what it would do is done here
+    Rows().insert(a, 5)
+    (stream,), (runtime,) = database.streams.values(), database.runtimes()
+    storage, read = database.storage, database.storage.read
+    jobs: list[threading.Thread] = []
+
+    def maintain() -> None:
+        wait_until(lambda: database.maintenance._maintain(stream), 20, "a job")
+
+    def reading(oid: int, state: State) -> list[pa.Table]:
+        found = read(oid, state)
+        if not jobs:
+            jobs.append(threading.Thread(target=maintain))
+            jobs[0].start()
+            jobs[0].join(0.5)
+        return found
+
+    monkeypatch.setattr(storage, "read", reading)
+    stored, states = rebuilding._left(database, runtime.view)
+    jobs[0].join()
+    found = {name: table.num_rows for name, table in states.items()}
+    assert found == dict.fromkeys(found, 0)
+    later, states = rebuilding._left(database, runtime.view)
+    assert all(table.num_rows for table in states.values())
+    assert min(later.frontiers.values()) > max(stored.frontiers.values())
 
 
 def test_it_stays_as_it_is_and_can_be_dropped(servers: Servers, a: Client, tmp_path: Path) -> None:

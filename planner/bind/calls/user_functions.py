@@ -54,8 +54,8 @@ from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
-from planner.reading import USUAL
 from planner.statements import Output
+from planner.text_reading import USUAL
 from planner.walk import walk
 
 

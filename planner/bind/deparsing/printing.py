@@ -47,7 +47,7 @@ _INTEGER, _NUMERIC, _BOOL, _UNKNOWN = 23, 1700, 16, 705
 
 
 class Printer(Struct):
-    """A text on its way. ``type_name`` is format_type(); ``subquery`` writes a query into it."""
+    """A text on its way. ``type_name`` is format_type()."""
 
     type_name: Callable[[int, int], str]
     pretty: bool = False
