@@ -42,11 +42,12 @@ class AtOnce:
             return False
         return self._database.appender.append(insert, rows, self._session.synchronous_commit, done)
 
-    def append_durably(self, insert: Insert, parameters: tuple[Value, ...]) -> bool:
-        """The rows of one such INSERT, durable when this returns: for a thread that nobody else waits for."""
+    def append_durably(self, insert: Insert, parameters: tuple[Value, ...], durable: Callable[[], None]) -> bool:
+        """The rows of one such INSERT, durable and visible when this returns: for a thread that nobody else waits for.
+        ``durable`` is called as soon as the disk has them."""
         if not self._appends(insert) or not self._session.synchronous_commit:
             return False
-        return self._database.appender.append_durably(insert, parameters)
+        return self._database.appender.append_durably(insert, parameters, durable)
 
     def _appends(self, insert: Insert) -> bool:
         if self._block.current is not None or not isinstance(insert.target, Stream) or insert.literals is None:

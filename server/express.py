@@ -128,28 +128,28 @@ class CachedRead(Struct, frozen=True):
 @dataclass(slots=True)
 class RowChange:
     """Takes values as a row of a stream, or as a change of a table's row. ``answered`` is the whole answer once that is
-    durable, ``data`` what is between its beginning and its end."""
+    durable."""
 
     session: Session
     statement: Insert | Update | Delete
     decoders: tuple[Decode, ...]
     before: bytes
-    data: bytes
     answered: bytes
     #: Of each row: what it is answered with.
     done: Callable[[SqlError | None], None] = field(init=False)
+    durable: Callable[[], None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.done = self._done
+        self.done, self.durable = self._done, self._durable
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
-        """CommandComplete when nobody else was there to wait for the disk. Nothing yet when the row was taken: the
-        connection is held until its answer. None when it was not."""
+        """Nothing when the row was taken: it was answered if nobody else was there to wait for the disk, or the
+        connection is held until it is. None when it was not."""
         session = self.session
         try:
             values = _values(self.decoders, fields)
             if session.server.floor.is_held() and self._writes(values):
-                return self.data
+                return b""
             session.connection.hold()
             if self._takes(values):
                 return b""
@@ -159,17 +159,21 @@ class RowChange:
         return None
 
     def _writes(self, values: tuple[Value, ...]) -> bool:
-        """Whether a stream's row is on the disk now."""
+        """Whether a stream's row is on the disk now. It is published behind its answer, while the client reads that;
+        who hears of it asks this thread next."""
         statement = self.statement
         if not isinstance(statement, Insert) or not isinstance(statement.target, Stream):
             return False
-        return self.session.db.at_once.append_durably(statement, values)
+        return self.session.db.at_once.append_durably(statement, values, self.durable)
 
     def _takes(self, values: tuple[Value, ...]) -> bool:
         statement = self.statement
         if isinstance(statement, Insert) and isinstance(statement.target, Stream):
             return self.session.db.at_once.append(statement, [values], self.done)
         return self.session.db.at_once.change(statement, values, self.done)
+
+    def _durable(self) -> None:
+        self.session.connection.write(self.answered)
 
     def _done(self, error: SqlError | None) -> None:
         connection = self.session.connection
@@ -212,7 +216,8 @@ class Express:
     # -- answering -----------------------------------------------------------------------------------------------
 
     def answer(self, request: bytes) -> bytes | None:
-        """The whole answer, ReadyForQuery included; nothing if it follows by the connection's ``answer``.
+        """The whole answer, ReadyForQuery included; nothing if it has left or follows, by the connection's
+        ``write`` or ``answer``.
 
         None for a request that must go the ordinary way.
         """
@@ -310,7 +315,7 @@ class Express:
         if not isinstance(plan.statement, Insert | Update | Delete):
             return read_of(self._session, known, plan, bind)
         decoders = _decoders(self._session, plan, bind)
-        return RowChange(self._session, plan.statement, decoders, before, known.data, output)
+        return RowChange(self._session, plan.statement, decoders, before, output)
 
 
 def read_of(session: Session, known: Answered, plan: Plan, bind: Bind) -> PointRead | CachedRead:

@@ -197,10 +197,14 @@ class Sequencer:
                 self._turn.release()
         return begun
 
-    def commit_durably(self, part: Part) -> bool:
+    def commit_durably(self, part: Part, durable: Callable[[], None]) -> bool:
         """Commits a small transaction of one part while the caller's thread waits for the disk, and for nothing else:
         for an event loop that nobody else waits for. False: something is in the way, and nothing happened; or it
-        failed, and so will all that come after it."""
+        failed, and so will all that come after it.
+
+        ``durable``, which must not fail, is called when the disk has it and before it is visible, which it is when
+        this returns: who hears of it that way, and asks this thread, finds it.
+        """
         if self._outstanding or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -215,7 +219,11 @@ class Sequencer:
                 return False
             self._last_written = ticket.lsn
             self._note_synced()
-            return self._publish(((ticket.lsn, record),)) is None
+            try:
+                durable()
+            finally:
+                self._publish(((ticket.lsn, record),))
+            return True
         finally:
             self._turn.release()
 

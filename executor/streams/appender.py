@@ -121,9 +121,10 @@ class Appender:
             self._sequencer.call(self._flush)
         return True
 
-    def append_durably(self, insert: Insert, parameters: tuple[Value, ...]) -> bool:
-        """Commits one statement's rows while the caller, that thread, waits for the disk. False: there is more to
-        gather, or something is in the way, and nothing happened. Raises SqlError for a bad value."""
+    def append_durably(self, insert: Insert, parameters: tuple[Value, ...], durable: Callable[[], None]) -> bool:
+        """Commits one statement's rows while the caller, that thread, waits for the disk; see ``commit_durably``.
+        False: there is more to gather, or something is in the way, and nothing happened. Raises SqlError for a bad
+        value."""
         if self._soon is None or self._commits or self._waiting or not self._log.is_direct:
             return False
         makers = self._makers_of(insert)
@@ -132,7 +133,7 @@ class Appender:
         stream = insert.target
         assert isinstance(stream, Stream)
         part = self._part(stream, [make(parameters) for make in makers])
-        return isinstance(part, RowValues) and self._sequencer.commit_durably(part)
+        return isinstance(part, RowValues) and self._sequencer.commit_durably(part, durable)
 
     def _flush_soon(self) -> None:
         """On the loop's thread: commits what has gathered, or leaves it to the writer thread.

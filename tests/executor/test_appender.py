@@ -118,24 +118,31 @@ def test_rows_that_are_waited_for(loop: Loop) -> None:
     target = log._current
     assert target is not None
     insert, following = loop.bound(_A, 1), database.sequencer._next
+    seen: list[tuple[int, int]] = []
+
+    def durable() -> None:
+        seen.append((log.last_lsn, database.sequencer.visible))
+
     direct, target.direct = target.direct, None
-    assert not at_once.append_durably(insert, (2,))
+    assert not at_once.append_durably(insert, (2,), durable)
     assert database.sequencer._next == following  # nothing was tried
     target.direct = os.open(target.path, os.O_RDWR) if direct is None else direct
     records = loop.records()
-    assert at_once.append_durably(insert, (2,))
+    assert at_once.append_durably(insert, (2,), durable)
     assert loop.records() == records + 1
+    assert seen == [(following, following - 1)]  # it was told before its row was visible
     assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
-    assert not at_once.append_durably(loop.bound("INSERT INTO a SELECT $1, 'x'", 1), (2,))
+    assert not at_once.append_durably(loop.bound("INSERT INTO a SELECT $1, 'x'", 1), (2,), durable)
     loop.insert(_A, (3,))
-    assert not at_once.append_durably(insert, (4,))  # there is more to gather
+    assert not at_once.append_durably(insert, (4,), durable)  # there is more to gather
     loop.turn(1)
     loop.client.session.synchronous_commit = False
-    assert not at_once.append_durably(insert, (4,))
+    assert not at_once.append_durably(insert, (4,), durable)
     loop.client.session.synchronous_commit = True
     with pytest.raises(SqlError, match="null value"):
-        at_once.append_durably(loop.bound(_B, 2), (5, None))
+        at_once.append_durably(loop.bound(_B, 2), (5, None), durable)
     assert loop.client.run("SELECT * FROM sums") == [("x", 6, 3)]
+    assert len(seen) == 1
 
 
 def test_busy_writer_gives_the_rows_back(loop: Loop, disk: CountingDisk) -> None:
