@@ -18,12 +18,12 @@ from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.zoned_times import packed
-from catalog.zones import find_zone, to_utc
+from catalog.zones import displacement, find_zone, session_zone, to_utc
 
 _TOKEN: Final = re.compile(
     r"(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<date>\d{1,8}(?P<separator>[-/.])(?:\d{1,8}|[a-z]{3,9})(?P=separator)\d{1,8})(?![\d.:])"
-    r"|(?P<offset>[+-]\d{1,2}(?::\d{2}){0,2}(?!\d)|[+-]\d{4}(?:\d{2})?(?!\d))"
+    r"|(?P<offset>[+-]\d{1,2}(?::\d{1,2}){0,2}(?!\d)|[+-]\d{3,8}(?!\d))"
     r"|(?P<julian>j\d+)"
     r"|(?P<number>\d+(?:\.\d*)?)"
     r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,8}(?P=mark)\d{1,8})(?![\d.:])"
@@ -117,7 +117,7 @@ def parse_timestamptz(text: str, zone: str, order: str = MDY) -> datetime | floa
     moment = _read(text, "timestamp with time zone", order)
     local = _datetime(moment, text, "timestamp")
     try:
-        return to_utc(local, moment.zone or find_zone(zone))
+        return to_utc(local, moment.zone or session_zone(zone))
     except OverflowError:
         raise _out_of_range("timestamp", text) from None
 
@@ -143,7 +143,7 @@ def parse_timetz(text: str, zone: str, order: str = MDY) -> int:
         raise _malformed("time with time zone", text)
     if moment.microseconds > _DAY:
         raise _field_overflow(text)
-    rules = moment.zone or find_zone(zone)
+    rules = moment.zone or session_zone(zone)
     day = datetime.now(rules).date() if moment.year is None else _date(moment, text)
     local = datetime(day.year, day.month, day.day) + timedelta(microseconds=moment.microseconds)
     west = to_utc(local, rules).replace(tzinfo=None) - local
@@ -317,13 +317,13 @@ def _year(text: str) -> int:
 def _set_offset(moment: Moment, text: str) -> None:
     if (moment.microseconds is None and moment.year is None) or (moment.zone is not None and moment.zone is not UTC):
         raise _Malformed
-    digits = text[1:].replace(":", "")
-    digits = digits if len(digits) != 1 and len(digits) != 3 and len(digits) != 5 else "0" + digits
-    hours, minutes, seconds = int(digits[:2]), int(digits[2:4] or 0), int(digits[4:6] or 0)
-    if hours > 15 or minutes > 59 or seconds > 59:
-        raise _Displacement
-    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    moment.zone = timezone(-offset if text[0] == "-" else offset)
+    try:
+        east = displacement(text)
+    except OverflowError:
+        raise _Displacement from None
+    if east is None:
+        raise _Malformed
+    moment.zone = timezone(east)
 
 
 def _set_rule(moment: Moment, text: str) -> None:

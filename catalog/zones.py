@@ -1,30 +1,104 @@
 """Time zones by the names that PostgreSQL takes, for Python and for Arrow.
 
-Owns: look-up of names, abbreviations and fixed offsets. The rules themselves are the system's tz database.
+Owns: look-up of names, abbreviations and fixed offsets. What abbreviations mean is PostgreSQL's Default set
+(``catalog.postgres``); the rules of zones are the system's tz database. Some names are both, and not the same: CET as
+the session's zone has summers, in a text it is always an hour from Greenwich.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
+from msgspec import Struct
+
 from catalog.errors import SqlError
+from catalog.postgres import rows
 
 _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
 _RULE: Final = re.compile(
     r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]*>)?([+-]?)(\d{1,2})(?::([0-5]\d))?(?::([0-5]\d))?\Z", re.ASCII
 )
-#: Hours east of Greenwich of the abbreviations of PostgreSQL's Default set that people write.
-ABBREVIATIONS: Final = {
-    "z": 0, "zulu": 0, "ut": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "met": 1,
-    "mest": 2, "eet": 2, "eest": 3, "msk": 3, "ist": 2, "jst": 9, "kst": 9, "est": -5, "edt": -4, "cst": -6,
-    "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "akst": -9, "akdt": -8, "hst": -10,
-}  # fmt: skip
-#: Of these, those of daylight saving time.
-SUMMER: Final = frozenset(("west", "bst", "cest", "mest", "eest", "edt", "cdt", "mdt", "pdt", "akdt"))
+#: Hours, minutes and seconds; or hours and minutes run together.
+_DISPLACEMENT: Final = re.compile(r"([+-])(\d{1,8})(?::(\d{1,2})(?::(\d{1,2}))?)?\Z", re.ASCII)
+_FARTHEST: Final = 15
+#: Between two looks at a zone's clock, and the years in which they are taken.
+_STEP: Final = timedelta(days=7)
+_FROM, _TO = datetime(1880, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
+
+
+class Abbreviation(Struct, frozen=True):
+    """What may be written behind a time: always as far ``east`` of Greenwich, or what a ``zone`` says."""
+
+    east: timedelta | None
+    zone: str
+    is_summer: bool
+
+
+@cache
+def abbreviations() -> Mapping[str, Abbreviation]:
+    """Those of PostgreSQL's Default set, in lower case."""
+    found = {}
+    for row in rows("timezone_abbreviations"):
+        name, meaning = str(row["abbrev"]), str(row["meaning"])
+        east = None if "/" in meaning else timedelta(seconds=int(meaning))
+        found[name.lower()] = Abbreviation(east, "" if east is not None else meaning, row["is_dst"] == "t")
+    return found
+
+
+class _Changing(tzinfo):
+    """An abbreviation that has not always meant the same (DetermineTimeZoneAbbrevOffset)."""
+
+    def __init__(self, name: str, zone: str) -> None:
+        self._name, self._zone = name.upper(), ZoneInfo(zone)
+
+    def east_at(self, moment: datetime) -> timedelta:
+        """What it means at a moment: what the zone's clock was when it last had that name, or else when it first will;
+        where it never had, what the zone's clock is."""
+        uses = [(since, east) for since, name, east in _clocks(self._zone.key) if name == self._name]
+        before = [east for since, east in uses if since <= moment]
+        if uses:
+            return before[-1] if before else uses[0][1]
+        return moment.astimezone(self._zone).utcoffset() or timedelta()
+
+    def utcoffset(self, when: datetime | None, /) -> timedelta | None:
+        return None if when is None else self.east_at(to_utc(when.replace(tzinfo=None), self._zone))
+
+    def dst(self, when: datetime | None, /) -> timedelta | None:
+        return None
+
+    def tzname(self, when: datetime | None, /) -> str:
+        return self._name
+
+    def fromutc(self, when: datetime, /) -> datetime:
+        return when + self.east_at(when.replace(tzinfo=UTC))
+
+
+@cache
+def _clocks(zone: str) -> tuple[tuple[datetime, str | None, timedelta], ...]:
+    """What a zone's clock was called and how far east it was, from each moment on at which that changed."""
+    rules = ZoneInfo(zone)
+
+    def clock(moment: datetime) -> tuple[str | None, timedelta]:
+        local = moment.astimezone(rules)
+        return local.tzname(), local.utcoffset() or timedelta()
+
+    looked = _FROM
+    found = [(looked, *clock(looked))]
+    while looked < _TO:
+        after = looked + _STEP
+        if clock(after) != found[-1][1:]:
+            low, high = looked, after
+            while high - low > timedelta(seconds=1):
+                middle = (low + (high - low) / 2).replace(microsecond=0)
+                low, high = (middle, high) if clock(middle) == clock(low) else (low, middle)
+            found.append((high, *clock(after)))
+        looked = after
+    return tuple(found)
 
 
 @cache
@@ -34,25 +108,38 @@ def _names() -> dict[str, str]:
 
 @cache
 def find_zone(name: str) -> tzinfo:
-    """The zone of a name, an abbreviation, or hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
-    lower = name.lower()
-    if lower in ABBREVIATIONS:
-        hours = ABBREVIATIONS[lower]
-        return UTC if hours == 0 else timezone(timedelta(hours=hours))
+    """The zone of an abbreviation, of a name, or of hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
+    known = abbreviations().get(name.lower())
+    if known is None:
+        return session_zone(name)
+    if known.east is None:
+        return _Changing(name, known.zone)
+    return timezone(known.east) if known.east else UTC
+
+
+@cache
+def session_zone(name: str) -> tzinfo:
+    """The zone of a name or of hours east of Greenwich, which is what a session may have. Raises 22023."""
     match = _HOURS.match(name)
     if match:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         return timezone(-offset if match[1] == "-" else offset)
-    if lower in _names():
-        return ZoneInfo(_names()[lower])
-    raise SqlError("22023", f'time zone "{name}" not recognized')
+    known = _names().get(name.lower())
+    if known is None:
+        raise SqlError("22023", f'time zone "{name}" not recognized')
+    return UTC if known in _UTC else ZoneInfo(known)
+
+
+#: Names of what needs no rules.
+_UTC: Final = ("UTC", "Etc/UTC", "UCT", "Zulu", "GMT", "Etc/GMT")
 
 
 def fixed_offset(name: str) -> timedelta | None:
     """How far east of Greenwich a zone always is that is an abbreviation, or hours west of it behind a name of one's
-    own or none (POSIX); None for every other, and for Moscow's, which was another one for some years."""
-    if name.lower() in ABBREVIATIONS and name.lower() != "msk":
-        return timedelta(hours=ABBREVIATIONS[name.lower()])
+    own or none (POSIX); None for every other, and for abbreviations that have not always meant the same."""
+    known = abbreviations().get(name.lower())
+    if known is not None:
+        return known.east
     match = _RULE.match(name)
     if match is None or name.lower() in _names():
         return None
@@ -60,10 +147,24 @@ def fixed_offset(name: str) -> timedelta | None:
     return west if match[1] == "-" else -west
 
 
+def displacement(text: str) -> timedelta | None:
+    """How far east of Greenwich ``+2``, ``-0330`` or ``+05:30:15`` is; None for what is not written so. Raises
+    OverflowError where nobody lives (DecodeTimezone)."""
+    match = _DISPLACEMENT.match(text)
+    if match is None:
+        return None
+    sign, number, minutes, seconds = match[1], int(match[2]), int(match[3] or 0), int(match[4] or 0)
+    hours, minutes = divmod(number, 100) if len(match[2]) > 2 else (number, minutes)
+    if hours > _FARTHEST or minutes > 59 or seconds > 59:
+        raise OverflowError
+    offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return -offset if sign == "-" else offset
+
+
 @cache
 def arrow_zone(name: str) -> str:
     """The zone as Arrow names it. Raises 22023."""
-    zone = find_zone(name)
+    zone = session_zone(name)
     if isinstance(zone, ZoneInfo):
         return zone.key
     seconds = int((zone.utcoffset(None) or timedelta()).total_seconds())

@@ -63,6 +63,10 @@ COMPUTED: Final = {
     "index_definitions": f"SELECT indexrelid AS oid, pg_get_indexdef(indexrelid) AS definition FROM pg_index "
     f"WHERE indexrelid IN {_RELATIONS} ORDER BY 1",
     "keywords": "SELECT * FROM pg_get_keywords() ORDER BY 1",
+    # An abbreviation's seconds east of Greenwich, or the zone that says what it meant when.
+    "timezone_abbreviations": "SELECT item[1] AS abbrev, item[2] AS meaning, item[3] IS NOT NULL AS is_dst "
+    "FROM pg_config, regexp_split_to_table(pg_read_file(setting || '/timezonesets/Default'), E'\\n') AS line, "
+    "regexp_matches(line, '^([A-Z]+)\\s+(\\S+)(?:\\s+(D)\\M)?') AS item WHERE name = 'SHAREDIR' ORDER BY 1",
 }
 #: reg* columns are written as numbers, so that a reader needs no catalog to read a catalog.
 _NUMBERS: Final = ("regproc", "regprocedure", "regoper", "regoperator", "regtype", "regclass")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pyarrow as pa
 
 from catalog.system.rows import Row
-from catalog.zones import ABBREVIATIONS, SUMMER
+from catalog.zones import abbreviations, find_zone
 
 
 def zone_rows() -> Iterator[Row]:
@@ -28,8 +28,10 @@ def zone_rows() -> Iterator[Row]:
 
 def abbreviation_rows() -> Iterator[Row]:
     """The abbreviations that times may be written with."""
-    for name, hours in sorted(ABBREVIATIONS.items()):
-        yield {"abbrev": name.upper(), "utc_offset": _interval(timedelta(hours=hours)), "is_dst": name in SUMMER}
+    now = datetime.now(UTC)
+    for name, known in abbreviations().items():
+        east = now.astimezone(find_zone(name)).utcoffset() or timedelta()
+        yield {"abbrev": name.upper(), "utc_offset": _interval(east), "is_dst": known.is_summer}
 
 
 def _interval(length: timedelta) -> pa.MonthDayNano:

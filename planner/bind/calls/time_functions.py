@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalog.errors import unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
-from catalog.zones import ABBREVIATIONS, fixed_offset
+from catalog.zones import abbreviations, displacement, fixed_offset
 from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
@@ -87,7 +87,7 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
 
 #: Zones that are no region's, which PostgreSQL's abbreviations and the time zone database hold alike.
 _FIXED_ZONES: Final = {name.lower(): name for name in ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")}
-_REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if name.lower() not in ABBREVIATIONS}
+_REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if name.lower() not in abbreviations()}
 
 
 def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -100,12 +100,14 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     found = _FIXED_ZONES.get(name.lower()) or _REGIONS.get(name.lower())
     offset = None if found else fixed_offset(name)
     if offset is not None:
-        return Literal((0, 0, offset // timedelta(microseconds=1)), INTERVAL)
-    is_known = name.lower() in ABBREVIATIONS or ("/" not in name and any(char.isdigit() for char in name))
-    if found is None and not is_known:
+        return _offset(offset)
+    changing = abbreviations().get(name.lower())
+    is_rule = "/" not in name and any(char.isdigit() for char in name)
+    if found is None and changing is None and not is_rule:
         raise env.error("22023", f'time zone "{name}" not recognized', None)
     if found is None:
-        instead = "Name a zone as Europe/Berlin, or give an interval."
+        known = changing.zone if changing is not None else "Europe/Berlin"
+        instead = f"Name a zone as {known}, or give an interval."
         raise unsupported(f'time zone "{name}"', instead, env.binding.position(node))
     return Literal(found, TEXT)
 
@@ -175,7 +177,25 @@ def _age(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sca
 def _make_timestamptz(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     kind = SqlType("timestamptz")
     local = Call("make_timestamp", tuple(arguments[:6]), TIMESTAMP)
-    return Cast(local, kind) if len(arguments) == 6 else _moved(_zone(env, arguments[6], node), local)
+    return Cast(local, kind) if len(arguments) == 6 else _moved(_signed_zone(env, arguments[6], node), local)
+
+
+def _signed_zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
+    """A zone by name, or hours east of Greenwich with their sign, unlike POSIX' (parse_sane_timezone). Raises 22023."""
+    assert isinstance(scalar, Literal)
+    name = str(scalar.value or "")
+    if name[:1].isdigit():
+        hint = 'Numeric time zones must have "-" or "+" as first character.'
+        raise env.error("22023", f'invalid input syntax for type numeric time zone: "{name}"', None, hint=hint)
+    try:
+        east = displacement(name)
+    except OverflowError:
+        raise env.error("22023", f'numeric time zone "{name}" out of range', None) from None
+    return _zone(env, scalar, node) if east is None else _offset(east)
+
+
+def _offset(east: timedelta) -> Literal:
+    return Literal((0, 0, east // timedelta(microseconds=1)), INTERVAL)
 
 
 def _overlaps(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
