@@ -102,11 +102,14 @@ class Grouping:
         return _among(self._set, [number])
 
     def _determined(self, node: ColumnRef, whole: Scalar | WindowCall) -> Column:
-        """The key column of a column that a grouped primary key determines: it becomes a key itself."""
-        grouped = {key.column.id for _, key in self._keys if isinstance(key, ColumnRef)}
+        """The key column of a column that a primary key determines which every set groups by: it becomes a key of all
+        of them itself."""
+        common = [key for _, key in self._keys if all(key in keys for keys in self._sets)]
+        grouped = {key.column.id for key in common if isinstance(key, ColumnRef)}
         for source in self._scope.sources:
             covered = bool(source.key) and all(column.id in grouped for column in source.key)
-            if covered and len(self._sets) == 1 and any(entry.scalar == node for entry in source.entries):
+            if covered and any(entry.scalar == node for entry in source.entries):
+                self._sets = [(*keys, node) for keys in self._sets]
                 return self._add(node)
         raise self._ungrouped(node, whole)
 

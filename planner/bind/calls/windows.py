@@ -37,6 +37,7 @@ from planner.expression import (
     WindowCall,
 )
 from planner.functions import WINDOW_FUNCTIONS
+from planner.rules.support import has_subquery
 from planner.walk import used_columns
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -254,6 +255,9 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
     """The distance of a frame's bound: rows or groups, or of the order's own type in RANGE."""
     clause = call.mode.upper()
     scalar = bind(env.without_aggregates(clause), node)
+    if has_subquery(scalar):
+        instead = "Compute the number in a query before."
+        raise unsupported("a subquery in the frame of a window", instead, env.binding.start(node))
     if used_columns(scalar):
         raise env.error("42P10", f"argument of {clause} must not contain variables", node)
     target = _range_type(env, call, over, node) if call.mode == "range" else INT8

@@ -19,7 +19,7 @@ from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_generations, with_sequences
-from planner.bind.definitions.constraints import make_check, make_foreign_key
+from planner.bind.definitions.constraints import check_partner, make_check, make_foreign_key
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.generated import check_actions
 from planner.bind.definitions.parts import Parts
@@ -150,6 +150,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
         for check in table.checks
         if check.validated and (check.name in change.new_checks or change.gone)
     )
+    if change.gone:
+        _check_partners(change, table)
     catalog = binding.context.catalog
     tables = ((old, new) for oid, new in change.changes.items() if isinstance(old := catalog.objects[oid], Table))
     left = [view for view in readers(catalog, table.oid) if view.oid not in change.drops]
@@ -160,6 +162,20 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     )
     options, drops = tuple(change.options), tuple(change.drops)
     return AlterTable(tag, before, table, rows, checks, changes, sequences, options, drops, tuple(change.notices))
+
+
+def _check_partners(change: Alteration, table: Table) -> None:
+    """Foreign keys from and to the table still compare what can be compared."""
+    catalog = change.binding.context.catalog
+    known = {item.oid: change.changes.get(item.oid, item) for item in catalog.objects.values()} | {table.oid: table}
+    for item in known.values():
+        for key in item.foreign_keys if isinstance(item, Table) else ():
+            if table.oid in (item.oid, key.target):
+                target = known[key.target]
+                own = {column.name: column for column in item.columns}
+                others = {column.name: column for column in target.columns}
+                for name, other in zip(key.columns, key.target_columns, strict=True):
+                    check_partner(key.name, own[name], others[other])
 
 
 def _refuse_readers(change: Alteration, table: Table) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Check, ForeignKey, Table, UniqueKey, is_temporary
+from catalog.objects import Check, ColumnDefinition, ForeignKey, Table, UniqueKey, is_temporary
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
@@ -143,7 +143,9 @@ def make_foreign_key(
     wanted = _referenced_columns(target, node, columns, position)
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):
-        _check_partner(given, parts, target, name, other)
+        column, partner = parts.column(name), next(item for item in target.columns if item.name == other)
+        assert column is not None
+        check_partner(given, column, partner)
     actions = (node.fk_del_action or "a", node.fk_upd_action or "a")
     waits = (attributes.is_deferrable, bool(attributes.deferred))
     return ForeignKey(given, columns, target.oid, wanted, *actions, *waits)
@@ -193,10 +195,8 @@ _WIDENED: Final = {(given, wide) for wide in ("float4", "float8") for given in (
 }
 
 
-def _check_partner(given: str, parts: Parts, target: Table, name: str, other: str) -> None:
-    column = parts.column(name)
-    partner = next(item for item in target.columns if item.name == other)
-    assert column is not None
+def check_partner(key: str, column: ColumnDefinition, partner: ColumnDefinition) -> None:
+    """That a column of a foreign key and the one it refers to have types that are compared. Raises 42804, 0A000."""
     families = (("int2", "int4", "int8", "numeric"), ("text", "varchar", "bpchar", "name"))
     alike = any(column.type.name in family and partner.type.name in family for family in families)
     alike &= column.type.name != "numeric"  # which no integer of the referenced key is compared with
@@ -205,5 +205,5 @@ def _check_partner(given: str, parts: Parts, target: Table, name: str, other: st
             instead = f"Give the column the type {display(partner.type)}."
             raise unsupported(f"a foreign key of type {display(column.type)}", instead)
         types = f"{display(column.type)} and {display(partner.type)}"
-        detail = f'Key columns "{name}" and "{other}" are of incompatible types: {types}.'
-        raise SqlError("42804", f'foreign key constraint "{given}" cannot be implemented', detail)
+        detail = f'Key columns "{column.name}" and "{partner.name}" are of incompatible types: {types}.'
+        raise SqlError("42804", f'foreign key constraint "{key}" cannot be implemented', detail)
