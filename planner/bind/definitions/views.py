@@ -29,7 +29,7 @@ from planner.bind.relations import is_taken, look_up, require_named, require_obj
 from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
-from planner.bind.typenames import names_of
+from planner.bind.typenames import declared_typmod, names_of
 from planner.bind.types import display
 from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
@@ -184,7 +184,7 @@ def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[Co
             name,
             declared(column.type, output.typmod),
             collation=_collation(catalog, output),
-            is_computed=output.typmod == -1 and column.type.name == "numeric",
+            is_computed=output.typmod == -1 != declared_typmod(column.type),
         )
         for name, column, output in zip(given, query.relation.columns, query.outputs, strict=True)
     )
