@@ -117,6 +117,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing the locked dependencies into $(VENV) ..."
 	$(PIP) install --quiet --use-pep517 --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 2 protocol catalog planner executor server  # so that the first start is as quick
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed

@@ -28,6 +28,9 @@ LOADS: Final = 20
 FILES: Final = 24
 #: Seconds between two files that appear in the folder.
 PACE: Final = 3.0
+#: Seconds between two looks at the views, and within which all is loaded.
+LOOK: Final = 0.7
+LIMIT: Final = 600
 #: Seconds within which the background has maintained all that the readers have seen.
 CAUGHT_UP: Final = 120
 COLUMNS: Final = "o_orderkey bigint, o_custkey bigint, o_orderstatus text, o_totalprice numeric(15,2), o_orderdate date"
@@ -38,6 +41,11 @@ VIEWS: Final = {
     "order_years": "SELECT extract(year FROM o_orderdate) AS year, count(*) AS orders, sum(o_totalprice) AS total"
     " FROM orders GROUP BY extract(year FROM o_orderdate)",
 }
+#: What changes with each stream.
+CHANGING: Final = (
+    "SELECT l_returnflag, l_linestatus, sum_qty, avg_price, count_order FROM pricing ORDER BY 1, 2",
+    "SELECT * FROM order_years ORDER BY year",
+)
 
 
 def main() -> int:
@@ -79,10 +87,10 @@ def feed(server: Millstream, loads: list[Path], files: list[Path], folder: Path)
 
     def grow() -> None:
         for part in files:
+            time.sleep(PACE)
             hidden = folder / f".{part.name}"
             shutil.copyfile(part, hidden)
             hidden.rename(folder / part.name)  # a file is there whole or not at all
-            time.sleep(PACE)
 
     feeders = [threading.Thread(target=copy), threading.Thread(target=grow)]
     for feeder in feeders:
@@ -91,22 +99,23 @@ def feed(server: Millstream, loads: list[Path], files: list[Path], folder: Path)
 
 
 def watch(client: psycopg.Connection[Any], feeders: list[threading.Thread]) -> None:
-    """Fresh reads while the load runs: each shows every row acknowledged so far."""
-    started, previous, last = time.monotonic(), 0, 0.0
-    while True:
-        loading = any(feeder.is_alive() for feeder in feeders)
-        now = time.monotonic() - started
-        loaded, found = counts(client)
-        speed = (loaded - previous) / (now - last)
-        progress = f"{now:5.1f} s  lineitem {loaded:>9,} rows ({loaded / LINEITEMS:4.0%}, {speed:>9,.0f} rows/s)"
-        say(f"{progress}  orders from files {found:>9,}")
-        show(client, "SELECT l_returnflag, l_linestatus, sum_qty, avg_price, count_order FROM pricing ORDER BY 1, 2")
-        show(client, "SELECT * FROM order_years ORDER BY year")
-        previous, last = loaded, now
-        if not loading and found == ORDERS:
-            return
-        assert now < 600, "the load does not end"
-        time.sleep(2)
+    """Fresh reads while the load runs, each of every row acknowledged so far; shows the views that have changed."""
+    started, last, before = time.monotonic(), 0.0, (0, 0)
+    while before != (LINEITEMS, ORDERS):
+        time.sleep(LOOK)
+        now, (loaded, found) = time.monotonic() - started, counts(client)
+        assert now < LIMIT, "the load does not end"
+        if (loaded, found) == before:
+            continue
+        speed = f", {(loaded - before[0]) / (now - last):,.0f} rows/s" if loaded > before[0] else ""
+        progress = f"{now:5.1f} s  lineitem {loaded:>9,} rows ({loaded / LINEITEMS:4.0%}{speed})"
+        say(f"{progress}  orders from files {found:>9,} ({found / ORDERS:4.0%})")
+        changed = zip((loaded, found), before, CHANGING, strict=True)
+        for query in (query for after, old, query in changed if after != old):
+            show(client, query)
+        last, before = now, (loaded, found)
+    for feeder in feeders:
+        feeder.join()
 
 
 def counts(client: psycopg.Connection[Any]) -> tuple[int, int]:

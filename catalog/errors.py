@@ -46,9 +46,12 @@ class SqlError(Exception):
         return f"{self.sqlstate}: {self.message}"
 
 
-def unsupported(construct: str, instead: str | None = None, position: int | None = None) -> SqlError:
-    """0A000 for something that Millstream does not do: names it and says what to write instead."""
-    return SqlError("0A000", f"{construct} is not supported", hint=instead, position=position)
+def unsupported(
+    construct: str, instead: str | None = None, position: int | None = None, rule: str | None = None
+) -> SqlError:
+    """0A000 for something that Millstream does not do: names it, and the rule that it breaks where there is one, and
+    says what to write instead."""
+    return SqlError("0A000", f"{construct} is not supported", rule, instead, position)
 
 
 def syntax_error(message: str, position: int | None = None) -> SqlError:

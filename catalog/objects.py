@@ -36,7 +36,7 @@ class ColumnDefinition(Struct, frozen=True):
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
     type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
     column beside it (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type.
-    ``grants`` are of this column alone. A view's ``is_computed`` column has digits that nobody declared.
+    ``grants`` are of this column alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
     """
 
     name: str

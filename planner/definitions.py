@@ -17,6 +17,7 @@ from catalog.roles import Roles
 from catalog.routines import Function
 from planner.algebra import Relation
 from planner.eventtime import Keeping
+from planner.view_rules import Places
 
 if TYPE_CHECKING:
     from planner.statements import Query
@@ -122,9 +123,8 @@ class CreateStream(Struct, frozen=True):
 class CreateView(Struct, frozen=True):
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
-    ``position``: where its query first names a stream, for the errors of a view that cannot be continuous. ``keeping``
-    says for how long the view has its groups, where its options do. ``above`` are the views that read one that is
-    replaced, before and after.
+    ``places`` are for the errors of a view that cannot be continuous. ``keeping`` says for how long the view has its
+    groups, where its options do. ``above`` are the views that read one that is replaced, before and after.
     """
 
     view: View
@@ -132,7 +132,7 @@ class CreateView(Struct, frozen=True):
     replaces: bool = False
     exists: bool = False
     notices: tuple[str, ...] = ()
-    position: int | None = None
+    places: Places = Places()
     keeping: Keeping | None = None
     above: tuple[tuple[View, View], ...] = ()
 

@@ -67,6 +67,7 @@ from planner.incremental.names import stored_name
 from planner.labels import labels_of
 from planner.program import Static
 from planner.statistics import Statistics
+from planner.view_rules import RULES, Places
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -304,9 +305,7 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
-        statics = {
-            static.name: _evaluate(transaction, static, statement.position) for static in planned.program.statics
-        }
+        statics = {static.name: _evaluate(transaction, static, statement.places) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
         for path in planned.program.paths:
@@ -349,25 +348,27 @@ def _refuse_files(statement: CreateView) -> None:
         if isinstance(item, Scan) and item.kind == "files":
             instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."
             construct = f'foreign table "{item.name}" of files in a continuous view'
-            raise unsupported(construct, instead, statement.position)
+            raise unsupported(construct, instead, statement.places.of([item]))
 
 
 def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
+    places = statement.places
     try:
-        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics)
+        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics, places=places)
     except SqlError as error:
         if error.position is None:
-            error.position = statement.position
+            error.position = places.first
         raise
 
 
-def _evaluate(transaction: Transaction, static: Static, position: int | None) -> pa.Table:
+def _evaluate(transaction: Transaction, static: Static, places: Places) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
             construct = f'joining view "{item.name}" below the grouping of a continuous view'
-            raise unsupported(construct, "Join it to the grouped result instead.", position)
+            instead = "Join it to the grouped result instead."
+            raise unsupported(construct, instead, places.of([item]) or places.first, RULES["tables"])
     table = transaction.writer().query(static.relation, {}, ())
     return table.rename_columns([stored_name(column) for column in static.columns])
 

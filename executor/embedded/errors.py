@@ -66,6 +66,20 @@ def _narrowing(match: re.Match[str]) -> SqlError:
     return SqlError("22003", f"{name} out of range")
 
 
+_LEAST: Final = {-(1 << bits - 1): f"INT{bits}" for bits in (8, 16, 32, 64)}
+
+
+def _least(match: re.Match[str]) -> SqlError:
+    """The least value of a type has no opposite in it."""
+    return out_of_range(f"{_name(_LEAST.get(int(match['value']), 'INT128'))} out of range")
+
+
+def _no_day(match: re.Match[str]) -> SqlError:
+    """A date whose year, month or day is none."""
+    year, month, day = (int(match[name]) for name in ("year", "month", "day"))
+    return SqlError("22008", f"date field value out of range: {year:04}-{month:02}-{day:02}")
+
+
 def _raised(match: re.Match[str]) -> SqlError:
     about = None
     if match["domain"] is not None:
@@ -128,8 +142,13 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             lambda match: invalid_text("interval", match["value"]),
         ),
         (r"Overflow in (\w+) of (?P<type>INT\d+)", lambda match: out_of_range(f"{_name(match['type'])} out of range")),
+        (r"Overflow (in division of|on abs\() ?(?P<value>-\d+)", _least),
+        (r"lcm value is out of range", _fixed("22003", "bigint out of range")),
         (r"Overflow in (\w+ of INTERVAL|INTERVAL \w+)", _fixed("22008", "interval out of range")),
-        (r"Overflow in (SUM|\w+) of (HUGEINT|DECIMAL)", _fixed("22003", "value out of range: more than 38 digits")),
+        (
+            r"Overflow in ((SUM|\w+) of (HUGEINT|DECIMAL)|HUGEINT \w+)",
+            _fixed("22003", "value out of range: more than 38 digits"),
+        ),
         (r"[Oo]verflow in sum|SUM is out of range", _fixed("22003", "bigint out of range")),
         (r"cannot take square root of a negative", _fixed("2201F", "cannot take square root of a negative number")),
         (r"cannot take logarithm of zero", _fixed("2201E", "cannot take logarithm of zero")),
@@ -150,8 +169,10 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"Could not serialize|write-write conflict|[Cc]onflict on ",
             _fixed("40001", "could not serialize access due to concurrent update"),
         ),
+        (r"Date out of range: (?P<year>-?\d+)-(?P<month>-?\d+)-(?P<day>-?\d+)", _no_day),
+        (r"[Dd]ate out of range", _fixed("22008", "date out of range")),
         (
-            r"Date out of range|date out of range|timestamp out of range|Timestamp.*out of range",
+            r"timestamp out of range|Timestamp.*out of range|not in timestamp range",
             _fixed("22008", "timestamp out of range"),
         ),
         (r"(Out of Memory|could not allocate|failed to allocate)", _fixed("53200", "out of memory")),

@@ -93,6 +93,8 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
+    if isinstance(found, Stream | View):
+        level.binding.place(scan.columns, node)
     return scan, renamed(level.binding, scope, node.alias, node)
 
 

@@ -37,10 +37,12 @@ from planner.rules.unnest_in_place import unnest_in_place
 from planner.statements import Query
 from planner.statistics import Statistics
 from planner.validate import validate
+from planner.view_rules import Places
 from planner.walk import transform, walk
 
 __all__ = ["Planned", "normalise", "plan"]
 
+_NOWHERE: Final = Places()
 _AFTER_SHARING: Final = (prune_columns,)
 
 
@@ -57,15 +59,16 @@ def plan(
     keeping: Keeping | None = None,
     ordered: bool = False,
     statistics: Statistics | None = None,
+    places: Places = _NOWHERE,
 ) -> Planned:
     """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
     With ``ordered`` its final relation gives its rows in the query's order. By ``statistics`` a stream meets first the
-    tables that leave the fewest of its rows.
+    tables that leave the fewest of its rows. ``places`` are those of its text.
 
     Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
     of which ``keeping`` does not say when they end."""
     relation = normalise(query.relation, ordered)
-    check(relation)
+    check(relation, places)
     require_windows(relation, keeping)
     relation = share_groupings(relation)
     fresh = Fresh(relation, query.relation)

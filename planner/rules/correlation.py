@@ -35,6 +35,7 @@ from planner.algebra import (
 )
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.rules.support import Fresh, conjunction, conjuncts, equality, filtered, substitute
+from planner.view_rules import RULES
 from planner.walk import free_columns, inputs, transform, used_columns
 
 _INSTEAD: Final = "Write the subquery as a join with a grouped subquery in FROM."
@@ -57,7 +58,7 @@ class Pulled(Struct):
 
 def refuse(why: str) -> SqlError:
     """0A000 for a correlation that no rule takes out exactly."""
-    return unsupported(f"a correlated subquery {why} in a continuous view", _INSTEAD)
+    return unsupported(f"a correlated subquery {why} in a continuous view", _INSTEAD, rule=RULES["lateral"])
 
 
 def pull(relation: Relation, fresh: Fresh) -> Pulled:

@@ -179,28 +179,71 @@ def test_server_name_stream_is_reserved(client: psycopg.Connection[Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "position"),
+    ("query", "rule", "position"),
     [
-        ("SELECT sensor, value FROM readings", None),  # no grouping above the stream (thesis 4.2.2)
-        ("SELECT r.sensor, count(*) FROM readings r JOIN readings s ON r.sensor = s.sensor GROUP BY r.sensor", None),
-        ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few", None),
-        ("SELECT count(random()) FROM readings", "random"),
-        ("SELECT count(*) FROM readings WHERE taken < now()", "now"),
-        ("SELECT sensor, row_number() OVER () FROM readings", None),
+        ("SELECT sensor, value FROM readings", 1, "readings"),  # no grouping above the stream (thesis 4.2.2)
+        ("SELECT sensor FROM readings UNION ALL SELECT value FROM readings r", 1, "readings UNION"),
+        (
+            "SELECT r.sensor, count(*) FROM readings r JOIN readings s ON r.sensor = s.sensor GROUP BY r.sensor",
+            2,
+            "readings r",
+        ),
+        (
+            "SELECT a.sensor FROM (SELECT DISTINCT sensor FROM readings) a JOIN readings s ON a.sensor = s.sensor",
+            2,
+            "readings s",
+        ),
+        (
+            "SELECT DISTINCT s.sensor, (SELECT count(*) FROM readings r WHERE r.value > s.sensor) FROM readings s",
+            5,
+            "readings s",
+        ),
+        ("SELECT s.value, count(*) FROM readings s JOIN counts c ON s.value = c.count GROUP BY 1", 3, "counts c"),
+        ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few", 4, "5)"),
+        ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few LIMIT 7", 4, "readings"),
+        ("SELECT sensor, row_number() OVER () FROM readings", 4, "row_number"),
+        (
+            "SELECT n, sum(n) OVER (ORDER BY n) FROM (SELECT sensor, rank() OVER (ORDER BY value) AS n"
+            " FROM readings) AS ranked GROUP BY n",
+            4,
+            "rank() OVER (ORDER BY value)",
+        ),
+        (
+            "WITH RECURSIVE r AS (SELECT sensor AS n FROM readings UNION ALL SELECT n - 1 FROM r WHERE n > 0)"
+            " SELECT n, count(*) FROM r GROUP BY n",
+            4,
+            "readings",
+        ),
+        (
+            "SELECT a.sensor, b.n FROM (SELECT DISTINCT sensor FROM readings) a,"
+            " LATERAL (SELECT count(*) AS n FROM readings r WHERE r.value < a.sensor) b",
+            5,
+            "readings r",
+        ),
+        ("SELECT count(random()) FROM readings", 6, "random"),
+        ("SELECT count(*) FROM readings WHERE taken < now()", 6, "now"),
     ],
 )
-def test_view_that_breaks_a_rule_says_which_and_what_to_write_instead(
-    client: psycopg.Connection[Any], query: str, position: str | None
+def test_view_that_breaks_a_rule_says_which_and_where_and_what_to_write_instead(
+    client: psycopg.Connection[Any], query: str, rule: int, position: str
 ) -> None:
     statement = f"CREATE VIEW broken AS {query}"
     error = fails(client, statement)
     assert error.sqlstate == "0A000", error
-    assert error.diag.statement_position is not None
+    assert (error.diag.message_detail or "").startswith(f"Rule {rule} of continuous views: ")
     assert error.diag.message_hint
-    if position is not None:
-        assert statement[int(error.diag.statement_position) - 1 :].startswith(position)
+    assert error.diag.statement_position is not None
+    assert statement[int(error.diag.statement_position) - 1 :].startswith(position)
     with pytest.raises(psycopg.errors.UndefinedTable):
         client.execute("SELECT * FROM broken")
+
+
+def test_view_that_breaks_a_rule_by_way_of_another_view_names_its_stream(client: psycopg.Connection[Any]) -> None:
+    """The place is that of no text of this statement."""
+    client.execute("CREATE FUNCTION taken_now() RETURNS date LANGUAGE sql AS 'SELECT current_date'")
+    error = fails(client, "CREATE VIEW broken AS SELECT count(*) FROM readings WHERE taken < taken_now()")
+    assert (error.sqlstate, (error.diag.message_detail or "")[:6]) == ("0A000", "Rule 6")
+    client.execute("DROP FUNCTION taken_now()")
 
 
 def test_missing_server_file(client: psycopg.Connection[Any], tmp_path: Path) -> None:

@@ -225,6 +225,29 @@ def test_arrays_of_any_dimensions_in_every_format_are_postgresqls(kind: str, her
     judge.run(f"DROP TABLE {name}")
 
 
+@pytest.mark.parametrize("relation", ["FOREIGN TABLE", "TABLE"])
+def test_columns_of_views_have_the_modifiers_that_postgresql_tells(relation: str, here: Peer, judge: Peer) -> None:
+    """An aggregate's result has no declared digits or length, whatever its argument's column has."""
+    columns = "a numeric(8,2), b varchar(5), c char(3), d timestamp(2), e interval(3), f bit(4)"
+    query = (
+        "SELECT a, b, c, array_agg(a) AS aa, array_agg(DISTINCT b) AS ab, array_agg(c) AS ac, array_agg(d) AS ad,"
+        " array_agg(e) AS ae, array_agg(f) AS af, max(a) AS ma, min(b) AS mb, max(d) AS md, sum(a) AS sa,"
+        " mode() WITHIN GROUP (ORDER BY b) AS mob, percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY a) AS pa,"
+        " max(a)::numeric(10,3) AS ca, (max(b) || 'x')::varchar(9) AS cb FROM told GROUP BY a, b, c"
+    )
+    server = "SERVER stream" if relation == "FOREIGN TABLE" else ""
+    here.run(f"CREATE {relation} told ({columns}) {server}; CREATE VIEW telling AS {query}")
+    judge.run(f"CREATE TEMPORARY TABLE told ({columns}); CREATE TEMPORARY VIEW telling AS {query}")
+    attributes = "SELECT attname, atttypid, atttypmod FROM pg_attribute WHERE attrelid = 'telling'::regclass"
+    found = []
+    for peer in (here, judge):
+        result = peer.run("SELECT * FROM telling")
+        announced = [(result.fname(at), result.ftype(at), result.fmod(at)) for at in range(result.nfields)]
+        found.append((announced, peer.connection.execute(f"{attributes} ORDER BY attnum".encode()).fetchall()))
+    assert found[0] == found[1]
+    here.run(f"DROP {relation} told CASCADE")
+
+
 def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
     """A month, thirty days and 720 hours are equal; sums and means are of months, days and time apart.
 

@@ -267,6 +267,7 @@ CREATE MACRO ms_interval_join(y, m, d, t) AS array_to_string(list_filter([
     lambda part: part IS NOT NULL), ' ');
 CREATE MACRO ms_interval_text(x) AS CASE WHEN x IS NULL THEN NULL
     ELSE ms_interval_join(datepart('year', x), datepart('month', x), datepart('day', x), ms_interval_time(x)) END;
+CREATE MACRO ms_era_text(s) AS CASE WHEN contains(s, ' (BC)') THEN replace(s, ' (BC)', '') || ' BC' ELSE s END;
 CREATE MACRO ms_offset_text(minutes) AS CASE WHEN minutes < 0 THEN '-' ELSE '+' END
     || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0')
     || CASE WHEN minutes % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0') END;

@@ -194,7 +194,9 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         case "money":
             return function("money_text", argument)
         case "timestamptz":
-            return _zoned_text(printer, argument)
+            return macro("ms_era_text", _zoned_text(printer, argument))
+        case "date" | "timestamp":
+            return macro("ms_era_text", _plain(printer, argument, "text"))
         case "uuid" | "json" | "jsonb" | "jsonpath":
             return argument
         case name if name in TEXTS:

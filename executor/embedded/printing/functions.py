@@ -39,6 +39,7 @@ from executor.embedded.printing.arithmetic import (
     written_scale,
 )
 from executor.embedded.printing.arrays import ARRAYS
+from executor.embedded.printing.casts import INTEGERS
 from executor.embedded.printing.formatting import read_moment, to_char
 from executor.embedded.printing.jsons import JSONS, ordered
 from executor.embedded.printing.nodes import called, cast_to, macro, repeats
@@ -60,7 +61,7 @@ from executor.embedded.printing.textual import (
     substring,
     trimmed,
 )
-from executor.printing.nodes import Build, Expr, binary, chain, function, operand, text
+from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
 from planner.expression import Call, Literal
 
 #: Functions that take bytea.
@@ -131,6 +132,13 @@ def _null_if(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return macro("nullif", *arguments) if repeats(node.arguments[0]) else function("nullif", *arguments)
 
 
+def _negated(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of an integer a difference, whose overflow's message says the type."""
+    value = operand(arguments[0])
+    found = exp.Sub(this=number(0), expression=value) if node.type.name in INTEGERS else exp.Neg(this=value)
+    return cast_to(printer, found, node.type)
+
+
 def _is_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return exp.Is(this=operand(arguments[0]), expression=exp.null())
 
@@ -197,7 +205,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "is_distinct": _compared(exp.NullSafeNEQ),
     "is_not_distinct": _compared(exp.NullSafeEQ),
     "not": lambda printer, arguments, node: exp.Not(this=operand(arguments[0])),
-    "neg": lambda printer, arguments, node: cast_to(printer, exp.Neg(this=operand(arguments[0])), node.type),
+    "neg": _negated,
     "is_null": _is_null,
     "is_not_null": _is_not_null,
     "is_true": _truth(False, False),

@@ -29,7 +29,7 @@ from planner.bind.relations import is_taken, look_up, require_named, require_obj
 from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
-from planner.bind.typenames import names_of
+from planner.bind.typenames import declared_typmod, names_of
 from planner.bind.types import display
 from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
@@ -37,6 +37,7 @@ from planner.functions import DRAWN_FUNCTIONS, FUNCTIONS
 from planner.parse import text_after_as
 from planner.renaming import reads_of
 from planner.statements import NoOperation, Output, Query
+from planner.view_rules import RULES, Places
 from planner.walk import walk
 
 _CHECK: Final = "check_option"
@@ -136,9 +137,18 @@ def _create(
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     above = _check_replaced(binding, view) if exists and replaces else ()
-    position = binding.streams[0][1] if binding.streams else None
     keeping = keeping_of(binding, dict(view.options), continuous)
-    return CreateView(view, query, replaces and exists, exists and not replaces, notices, position, keeping, above)
+    places = _places(binding)
+    return CreateView(view, query, replaces and exists, exists and not replaces, notices, places, keeping, above)
+
+
+def _places(binding: Binding) -> Places:
+    streams: dict[str, int] = {}
+    for name, position in binding.streams:
+        if position is not None:
+            streams.setdefault(name, position)
+    (limit,) = binding.limits if len(binding.limits) == 1 else (0,)
+    return Places(binding.places, streams, limit or None)
 
 
 def _definition(binding: Binding, query_node: Any) -> str:
@@ -174,7 +184,7 @@ def _columns(catalog: Catalog, names: tuple[str, ...], query: Query) -> tuple[Co
             name,
             declared(column.type, output.typmod),
             collation=_collation(catalog, output),
-            is_computed=output.typmod == -1 and column.type.name == "numeric",
+            is_computed=output.typmod == -1 != declared_typmod(column.type),
         )
         for name, column, output in zip(given, query.relation.columns, query.outputs, strict=True)
     )
@@ -300,4 +310,4 @@ def _refuse_changing(binding: Binding, relation: Relation) -> None:
         if isinstance(item, Call) and item.function in changing:
             message = f"function {item.function}() in a continuous view"
             hint = "Call it where you read the view, or put its value into a column of the stream."
-            raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1])
+            raise unsupported(message, hint, binding.origin(item)[0] or binding.streams[0][1], RULES["immutable"])
