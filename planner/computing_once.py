@@ -11,8 +11,9 @@ the whole plan finds out by itself; one that gets it pipeline by pipeline sees o
                                           Aggregate sum(ps_cost)
                                             Snapshot of shared1
 
-Leaves are compared as if each had all columns that the plan reads of its relation; the result has those that one of the
-places needs. Projections and groupings are compared as they are.
+Leaves are compared as if each had all columns that the plan reads of its relation, and groupings as if each had all
+aggregates that the plan computes of the same groups; the result has those that one of the places needs. Projections are
+compared as they are.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra import Fixpoint, Relation, Scan, SetOperation, Snapshot, Sort, With
-from planner.expression import Column, InSubquery, ScalarSubquery
+from planner.algebra import Aggregate, Fixpoint, Relation, Scan, SetOperation, Snapshot, Sort, With
+from planner.expression import AggregateCall, Column, InSubquery, ScalarSubquery
 from planner.incremental.names import Names, stored_name
-from planner.incremental.signature import signature
+from planner.incremental.signature import entries, signature
 from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, keep_columns
+from planner.rules.support import Fresh, has_subquery, keep_columns, rename_columns
 from planner.separation import is_bare, is_closed, taken_names
 from planner.walk import children, descend, is_relation, transform, walk
 
@@ -50,12 +51,13 @@ class _Place(Struct, frozen=True):
 
 def _largest(whole: Relation, is_worth_it: Callable[[Relation], bool]) -> list[_Place] | None:
     """The places of the first relation from above that is computed at several and worth it."""
-    leaves = _Leaves(whole)
-    for nodes in _alike(whole):
+    alike = _alike(whole)
+    widening = _Widening(whole, alike)
+    for nodes in alike:
         groups: dict[Hashable, list[_Place]] = {}
-        for node in nodes if len(nodes) > 1 else ():
+        for node in nodes:
             if is_closed(node):
-                wide = leaves.widened(node)
+                wide = widening.widened(node)
                 key, columns = signature(wide)
                 groups.setdefault(key, []).append(_Place(node, wide, columns))
         for group in groups.values():
@@ -64,18 +66,23 @@ def _largest(whole: Relation, is_worth_it: Callable[[Relation], bool]) -> list[_
     return None
 
 
-def _alike(whole: Relation) -> Iterable[list[Relation]]:
-    """Relations that may be equal, by what is cheap to tell; the largest first."""
+def _alike(whole: Relation) -> list[list[Relation]]:
+    """Several relations each that may be equal, by what is cheap to tell; the largest first."""
     outlines: dict[int, int] = {}
     nodes = list(walk(whole))
     for node in reversed(nodes):  # children first
         own = _leaf(node) if isinstance(node, Scan | Snapshot) else type(node)
-        outlines[id(node)] = hash((own, *(outlines[id(child)] for child in children(node))))
+        below = _without_aggregates(node) if isinstance(node, Aggregate) else node
+        outlines[id(node)] = hash((own, *(outlines[id(child)] for child in children(below))))
     found: dict[int, list[Relation]] = {}
     for node in nodes:
         if is_relation(node) and not isinstance(node, With | Sort) and not is_bare(node):
             found.setdefault(outlines[id(node)], []).append(node)
-    return found.values()
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _without_aggregates(node: Aggregate) -> Aggregate:
+    return Aggregate(node.input, node.keys, ())
 
 
 def _leaf(node: Scan | Snapshot) -> Hashable:
@@ -83,20 +90,47 @@ def _leaf(node: Scan | Snapshot) -> Hashable:
     return (node.kind, node.oid, node.name) if isinstance(node, Scan) else node.trace
 
 
-class _Leaves:
-    """The leaves of a plan with all columns that it reads of what they stand for."""
+class _Groups(Struct, frozen=True):
+    """What a plan computes of the same groups: its aggregates by what they are, over one place's columns."""
 
-    def __init__(self, whole: Relation) -> None:
+    columns: tuple[Column, ...]
+    aggregates: dict[Hashable, tuple[Column, AggregateCall]]
+
+
+class _Widening:
+    """The leaves of a plan with all columns that it reads of what they stand for, and its groupings with all aggregates
+    of the same groups."""
+
+    def __init__(self, whole: Relation, alike: Iterable[list[Relation]]) -> None:
         self._fresh = Fresh(whole)
         self._read: dict[Hashable, dict[str, Column]] = {}
+        self._groups: dict[Hashable, _Groups] = {}
         self._added: set[Column] = set()
-        for node in walk(whole):
+        places = {}
+        for place, node in enumerate(walk(whole)):
+            places[id(node)] = place
             if isinstance(node, Scan | Snapshot):
                 self._read.setdefault(_leaf(node), {}).update(zip(node.sources, node.columns, strict=True))
+        # Groupings below others come first: below the last of several equal ones there is one that is later still.
+        for nodes in sorted(alike, key=lambda nodes: places[id(nodes[-1])], reverse=True):
+            for node in nodes:
+                if isinstance(node, Aggregate) and is_closed(node) and not any(map(has_subquery, children(node)[1:])):
+                    self._gather(node)
+
+    def _gather(self, node: Aggregate) -> None:
+        bare, columns = signature(_without_aggregates(self._input_widened(node)))
+        groups = self._groups.setdefault(bare, _Groups(columns, {}))
+        numbers = {column: number for number, column in enumerate(columns)}
+        here = dict(zip(columns, groups.columns, strict=True))
+        for column, call in node.aggregates:
+            groups.aggregates.setdefault(entries(call, numbers), (column, rename_columns(call, here)))
+
+    def _input_widened(self, node: Aggregate) -> Aggregate:
+        return replace(node, input=self.widened(node.input))
 
     def widened(self, relation: Relation) -> Relation:
-        """A relation whose leaves have all columns, in one order, as far as nothing that goes by columns' places is
-        above them."""
+        """A relation whose leaves and groupings have all columns, in one order, as far as nothing that goes by columns'
+        places is above them."""
         found: Relation = transform(relation, self._change)
         return found
 
@@ -104,6 +138,8 @@ class _Leaves:
         match node:
             case Scan() | Snapshot():
                 return self._wide(node)
+            case Aggregate():
+                return self._with_all_aggregates(node)
             case SetOperation(left=left, right=right):
                 return replace(node, left=self._kept(left), right=self._kept(right))
             case Fixpoint(base=base, step=step):
@@ -125,6 +161,23 @@ class _Leaves:
                 self._added.add(own[source])
             columns.append((source, own[source]))
         return replace(node, columns=tuple(item for _, item in columns), sources=tuple(item for item, _ in columns))
+
+    def _with_all_aggregates(self, node: Aggregate) -> Aggregate:
+        bare, columns = signature(_without_aggregates(node))
+        groups = self._groups.get(bare)
+        if groups is None:
+            return node
+        numbers = {column: number for number, column in enumerate(columns)}
+        own = {entries(call, numbers): column for column, call in node.aggregates}
+        if len(own) < len(node.aggregates) or not own.keys() <= groups.aggregates.keys():
+            return node  # an aggregate that is computed twice has two places
+        here, found = dict(zip(groups.columns, columns, strict=True)), []
+        for what, (column, call) in groups.aggregates.items():
+            if what not in own:
+                own[what] = self._fresh.copy(column)
+                self._added.add(own[what])
+            found.append((own[what], rename_columns(call, here)))
+        return replace(node, aggregates=tuple(found))
 
     def _kept(self, relation: Relation) -> Relation:
         return keep_columns(relation, tuple(column for column in relation.columns if column not in self._added))

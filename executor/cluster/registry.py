@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
@@ -42,7 +42,7 @@ _STOOD_STILL: Final = 2 * LOOKS
 _LOGGER = logging.getLogger(__name__)
 
 
-class Member(Struct, frozen=True):
+class Member(Struct, frozen=True, forbid_unknown_fields=True):
     """A server: ``state`` is up, draining, drained (all that could has left), stopped, lost (its lease ran out), or
     adopted: its streams are those of its ``heir``. ``moved`` is how many queries have left it since it was to be
     drained; ``log`` is the folder of its log, on the storage or elsewhere. ``staged`` are the entries of its views as
@@ -270,11 +270,15 @@ class Registry:
         return member
 
     def last_heir(self, name: str) -> str:
-        """The same as ``heir``, but of one that was adopted itself its own heir."""
-        found = ""
-        while (heir := self.heir(found or name)) != "":
+        """The same as ``heir``, but of one that was adopted itself its own heir. Raises XX001 where heirs lead back to
+        one of them, as no server writes them."""
+        found, seen = name, {name}
+        while (heir := self.heir(found)) != "":
+            if heir in seen:
+                raise _not_written(found)
             found = heir
-        return found
+            seen.add(heir)
+        return "" if found == name else found
 
     def heir(self, name: str) -> str:
         """Whose the streams of a server are since it was adopted; '' where it was not, or nobody can tell."""
@@ -312,12 +316,16 @@ def read_member(storage: Storage, name: str) -> Member | None:
     if document is None:
         return None
     try:
-        found = Member(**document)
-    except TypeError:
-        found = Member("", "", 0, 0.0)
-    if found.name != name or type(found.epoch) is not int or type(found.lease) not in (int, float):
-        raise SqlError("XX001", f'the entry of server "{name}" is not what was written')
+        found = convert(document, Member)
+    except ValidationError as error:
+        raise _not_written(name) from error
+    if found.name != name:
+        raise _not_written(name)
     return found
+
+
+def _not_written(name: str) -> SqlError:
+    return SqlError("XX001", f'the entry of server "{name}" is not what was written')
 
 
 def adopted(server: str, heir: str) -> SqlError:

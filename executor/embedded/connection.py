@@ -105,6 +105,8 @@ class Connection:
         self._texts: dict[str, str] = {}
         self._names = 0
         self.in_transaction = False
+        #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
+        self.makes_nothing = False
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -155,11 +157,12 @@ class Connection:
     def commit(self) -> None:
         """Commits."""
         self.in_transaction = False
-        self.execute("COMMIT")
+        self.execute("ROLLBACK" if self.makes_nothing else "COMMIT")
+        self.makes_nothing = False
 
     def rollback(self) -> None:
         """Rolls back, and forgets what the transaction registered."""
-        self.in_transaction = False
+        self.in_transaction = self.makes_nothing = False
         with contextlib.suppress(duckdb.Error):  # DuckDB may have ended it already
             self._cursor.execute("ROLLBACK")
         self.forget()
@@ -270,6 +273,17 @@ class Connection:
             return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
         except duckdb.Error as error:
             raise translate(error) from error
+
+    def few(self, sql: str, relation: Relation, most: int) -> pa.Table | None:
+        """The same where there are no more than so many rows; else None, before more are in memory."""
+        found: list[pa.RecordBatch] = []
+        count, schema = 0, _schema(relation)
+        for batch in self.batches(sql, schema):
+            found.append(batch)
+            count += batch.num_rows
+            if count > most:
+                return None
+        return pa.Table.from_batches(found, schema)
 
     def once_in_batches(self, sql: str, relation: Relation) -> Iterator[pa.RecordBatch]:
         """The same, computed while it is read; nothing else runs here meanwhile."""

@@ -2,13 +2,14 @@
 
 Owns: their names (those of the snapshots that read them), how large they are, and that none is left. The engine knows
 how many rows such a table has, which it cannot of rows in Arrow, and moves it to a disk by itself where memory is
-short; a result leaves it by a query like any other. Decimals are computed wide, as in any transaction.
+short; a result leaves it by a query like any other. Few rows, which Python alone goes on with, are fetched and become a
+table only if it cannot. Decimals are computed wide, as in any transaction.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ _HIGH: Final = 0x5C19_E83D_27B6_F04D
 _MANY: Final = 65_536
 _MEASURED: Final = 2048
 _SHORT: Final = 32
+#: Bytes of a result below which it is not worth a statement to drop it before its transaction ends.
+_SMALL: Final = 1 << 20
 
 
 class Kept(Struct, frozen=True):
@@ -47,23 +50,43 @@ class KeptResults:
     """The results of one query on one connection, which nothing else uses meanwhile."""
 
     def __init__(
-        self, connection: Connection, bindings: Bindings, time_zone: str, texts: MutableMapping[str, str] | None = None
+        self,
+        connection: Connection,
+        bindings: Bindings,
+        time_zone: str,
+        texts: MutableMapping[str, str] | None = None,
+        counts: MutableMapping[str, int] | None = None,
     ) -> None:
         """``bindings`` are the rows of the leaves that are no tables of the engine; ``texts`` those of pipelines that
-        were printed before, by their names."""
+        were printed before, by their names, and ``counts`` how many rows they had."""
         self._connection = connection
         self._bindings = bindings
         self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
         self._time_zone = time_zone
         self._texts = {} if texts is None else texts
+        self._counts = {} if counts is None else counts
         self._slices: dict[str, str] = {}
         self._tables: dict[str, int] = {}  # with their rows
+        self._fetched: dict[str, pa.Table] = {}
         self._results: dict[str, Snapshot] = {}
         connection.bind(bindings)
 
-    def keep(self, result: Snapshot, relation: Relation) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot."""
-        return self._keep(result, self._text(result.trace, relation))
+    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
+        text, name = self._text(result.trace, relation), leaf_name(result)
+        if self._is_few(result) and all(_is_computed_here(reader, name) for reader in readers):
+            found = self._connection.few(text, result, CELLS // len(result.columns))
+            if found is not None:
+                self._fetched[name], self._results[name] = found, result
+                return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
+        kept = self._keep(result, text)
+        self._counts[result.trace] = kept.rows
+        return kept
+
+    def _is_few(self, result: Snapshot) -> bool:
+        """Whether a result had few rows before."""
+        rows = self._counts.get(result.trace)
+        return rows is not None and rows * len(result.columns) <= CELLS
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
         """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
@@ -105,6 +128,13 @@ class KeptResults:
             if name not in self._tables and isinstance(rows, pa.Table):
                 self._load(name)
 
+    def _settle(self) -> None:
+        """What was fetched becomes tables: the engine is to read it."""
+        while self._fetched:
+            name, rows = self._fetched.popitem()
+            self._connection.bind({name: rows})
+            self._load(name)
+
     def _load(self, name: str) -> None:
         """Bound rows become a table."""
         copy = quoted(f"{name}_loaded")
@@ -120,17 +150,17 @@ class KeptResults:
         found = self._without_engine(relation)
         if found is not None:
             return found
+        self._settle()
         text = self._printed(relation) if name is None else self._text(name, relation)
         return self._connection.once(text, relation)
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
         """The same, computed while it is read."""
         found = self._without_engine(relation)
-        return (
-            self._connection.once_in_batches(self._printed(relation), relation)
-            if found is None
-            else iter(found.to_batches())
-        )
+        if found is not None:
+            return iter(found.to_batches())
+        self._settle()
+        return self._connection.once_in_batches(self._printed(relation), relation)
 
     def _without_engine(self, relation: Relation) -> pa.Table | None:
         small = small_of(relation)
@@ -139,6 +169,8 @@ class KeptResults:
 
     def _few(self, name: str) -> pa.Table | None:
         """The rows of a result or of a bound leaf; None of a large result, and of what is no such thing."""
+        if name in self._fetched:
+            return self._fetched[name]
         result = self._results.get(name)
         if result is None:
             bound = self._bindings.get(name)
@@ -159,14 +191,22 @@ class KeptResults:
         return self._connection.printed(relation, self._time_zone, self._files)
 
     def drop(self, result: Snapshot) -> None:
-        """Nothing will read a result any more."""
+        """Nothing will read a result any more. A small one goes with its transaction."""
         name = leaf_name(result)
-        del self._tables[name], self._results[name]
-        self._connection.execute(f"DROP TABLE {quoted(name)}")
+        del self._results[name]
+        if self._fetched.pop(name, None) is not None:
+            return
+        size = self._size(name, result.columns, self._tables[name]) if self._connection.in_transaction else _SMALL
+        if size >= _SMALL:
+            del self._tables[name]
+            self._connection.execute(f"DROP TABLE {quoted(name)}")
 
     def close(self) -> None:
         """Drops what is left. Where a transaction has failed its end does that."""
         self._connection.unbind(self._bindings)
+        if self._connection.in_transaction:
+            self._connection.makes_nothing = True
+            return
         with contextlib.suppress(SqlError):
             for name in self._tables:
                 self._connection.execute(f"DROP TABLE {quoted(name)}")
@@ -183,6 +223,12 @@ class KeptResults:
             ((found,),) = self._connection.execute(f"SELECT avg(n) FROM ({sample})").fetchall()
             width += int(found)
         return rows * width
+
+
+def _is_computed_here(relation: Relation, leaf: str) -> bool:
+    """Whether Python computes a relation over a leaf alone."""
+    small = small_of(relation)
+    return small is not None and small.leaf == leaf
 
 
 def width_of(kind: SqlType) -> int | None:

@@ -194,16 +194,25 @@ class SeparatedQueries:
             stored = _stored(dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
-            number = self.get(query_id).number + 1 if (folder / _MANIFEST).is_file() else 1
+            number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / _MANIFEST, _document(query))
                 sync_folder(self._folder)
                 for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
-                    storage.delete(path)
+                    storage.delete(path, lasting=False)  # no manifest names it: the next one deletes it, too
         except OSError as error:
             raise disk_error(error, f'write separated query "{query_id}"') from error
         failpoint("manifest")
+
+    def _number(self, query_id: str) -> int:
+        """How often a query's manifest has been written. Raises XX001; what else is in it is not looked at."""
+        try:
+            return int(json.loads((self._folder / query_id / _MANIFEST).read_bytes())["query"]["number"])
+        except FileNotFoundError:
+            return 0
+        except WRONG as error:
+            raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
 
     def delete(self, query_id: str) -> bool:
         """Forgets a query, whoever has it; whether there was one."""

@@ -66,6 +66,8 @@ class Steps(Struct, frozen=True):
     slices: Mapping[str, Sliced] = field(default_factory=dict)
     #: The pipelines in the engine's words, by time zone, once they have been printed.
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: How many rows their results had, once they have run.
+    counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def words(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class SparkResults:
         self._runs = itertools.count(1)
         self._folders: dict[str, Path] = {}
 
-    def keep(self, result: Snapshot, relation: Relation) -> Kept:
+    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot."""
         query, folder = self._query(relation), self._next()
         paths = self._analytics.write(self._number, query, self._stored, folder, self._is_cancelled)

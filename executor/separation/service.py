@@ -159,7 +159,7 @@ class Separation:
             bindings = reader.with_tables(steps.plan.whole, bindings, moment)
         with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
-            results = KeptResults(connection, bindings, reader.time_zone, texts)
+            results = KeptResults(connection, bindings, reader.time_zone, texts, steps.counts)
             forecasting = Forecasting(self._database, steps.plan, steps.efforts)
             extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):

@@ -9,7 +9,7 @@ says.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -30,8 +30,8 @@ from planner.slicing import Leaf, merged, rest
 class Results(Protocol):
     """Where an engine keeps the results of finished pipelines."""
 
-    def keep(self, result: Snapshot, relation: Relation) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot."""
+    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
         ...
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
@@ -105,7 +105,8 @@ class Stepwise(Struct):
         """Runs a pipeline, which others may ask for its state between two slices."""
         sliced = self.slices.get(pipeline.name)
         if sliced is None:
-            self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation)
+            readers = [item.relation for item in self.plan.pipelines if pipeline.name in item.reads]
+            self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation, readers)
             return
         assert isinstance(self.results, KeptResults)
         for share, low, high in sliced.bounds(self.results):

@@ -22,6 +22,9 @@ from executor.carriers import packed_table, unpacked_table
 from executor.commit.files import disk_error
 
 _ROW_GROUP: Final = 512 * 1024
+#: Bytes of a column's different texts up to which they get a dictionary; to find out that more are there costs a fifth
+#: of writing them.
+_DICTIONARY: Final = 64 * 1024
 _CHECK_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -50,6 +53,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 stored,
                 compression="snappy",
                 store_decimal_as_integer=True,
+                dictionary_pagesize_limit=_DICTIONARY,
                 use_dictionary=texts,  # pyright: ignore[reportArgumentType] - the stubs know no names of columns
             ) as writer:
                 for group in _groups(batches):

@@ -22,7 +22,12 @@ def signature(node: Node) -> tuple[Hashable, tuple[Column, ...]]:
         if isinstance(item, RELATIONS):
             for column in item.columns:
                 numbers.setdefault(column, len(numbers))
-    return tuple(_entry(item, numbers) for item in walk(node)), tuple(numbers)
+    return entries(node, numbers), tuple(numbers)
+
+
+def entries(node: Node, numbers: dict[Column, int]) -> Hashable:
+    """What a node is whose columns have these numbers."""
+    return tuple(_entry(item, numbers) for item in walk(node))
 
 
 def _entry(node: Node, numbers: dict[Column, int]) -> tuple[Hashable, ...]:

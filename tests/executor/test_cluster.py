@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import random
 import time
@@ -100,6 +101,36 @@ def test_an_own_entry_that_is_damaged(content: bytes, tmp_path: Path, join: Join
     assert again.registry.beat()
     again.registry.close()
     assert join("a").registry.epoch == epoch + 1
+
+
+@pytest.mark.parametrize("heirs", [{"a": "a"}, {"a": "c", "c": "a"}, {"a": "c", "c": "d", "d": "c"}])
+def test_heirs_that_lead_back_to_one_of_them(heirs: dict[str, str], tmp_path: Path, join: Join) -> None:
+    """No server writes such entries, and nobody follows them for ever."""
+    b = join("b")
+    for name, heir in heirs.items():
+        join(name).registry.close()
+        forge(tmp_path, name, state="adopted", heir=heir)
+    assert sqlstate(b.registry.last_heir, "a") == "XX001"
+    assert sqlstate(b.registry.adopt, "a") == "XX001"
+    assert b.registry.last_heir("b") == ""
+
+
+@pytest.mark.parametrize(
+    "field", [{"heir": 7}, {"state": None}, {"staged": "x"}, {"lease": "4"}, {"epoch": 1.5}, {"epoch": True}, {"x": 1}]
+)
+def test_an_entry_with_a_field_of_another_type(field: dict[str, object], tmp_path: Path, join: Join) -> None:
+    b = join("b")
+    join("a").registry.close()
+    forge(tmp_path, "a", **field)
+    assert sqlstate(b.registry.get, "a") == "XX001"
+    assert b.registry.last_heir("a") == ""
+    assert b.states() == {"b": ("up", 1)}
+
+
+def forge(folder: Path, name: str, **fields: object) -> None:
+    """Changes a server's entry by hand."""
+    path = folder / "servers" / f"{name}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
 def test_a_lease_runs_out_by_the_clock_of_who_watches(join: Join, clock: Clock) -> None:

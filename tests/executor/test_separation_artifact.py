@@ -164,7 +164,7 @@ def test_what_fails_in_steps_is_asked_of_the_whole(database: Database, monkeypat
     wanted = whole(separable(database), QUERY)
     tried: list[str] = []
 
-    def failing(self: KeptResults, result: Snapshot, relation: Relation) -> Kept:
+    def failing(self: KeptResults, result: Snapshot, *rest: Any) -> Kept:
         tried.append(result.trace)
         raise SqlError("22012", "division by zero")
 

@@ -56,6 +56,33 @@ def once(whole: Relation) -> Relation:
             [],
         ),
         ("SELECT b FROM t WHERE a > 1 UNION ALL SELECT c FROM t WHERE a > 1", []),
+        (
+            "SELECT x.b, x.m, y.s FROM (SELECT b, max(a) AS m, count(*) AS n FROM t GROUP BY b) x "
+            "JOIN (SELECT b, sum(c) AS s, count(*) AS k FROM t GROUP BY b) y ON x.b = y.b WHERE x.n > 0 AND y.k > 1",
+            ["b count max sum"],
+        ),
+        (
+            f"SELECT b, min(d) FROM {JOIN} GROUP BY b UNION ALL SELECT b, max(d) FROM {JOIN} GROUP BY b "
+            f"UNION ALL SELECT DISTINCT b, 0 FROM {JOIN}",
+            ["b d", "b max min"],
+        ),
+        (
+            "SELECT max(m), min(n) FROM (SELECT b, max(a) AS m, count(*) AS n FROM t GROUP BY b) x "
+            "UNION ALL SELECT sum(m), max(n) FROM (SELECT b, max(a) AS m, count(*) AS n FROM t GROUP BY b) y",
+            ["max max min sum"],
+        ),
+        ("SELECT sum(a), sum(a) + 1 FROM t GROUP BY b UNION ALL SELECT sum(a), 0 FROM t GROUP BY c", []),
+        (
+            "SELECT b, count(*) FILTER (WHERE a > 1), max(c) FROM t GROUP BY b UNION ALL "
+            "SELECT b, count(*) FILTER (WHERE a > 2), count(DISTINCT c) FROM t GROUP BY b",
+            ["b count count count max"],
+        ),
+        ("SELECT b, sum(a * random()) FROM t GROUP BY b UNION ALL SELECT b, sum(a) FROM t GROUP BY b", []),
+        (
+            "SELECT b, sum(a + (SELECT count(*) FROM u)) FROM t GROUP BY b "
+            "UNION ALL SELECT b, max(a + (SELECT count(*) FROM u)) FROM t GROUP BY b",
+            ["count"],
+        ),
         (f"SELECT count(*) FROM {JOIN} WHERE b = 1 UNION ALL SELECT count(*) + 1 FROM {JOIN} WHERE b = 1", ["count"]),
         (f"SELECT b, random() FROM {JOIN} UNION ALL SELECT c, 1.0 FROM {JOIN}", ["b c"]),
         ("SELECT (SELECT max(d) FROM u WHERE u.a = t.a), (SELECT max(d) FROM u WHERE u.a = t.a) FROM t", []),
@@ -63,7 +90,7 @@ def once(whole: Relation) -> Relation:
         (
             f"SELECT max(b) FROM (SELECT b FROM {JOIN} UNION ALL SELECT b FROM {JOIN}) x UNION ALL "
             f"SELECT min(b) FROM (SELECT b FROM {JOIN} UNION ALL SELECT b FROM {JOIN}) y",
-            ["b", "b"],
+            ["b", "max min"],
         ),
     ],
 )
