@@ -137,7 +137,9 @@ def descend_relations(relation: Relation, change: Callable[[Any], Any]) -> Relat
 
 
 def is_plain(node: Node) -> bool:
-    """Whether there is no relation in a tree. Of a large scalar this is found once and remembered with it."""
+    """Whether there is no relation in a tree. This is found once, and remembered with it and its large scalars."""
+    if not _FIELDS[kind := type(node)]:
+        return kind not in _RELATIONS
     large: list[Any] = []
     stack = [node]
     while stack:
@@ -147,7 +149,7 @@ def is_plain(node: Node) -> bool:
         if isinstance(current, Nested) and current.is_known_as_plain:
             continue
         below = children(current) if _FIELDS[type(current)] else ()
-        if len(below) > _FEW and isinstance(current, Nested):
+        if (current is node or len(below) > _FEW) and isinstance(current, Nested):
             large.append(current)
         stack += below
     for scalar in large:

@@ -45,7 +45,9 @@ from planner.walk import is_dependent
 #: Levels of an expression that the generator may recurse over.
 FREEZE: Final = 30
 #: Aggregates whose result depends on the order of their input; an ordered subquery's order becomes their own.
-_LISTS: Final = ("string_agg", "array_agg")
+_LISTS: Final = frozenset(
+    ("string_agg", "array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"),
+)
 
 
 class Block(Struct):
@@ -186,6 +188,8 @@ class Selects(Dialect):
         return self._wrap(block)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
+        if block.order and not all(call.order_by for _, call in node.calls):
+            block = Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)  # comes in its order
         block = self._below_output(block)
         results = [self._named(value, column) for (column, _), value in zip(node.calls, rest, strict=True)]
         block.output = [reference(column) for column in node.input.columns] + results

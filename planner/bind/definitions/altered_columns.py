@@ -265,5 +265,9 @@ def identity(change: Alteration, command: Any) -> None:
         change.parts.columns[index] = replace(known, identity="", default=None, sequences=())
         return
     if items:
-        restarts = any(item.defname == "restart" for item in items)
+        before = next((item for item in change.options if item.sequence.oid == own.oid), None)
+        if before is not None:  # several commands of one statement
+            change.options.remove(before)
+            own = before.sequence
+        restarts = any(item.defname == "restart" for item in items) or (before is not None and before.restarts)
         change.options.append(AlterSequence(with_options(binding, own, items, False, True), restarts))

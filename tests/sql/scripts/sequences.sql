@@ -132,4 +132,8 @@ SELECT a, b FROM added ORDER BY a;
 INSERT INTO added VALUES (3, 4);
 INSERT INTO added (a) VALUES (3) RETURNING b;
 SELECT attidentity, seqstart, seqincrement FROM pg_attribute JOIN pg_sequence ON seqrelid = pg_get_serial_sequence('added', 'b')::regclass WHERE attrelid = 'added'::regclass AND attname = 'b';
+ALTER TABLE added ALTER b SET INCREMENT BY 7, ALTER b RESTART WITH 200;
+INSERT INTO added (a) VALUES (4), (5) RETURNING b;
+ALTER TABLE added ALTER b RESTART WITH 300, ALTER b SET INCREMENT BY 3, ALTER b SET CYCLE;
+INSERT INTO added (a) VALUES (6), (7) RETURNING b;
 DROP TABLE added;
