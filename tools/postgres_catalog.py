@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +64,9 @@ COMPUTED: Final = {
     "index_definitions": f"SELECT indexrelid AS oid, pg_get_indexdef(indexrelid) AS definition FROM pg_index "
     f"WHERE indexrelid IN {_RELATIONS} ORDER BY 1",
     "keywords": "SELECT * FROM pg_get_keywords() ORDER BY 1",
+    "token_types": "SELECT * FROM ts_token_type('default') ORDER BY tokid",
+    "encodings": "SELECT n AS encoding, pg_encoding_to_char(n) AS name FROM generate_series(0, 99) n "
+    "WHERE pg_encoding_to_char(n) <> '' ORDER BY n",
 }
 #: reg* columns are written as numbers, so that a reader needs no catalog to read a catalog.
 _NUMBERS: Final = ("regproc", "regprocedure", "regoper", "regoperator", "regtype", "regclass")
@@ -146,6 +150,16 @@ def _written(column: str, kind: str) -> str:
     return f"{column}::oid" if kind in _NUMBERS else _WRITTEN.get(kind, "{0}").format(column)
 
 
+def conditions(connection: Any) -> Iterator[str]:
+    """The names that errors have in PL/pgSQL with their SQLSTATEs, as generate-plerrcodes.pl takes them."""
+    ((folder,),) = connection.execute("SELECT setting FROM pg_config() WHERE name = 'SHAREDIR'").fetchall()
+    yield "name\tstate\n"
+    for line in (Path(folder) / "errcodes.txt").read_text().splitlines():
+        state, kind, _, name = (*line.split(), "", "", "", "")[:4]
+        if kind == "E" and name and not line.startswith(("#", "Section")):
+            yield f"{name}\t{state}\n"
+
+
 def main() -> int:
     """Writes the files; what has changed is for review."""
     sys.path.insert(0, str(ROOT))
@@ -164,6 +178,7 @@ def main() -> int:
                 ):
                     for piece in rows:
                         file.write(apart(bytes(piece).decode()).encode())
+            (ROOT / "catalog" / "postgres" / "conditions.tsv").write_text("".join(conditions(connection)))
     finally:
         server.stop()
     return 0
