@@ -1,54 +1,57 @@
 """The names of errors' conditions in PL/pgSQL: in handlers and in RAISE.
 
-Owns: the names that migrations use (plerrcodes.h); others are written as SQLSTATE 'state'.
+Owns: what a name or SQLSTATE 'state' means. The names are PostgreSQL's own (errcodes.txt), of which some have several
+states: RAISE takes the first, a handler any.
+https://www.postgresql.org/docs/15/errcodes-appendix.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError
+from catalog.postgres import rows
 
-#: Two digits are a class, none are all.
-_CONDITIONS: Final = {
-    "others": "",
-    "division_by_zero": "22012",
-    "invalid_text_representation": "22P02",
-    "data_exception": "22",
-    "integrity_constraint_violation": "23",
-    "not_null_violation": "23502",
-    "foreign_key_violation": "23503",
-    "unique_violation": "23505",
-    "check_violation": "23514",
-    "dependent_objects_still_exist": "2BP01",
-    "invalid_schema_name": "3F000",
-    "syntax_error_or_access_rule_violation": "42",
-    "syntax_error": "42601",
-    "insufficient_privilege": "42501",
-    "wrong_object_type": "42809",
-    "undefined_column": "42703",
-    "undefined_function": "42883",
-    "undefined_table": "42P01",
-    "undefined_object": "42704",
-    "duplicate_column": "42701",
-    "duplicate_function": "42723",
-    "duplicate_schema": "42P06",
-    "duplicate_table": "42P07",
-    "duplicate_object": "42710",
-    "invalid_table_definition": "42P16",
-    "invalid_object_definition": "42P17",
-    "object_not_in_prerequisite_state": "55000",
-    "object_in_use": "55006",
-    "lock_not_available": "55P03",
-    "feature_not_supported": "0A000",
-    "raise_exception": "P0001",
-}
+#: The condition of a handler that takes every error; RAISE knows no such one.
+_OTHERS: Final = "others"
+#: What ends the state of a whole class.
+_CLASS: Final = "000"
+_SUCCESS: Final = "00000"
+
+
+@cache
+def _conditions() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows("conditions"):
+        name = str(row["name"])
+        found[name] = (*found.get(name, ()), str(row["state"]))
+    return found
 
 
 def state_of(name: str) -> str:
-    """The SQLSTATE that a condition is, or its beginning. Raises 0A000 for a name that is not known here."""
-    if name in _CONDITIONS:
-        return _CONDITIONS[name]
-    if len(name) == 5 and name.isalnum() and name == name.upper():
-        return name
-    raise unsupported(f"the condition {name} in DO", "Write SQLSTATE and its five characters.")
+    """The SQLSTATE that RAISE gives an error by a condition. Raises 42704 for a name of none."""
+    if _is_state(name):
+        return "P0001" if name == _SUCCESS else name
+    if name in _conditions():
+        return _conditions()[name][0]
+    raise _unknown(name)
+
+
+def states_of(name: str) -> tuple[str, ...]:
+    """The beginnings of the SQLSTATEs that a handler's condition takes. Raises 42704 for a name of none."""
+    if name == _OTHERS:
+        return ("",)
+    states = (name,) if _is_state(name) else _conditions().get(name)
+    if states is None:
+        raise _unknown(name)
+    return tuple(state.removesuffix(_CLASS) for state in states)
+
+
+def _is_state(name: str) -> bool:
+    return len(name) == 5 and name.isascii() and name.isalnum() and name == name.upper()
+
+
+def _unknown(name: str) -> SqlError:
+    return SqlError("42704", f'unrecognized exception condition "{name}"')

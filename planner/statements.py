@@ -89,7 +89,8 @@ class Insert(Struct, frozen=True):
     Assignment casts and defaults are expressions in ``source``. ``checks`` are the target's, over ``row``.
     ``literals`` holds the rows when ``source`` is VALUES of only literals and parameters, the latter perhaps under
     a Cast to the column's type: the path without an engine. ``view_checks`` are those of views, of the rows that are
-    there afterwards, where ``checks`` are of all that are proposed.
+    there afterwards, where ``checks`` are of all that are proposed. ``updated``, where RETURNING asks for it, is beside
+    the row: 1 where ON CONFLICT has updated one, else 0.
     """
 
     target: Table | Stream
@@ -101,6 +102,7 @@ class Insert(Struct, frozen=True):
     conflict: Conflict | None = None
     generated: Generated = ()
     view_checks: Checks = ()
+    updated: Column | None = None
 
 
 class Update(Struct, frozen=True):

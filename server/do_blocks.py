@@ -165,13 +165,20 @@ class _Block:
                 condition = str(value)
             else:
                 fields[name] = str(value)
-        state = _STATES.get(step.level, "00000") if condition is None else state_of(condition).ljust(5, "0")
+        state = _STATES.get(step.level, "00000") if condition is None else self._state(step, condition)
         error = SqlError(state, fields.get("MESSAGE", condition or state), fields.get("DETAIL"), fields.get("HINT"))
         names = [fields.get(name) for name in ("SCHEMA", "TABLE", "COLUMN", "CONSTRAINT", "DATATYPE")]
         if any(name is not None for name in names):
             error.about = Subject(*names)
         error.where, error.routine = _at(step), "exec_stmt_raise"
         return error
+
+    def _state(self, step: Raise, condition: str) -> str:
+        try:
+            return state_of(condition)
+        except SqlError as error:
+            error.where, error.routine = _at(step), "exec_stmt_raise"
+            raise
 
     def _message(self, step: Raise) -> str:
         """The message with the arguments' values in it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +68,9 @@ COMPUTED: Final = {
     "timezone_abbreviations": "SELECT item[1] AS abbrev, item[2] AS meaning, item[3] IS NOT NULL AS is_dst "
     "FROM pg_config, regexp_split_to_table(pg_read_file(setting || '/timezonesets/Default'), E'\\n') AS line, "
     "regexp_matches(line, '^([A-Z]+)\\s+(\\S+)(?:\\s+(D)\\M)?') AS item WHERE name = 'SHAREDIR' ORDER BY 1",
+    "token_types": "SELECT * FROM ts_token_type('default') ORDER BY tokid",
+    "encodings": "SELECT n AS encoding, pg_encoding_to_char(n) AS name FROM generate_series(0, 99) n "
+    "WHERE pg_encoding_to_char(n) <> '' ORDER BY n",
 }
 #: reg* columns are written as numbers, so that a reader needs no catalog to read a catalog.
 _NUMBERS: Final = ("regproc", "regprocedure", "regoper", "regoperator", "regtype", "regclass")
@@ -150,6 +154,16 @@ def _written(column: str, kind: str) -> str:
     return f"{column}::oid" if kind in _NUMBERS else _WRITTEN.get(kind, "{0}").format(column)
 
 
+def conditions(connection: Any) -> Iterator[str]:
+    """The names that errors have in PL/pgSQL with their SQLSTATEs, as generate-plerrcodes.pl takes them."""
+    ((folder,),) = connection.execute("SELECT setting FROM pg_config() WHERE name = 'SHAREDIR'").fetchall()
+    yield "name\tstate\n"
+    for line in (Path(folder) / "errcodes.txt").read_text().splitlines():
+        state, kind, _, name = (*line.split(), "", "", "", "")[:4]
+        if kind == "E" and name and not line.startswith(("#", "Section")):
+            yield f"{name}\t{state}\n"
+
+
 def main() -> int:
     """Writes the files; what has changed is for review."""
     sys.path.insert(0, str(ROOT))
@@ -168,6 +182,7 @@ def main() -> int:
                 ):
                     for piece in rows:
                         file.write(apart(bytes(piece).decode()).encode())
+            (ROOT / "catalog" / "postgres" / "conditions.tsv").write_text("".join(conditions(connection)))
     finally:
         server.stop()
     return 0

@@ -155,6 +155,7 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             acl = acl_of(catalog, column_grants(column)) if column.grants else None
             yield {**_attribute(item.oid, place, column), "attacl": acl}
         if isinstance(item, Table):
+            yield from _system_attributes(item.oid)
             for index in indexes_of(item):
                 for place, name in enumerate(index.labels):
                     part = index.columns[place]
@@ -163,6 +164,20 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
     for composite in _composites(catalog):
         for place, (name, kind) in enumerate(composite.fields, 1):
             yield {**_of_type(composite.oid, place, kind), "attname": name}
+
+
+#: System columns of a table with their types and these types' alignments, the last one's number the least.
+_SYSTEM_COLUMNS: Final = (
+    *(("ctid", "tid", "s"), ("xmin", "xid", "i"), ("cmin", "cid", "i")),
+    *(("xmax", "xid", "i"), ("cmax", "cid", "i"), ("tableoid", "oid", "i")),
+)
+
+
+def _system_attributes(relation: int) -> Iterator[Row]:
+    for place, (name, kind, alignment) in enumerate(_SYSTEM_COLUMNS, 1):
+        row = _of_type(relation, -place, SqlType(kind))
+        row = {**row, "attnotnull": True, "attstattarget": 0, "attbyval": kind != "tid", "attalign": alignment}
+        yield {**row, "attname": name}
 
 
 def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:

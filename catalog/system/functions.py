@@ -114,6 +114,11 @@ def _constraint(column: str) -> str:
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
 
 
+def _cleaned(name: str) -> str:
+    """An encoding's name as PostgreSQL compares it: letters and digits, small ones (clean_encoding_name)."""
+    return f"lower(regexp_replace({name}::text, '[^a-zA-Z0-9]', '', 'g'))"
+
+
 def _index(column: str, place: str) -> str:
     """The same of an index (place 0) or a part of it; people see its table named as the path needs it."""
     shown = _marked(f"d.{column}")
@@ -195,8 +200,10 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_sqlbody(oid)": "(SELECT prosqlbody::text FROM pg_proc WHERE oid = $1)",
     "pg_get_functiondef(oid)": "(SELECT definition FROM pg_lookups.signatures WHERE oid = $1)",
-    "pg_encoding_to_char(int4)": "(CASE $1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)::name",
-    "pg_char_to_encoding(name)": "CASE lower($1) WHEN 'utf8' THEN 6 WHEN 'sql_ascii' THEN 0 ELSE -1 END",
+    "pg_encoding_to_char(int4)": "CASE WHEN $1 IS NOT NULL THEN coalesce("
+    "(SELECT e.name FROM pg_lookups.encodings e WHERE e.encoding = $1), '')::name END",
+    "pg_char_to_encoding(name)": f"CASE WHEN $1 IS NOT NULL THEN coalesce((SELECT e.encoding "
+    f"FROM pg_lookups.encodings e WHERE {_cleaned('e.name')} = {_cleaned('$1')}), -1) END",
     "pg_tablespace_location(oid)": "''",
     "pg_relation_filenode(regclass)": "(SELECT relfilenode FROM pg_class WHERE oid = $1)",
     "pg_relation_filepath(regclass)": "NULL::text",
@@ -352,6 +359,10 @@ TABLES: Final[dict[str, str]] = {
     "('x', 'REFERENCES'), ('t', 'TRIGGER'), ('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('c', 'CONNECT'), "
     "('T', 'TEMPORARY')) w(letter, word) "
     "ON strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter) > 0",
+    "ts_token_type(oid)": "SELECT t.tokid, t.alias, t.description FROM pg_ts_parser p, pg_lookups.token_types t "
+    "WHERE p.oid = $1",
+    "ts_token_type(text)": "SELECT t.tokid, t.alias, t.description FROM pg_ts_parser p, pg_lookups.token_types t "
+    "WHERE p.prsname = regexp_replace($1, '^pg_catalog[.]', '')",
     "_pg_expandarray(anyarray)": "SELECT x, n::int4 AS n FROM unnest($1) WITH ORDINALITY AS u(x, n)",
 }
 #: information_schema's own functions: declared types, result and body.
@@ -420,7 +431,8 @@ SHOWN: Final[dict[str, str]] = {
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",
     "regnamespace": "(SELECT quote_ident(nspname) FROM pg_namespace WHERE oid = $1)",
     "regrole": "(SELECT quote_ident(rolname) FROM pg_authid WHERE oid = $1)",
-    "regoper": "(SELECT oprname::text FROM pg_operator WHERE oid = $1)",
+    "regoper": "(SELECT CASE WHEN (SELECT count(*) FROM pg_operator p WHERE p.oprname = o.oprname) > 1 "
+    "THEN 'pg_catalog.' ELSE '' END || o.oprname FROM pg_operator o WHERE o.oid = $1)",
     "regoperator": "(SELECT oprname || '(' || CASE WHEN oprleft = 0 THEN 'NONE' ELSE format_type(oprleft, NULL) END "
     "|| ',' || format_type(oprright, NULL) || ')' FROM pg_operator WHERE oid = $1)",
     "regcollation": "(SELECT quote_ident(collname) FROM pg_collation WHERE oid = $1)",

@@ -6,16 +6,25 @@ Owns: the names of those that a result holds, for whoever writes it. (A query's 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
 from catalog.objects import Table
-from catalog.postgres import function, functions
+from catalog.postgres import function, functions, rows
 from catalog.routines import Function
 from catalog.system.indexes import indexes_of
 from catalog.system.rows import Row
 from catalog.system.texts import function_names, type_names
+
+#: Types of oids whose names are PostgreSQL's own only: the catalog, its column of names, and what errors call one.
+NAMED: Final = {
+    "regcollation": ("pg_collation", "collname", "collation"),
+    "regconfig": ("pg_ts_config", "cfgname", "text search configuration"),
+    "regdictionary": ("pg_ts_dict", "dictname", "text search dictionary"),
+}
 
 
 def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, ...]) -> dict[int, str]:
@@ -41,9 +50,29 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
             found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
         case "regrole":
             found = {item.oid: quote_name(item.name) for item in catalog.roles.items}
+        case "regoper" | "regoperator":
+            found = operator_names(catalog, kind)
+        case "regcollation" | "regconfig" | "regdictionary":
+            found = {int(str(row["oid"])): quote_name(str(row[NAMED[kind][1]])) for row in rows(NAMED[kind][0])}
         case _:
             found = {}
-    return {oid: found.get(oid, str(oid) if oid else "-") for oid in wanted}
+    nothing = "0" if kind in ("regoper", "regoperator") else "-"
+    return {oid: found.get(oid, str(oid) if oid else nothing) for oid in wanted}
+
+
+def operator_names(catalog: Catalog, kind: str) -> dict[int, str]:
+    """PostgreSQL's operators as regoper shows them, qualified where several have the name, or with their operands."""
+    found = list(rows("pg_operator"))
+    oids = [int(str(row["oid"])) for row in found]
+    if kind == "regoper":
+        counts = Counter(row["oprname"] for row in found)
+        shown = (("" if counts[row["oprname"]] == 1 else "pg_catalog.") + str(row["oprname"]) for row in found)
+        return dict(zip(oids, shown, strict=True))
+    names = {str(row["oid"]): str(row["plain"]) for row in type_names(catalog)} | {"0": "NONE"}
+    operands = ((names[str(row["oprleft"])], names[str(row["oprright"])]) for row in found)
+    return {
+        oid: f"{row['oprname']}({left},{right})" for oid, row, (left, right) in zip(oids, found, operands, strict=True)
+    }
 
 
 def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dict[int, str]:

@@ -36,6 +36,18 @@ def keywords(catalog: Catalog) -> Iterator[Row]:
     yield from rows("keywords")
 
 
+def token_types(catalog: Catalog) -> Iterator[Row]:
+    """The kinds of words that the parser of text search tells apart."""
+    for row in rows("token_types"):
+        yield {**row, "tokid": int(str(row["tokid"]))}
+
+
+def encodings(catalog: Catalog) -> Iterator[Row]:
+    """The encodings that PostgreSQL numbers."""
+    for row in rows("encodings"):
+        yield {**row, "encoding": int(str(row["encoding"]))}
+
+
 TYPE: Final = ("head", "tail", "plain", "alias", "within")
 FUNCTION: Final = ("shown", "alone", "types")
 #: Names that stand around a type's modifier.

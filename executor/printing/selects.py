@@ -188,8 +188,8 @@ class Selects(Dialect):
         return self._wrap(block)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
-        if block.order and not all(call.order_by for _, call in node.calls):
-            block = Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)  # comes in its order
+        if block.order and not all(call.order_by for _, call in node.calls):  # rows come in the order of the block
+            block = Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)
         block = self._below_output(block)
         results = [self._named(value, column) for (column, _), value in zip(node.calls, rest, strict=True)]
         block.output = [reference(column) for column in node.input.columns] + results

@@ -121,6 +121,7 @@ class Binding:
         self.limits: set[int] = set()  # where LIMIT and OFFSET have their numbers
         self.through: set[Column] = set()  # the first columns of rows that are changed through views
         self.volatile = False
+        self.speaks_of_places = "ctid" in raw.text.lower()  # whether rows of tables need theirs
         self.locking: Locking | None = None
         self.into: Any = None  # the INTO that makes a SELECT a statement that creates a table
         self.modifications: list[tuple[str, Insert | Update | Delete]] = []  # WITH queries that change rows

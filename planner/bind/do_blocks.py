@@ -13,7 +13,7 @@ from pglast import parse_plpgsql, parser
 
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
-from planner.error_conditions import state_of
+from planner.error_conditions import state_of, states_of
 from planner.procedural import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
 
 _INSTEAD: Final = "Send its statements one by one from the client."
@@ -21,6 +21,8 @@ _INSTEAD: Final = "Send its statements one by one from the client."
 _LEVELS: Final = {14: "DEBUG", 15: "LOG", 17: "INFO", 18: "NOTICE", 19: "WARNING", 21: "ERROR"}
 #: plpgsql.h, PLpgSQL_raise_option_type
 _OPTIONS: Final = ("ERRCODE", "MESSAGE", "DETAIL", "HINT", "COLUMN", "CONSTRAINT", "DATATYPE", "TABLE", "SCHEMA")
+#: How the parser's error about a name of no condition begins.
+_NO_CONDITION: Final = "unrecognized exception condition"
 #: Variables that each block has.
 _GIVEN: Final = ("found", "sqlstate", "sqlerrm")
 
@@ -39,7 +41,8 @@ def bind_do(binding: Binding, node: Any) -> DoBlock:
     try:
         (tree,) = parse_plpgsql(f"DO '{quoted}'")
     except parser.ParseError as error:
-        raise SqlError("42601", str(error.args[0])) from None
+        message = str(error.args[0])
+        raise SqlError("42704" if message.startswith(_NO_CONDITION) else "42601", message) from None
     function = tree["PLpgSQL_function"]
     for item in function["datums"]:
         ((kind, datum),) = item.items()
@@ -74,7 +77,7 @@ def _block(node: dict[str, Any]) -> Steps:
 
 def _handler(node: dict[str, Any]) -> Handler:
     names = (item["PLpgSQL_condition"]["condname"] for item in node["conditions"])
-    return Handler(tuple(state_of(name) for name in names), _steps(node.get("action")))
+    return Handler(tuple(state for name in names for state in states_of(name)), _steps(node.get("action")))
 
 
 def _run(node: dict[str, Any]) -> Run:

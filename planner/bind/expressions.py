@@ -40,6 +40,7 @@ from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.predicates import again, bind_between, bind_like, bind_pattern, is_volatile, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
+from planner.bind.row_versions import refuse_number
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
 from planner.bind.selection import bind_selection
@@ -273,6 +274,7 @@ def _cast(env: Environment, node: Any) -> Scalar:
 def _declared_cast(env: Environment, node: Any) -> Scalar:
     target, domain = type_or_domain(env.binding, node.typeName)
     scalar = bind_scalar(env, node.arg)
+    refuse_number(env.binding, scalar, target, node)
     target = _with_shape(target, scalar)
     if target == NUMERIC:
         target = numeric_of(scalar)

@@ -16,6 +16,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import FIRST_OID
 from catalog.types import BOOL, OID, SqlType
 from planner.bind.context import Binding
+from planner.bind.row_versions import version_of
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Source(Struct, frozen=True):
     ``value`` is what the name alone stands for, where that is no row: the only column of a function. ``padded`` rows
     may be those that an outer join fills up with NULLs. ``row`` is the relation (its oid) whose rows these are,
     ``kind`` the type of a function's rows, where it has a name. ``mark`` is NULL only in rows that were filled up.
-    ``hidden`` columns have a name, but are none of ``*``.
+    ``hidden`` columns have a name, but are none of ``*``. ``stored`` are the columns of a table's row, ``place``
+    its ctid, where the statement speaks of one, and ``deleted`` its xmax, where that may be something.
     """
 
     name: str
@@ -59,18 +61,18 @@ class Source(Struct, frozen=True):
     kind: SqlType | None = None
     mark: Scalar | None = None
     hidden: tuple[Entry, ...] = ()
+    stored: tuple[Column, ...] = ()
+    place: Scalar | None = None
+    deleted: Scalar | None = None
 
     def column_beyond(self, name: str) -> Entry | None:
         """A column that is none of ``*``: a hidden or a system column."""
         return next((item for item in self.hidden if item.name == name), None) or self._system_column(name)
 
     def _system_column(self, name: str) -> Entry | None:
-        """tableoid, and of PostgreSQL's own catalogs xmin; NULL in rows that an outer join has filled up."""
-        if name == "tableoid" and self.oid:
-            value = Literal(self.oid, OID)
-        elif name == "xmin" and 0 < self.oid < FIRST_OID:
-            value = _BOOTSTRAP
-        else:
+        """A system column of a row of a table's; NULL in rows that an outer join has filled up."""
+        value = self._system_value(name)
+        if value is None:
             return None
         if not self.padded:
             return Entry(name, value)
@@ -78,6 +80,19 @@ class Source(Struct, frozen=True):
         if sure is None:
             return None
         return Entry(name, Case(((Call("is_null", (sure,), BOOL), Literal(None, value.type)),), value, value.type))
+
+    def _system_value(self, name: str) -> Scalar | None:
+        """What a system column is of a row that is there, as far as it can be told (``row_versions``)."""
+        is_own = 0 < self.oid < FIRST_OID
+        if name == "tableoid" and self.oid:
+            return Literal(self.oid, OID)
+        if name == "xmin" and (is_own or self.stored):
+            return _BOOTSTRAP if is_own else version_of(self.stored)
+        if name == "xmax" and self.deleted is not None:
+            return self.deleted
+        if name in ("xmax", "cmin", "cmax") and (is_own or self.stored):
+            return Literal(0, SqlType("xid" if name == "xmax" else "cid"))
+        return self.place if name == "ctid" else None
 
 
 class Scope(Struct, frozen=True, eq=False):
@@ -159,7 +174,7 @@ def _missing(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) 
 
 
 def _refuse_system_column(binding: Binding, sources: Iterable[Source], name: str, node: Any) -> None:
-    """Rows of tables have no versions that a client could see. Raises 0A000."""
+    """What rows of this relation, or rows here, have not. Raises 0A000."""
     if name in SYSTEM_COLUMNS and any(source.oid for source in sources):
         instead = "Use a key instead of a row's place, and a column of your own for its version."
         raise unsupported(f"the system column {name}", instead, binding.position(node))

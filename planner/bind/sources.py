@@ -36,6 +36,7 @@ from planner.bind.levels import (
     subqueries_of,
 )
 from planner.bind.relations import as_created, find_object, of_system
+from planner.bind.row_versions import placed
 from planner.bind.sampling import sampled
 from planner.bind.scope import Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
@@ -95,7 +96,17 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
     if isinstance(found, Stream | View):
         level.binding.place(scan.columns, node)
-    return scan, renamed(level.binding, scope, node.alias, node)
+    relation, scope = with_place(level.binding, scan, scope)
+    return relation, renamed(level.binding, scope, node.alias, node)
+
+
+def with_place(binding: Binding, scan: Scan, scope: Scope) -> tuple[Relation, Scope]:
+    """A table's rows, with their places where the text speaks of these."""
+    source = scope.sources[0]
+    if not source.stored or not binding.speaks_of_places:
+        return scan, scope
+    relation, place = placed(binding, scan, source.stored)
+    return relation, replace(scope, sources=(replace(source, place=place),))
 
 
 def _alias(node: Any) -> str | None:
@@ -141,7 +152,9 @@ def scan_object(
     schema = item.schema if alias is None else None
     called = item.name if name is None else name
     relation, oid = "" if alias is None else called, item.oid if _has_own_rows(item) else 0
-    return scan, Scope((Source(alias or called, entries, schema, key, relation, oid=oid, row=_row(item)),), entries)
+    stored = columns if isinstance(item, Table) else ()
+    source = Source(alias or called, entries, schema, key, relation, oid=oid, row=_row(item), stored=stored)
+    return scan, Scope((source,), entries)
 
 
 #: PostgreSQL's own tables have oids below, its views and information_schema's tables from here on.
@@ -177,8 +190,9 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
     """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name, or that of
     whoever runs the statement, be it through views of others.
     """
-    context, reader = binding.context, binding.reader
+    context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
     binding.views.append(view.oid)
+    binding.speaks_of_places = "ctid" in view.definition
     if isinstance(view, View) and view.reads_as_invoker:
         binding.reader = binding.caller
     elif view.schema != PG_TEMP:  # else who reads it needs all
@@ -188,7 +202,7 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
     try:
         yield _parsed(view.definition).node
     finally:
-        binding.context, binding.reader = context, reader
+        binding.context, binding.reader, binding.speaks_of_places = context, reader, spoke
         binding.views.pop()
 
 

@@ -291,6 +291,10 @@ CREATE MACRO ms_float_variance(n, s1, s2, sample) AS CASE WHEN n = 0 OR (sample 
 CREATE MACRO ms_spread_of_one(n, x, spread) AS CASE WHEN n = 1 AND NOT isfinite(x) THEN 'NaN'::DOUBLE ELSE spread END;
 CREATE MACRO ms_interval_epoch(x) AS datepart('year', x)::HUGEINT * 31557600000000
     + datepart('month', x) * 2592000000000 + datepart('day', x)::HUGEINT * 86400000000 + epoch_us(ms_interval_time(x));
+CREATE MACRO ms_row_version(h) AS CAST(3 + h % 4294967293 AS BIGINT);
+CREATE MACRO ms_row_hash(h) AS CAST(h >> 1 AS BIGINT);
+CREATE MACRO ms_row_place(h, n) AS '(' || CAST(((h >> 31) + (n - 1) // 65535) % 4294967296 AS VARCHAR)
+    || ',' || CAST((n - 1) % 65535 + 1 AS VARCHAR) || ')';
 CREATE MACRO ms_hashed_chance(x, seed) AS CAST(hash(x, seed) >> 11 AS DOUBLE) / 9007199254740992;
 CREATE MACRO ms_finite(x) AS CASE WHEN isinf(x) THEN error('!22003!value out of range: overflow') ELSE x END;
 CREATE MACRO ms_exp(x) AS CASE WHEN exp(x) = 0 AND NOT isinf(x) THEN error('!22003!value out of range: underflow')

@@ -8,7 +8,7 @@ and RETURNING. All of a statement reads the tables as they were before it, whate
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -103,15 +103,19 @@ class Effects(Struct):
         rows = self.complete(table, statement.generated, statement.row, rows, arguments)
         self.check(table, statement.checks, statement.row, rows, arguments)
         conflict, change = statement.conflict, insertion(table, rows)
+        updated = np.zeros(rows.num_rows, np.bool_)
         if conflict is not None and conflict.update is None:
             keys = [key_of(table, key) for key in conflict.keys]
             rows = undisputed(self._met_on, table, keys, rows)
             change = insertion(table, rows)
         elif conflict is not None and conflict.update is not None:
             met = meetings(self._met_on, table, key_of(table, conflict.keys[0]), rows)
-            change, rows = self._upsert(statement, conflict.update, met, rows, arguments)
+            change, rows, updated = self._upsert(statement, conflict.update, met, rows, arguments)
         self.check(table, statement.view_checks, statement.row, rows, arguments)
-        returned = self._returned(statement.returning, statement.row, rows, arguments)
+        row, shown = statement.row, rows
+        if statement.updated is not None:
+            row, shown = (*row, statement.updated), rows.append_column("xmax", pa.array(updated.astype(np.int64)))
+        returned = self._returned(statement.returning, row, shown, arguments)
         return Effect({table.oid: change}, rows.num_rows, returned)
 
     @property
@@ -121,8 +125,8 @@ class Effects(Struct):
 
     def _upsert(
         self, statement: Insert, update: Upsert, met: Meetings, rows: pa.Table, arguments: Arguments
-    ) -> tuple[Change, pa.Table]:
-        """The change, and the rows as they are then in the order in which they were proposed."""
+    ) -> tuple[Change, pa.Table, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The change, the rows as they are then in the order in which they were proposed, and which are updated."""
         table, conflict = statement.target, statement.conflict
         assert isinstance(table, Table) and conflict is not None
         both = (_PLACE, _MET, *update.old, *statement.row)
@@ -143,7 +147,7 @@ class Effects(Struct):
         free = np.flatnonzero(is_free)
         change = Change(row_ids, old, pa.concat_tables([new, rows.take(free)]), new.num_rows)
         order = np.argsort(np.concatenate([places.to_numpy(), free]))
-        return change, change.inserted.take(order)
+        return change, change.inserted.take(order), order < new.num_rows
 
     def _update(self, statement: Update, arguments: Arguments) -> Effect:
         table = statement.target

@@ -6,13 +6,13 @@ with functions of language SQL), functions that yield rows among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, Final
 
 from catalog.catalog import whole_path
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
 from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, SERIAL_OID, TABLES
 from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
@@ -89,7 +89,7 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         return Literal(arguments[0].type.oid, SqlType("regtype"))
     if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
         declared, result, text = INFORMATION[name]
-        given = [_given(env, *item) for item in zip(arguments, declared, node.args, strict=False)]
+        given = _given(env, node, arguments, declared)
         return bind_body(env.binding, text, given, by_name(result))
     if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
         shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
@@ -100,12 +100,14 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if not isinstance(found, tuple):
         return None
     chosen, types = found
+    if name in LOOKED_UP:
+        return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
         return _current_schemas(env, arguments, node)
     body = SCALARS.get(_signature(name, types))
     if (body is None and name not in ALLOWED) or not is_known(chosen.result):
         return None
-    given = [_given(env, *item) for item in zip(arguments, types, node.args or (), strict=False)]
+    given = _given(env, node, arguments, types)
     if body is None:
         return bind_privilege_call(env, name, given, partial(bind_body, env.binding))
     if name == "to_regclass" and env.binding.bodies and (known := env.binding.relation_named(given[0])) is not None:
@@ -117,7 +119,29 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     return scalar
 
 
-_NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | {"current_schemas"}
+#: Functions that only look for a name among PostgreSQL's own and users' functions, operators and collations.
+LOOKED_UP: Final = frozenset(
+    f"to_{kind}" for kind in ("regproc", "regprocedure", "regoper", "regoperator", "regcollation")
+)
+_NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | LOOKED_UP | {"current_schemas"}
+
+
+def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """to_regproc('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
+    from planner.bind.calls.named_oids import named_oid  # which needs bodies
+
+    (text,), kind = arguments, SqlType(name.removeprefix("to_"))
+    if not isinstance(text, Literal):
+        raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
+    if text.value is None:
+        return Literal(None, kind)
+    try:
+        return Literal(named_oid(env.binding, str(text.value), kind.name), kind)
+    except SqlError as error:
+        is_none = error.sqlstate in ("42883", "42725", "3F000")
+        if not is_none and name != "to_regcollation":
+            raise
+        return Literal(None, kind)
 
 
 def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
@@ -135,11 +159,16 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     return Literal(tuple(path), SqlType("array", element=SqlType("name")))
 
 
-#: Functions that yield rows: name -> declared types of the arguments, and the query.
-_TABLES: Final = {
-    name: (tuple(item.strip() for item in types.rstrip(")").split(",") if item.strip()), body)
-    for (name, _, types), body in ((signature.partition("("), body) for signature, body in TABLES.items())
-}
+def _tables() -> Mapping[str, list[tuple[tuple[str, ...], str]]]:
+    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for signature, body in TABLES.items():
+        name, _, types = signature.removesuffix(")").partition("(")
+        found.setdefault(name, []).append((tuple(types.split(", ") if types else ()), body))
+    return found
+
+
+#: Functions that yield rows: name -> of each of its overloads the declared types of the arguments, and the query.
+_TABLES: Final = _tables()
 TABLE_NAMES: Final = frozenset(_TABLES)
 #: Of these, those with more than one column.
 _RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors", "pg_listening_channels"}
@@ -149,25 +178,38 @@ def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | Non
     """The rows of a function about the catalog; None for any other."""
     from planner.bind.select import bind_select
 
-    declared, body = _TABLES[names_of(node.funcname)[-1]]
+    name = names_of(node.funcname)[-1]
     arguments = [bind(env, item) for item in node.args or ()]
-    if len(arguments) != len(declared):
+    overloads = _TABLES[name]
+    if len(overloads) > 1:
+        found = chosen_function(name, tuple(item.type.oid for item in arguments))
+        overloads = [item for item in overloads if isinstance(found, tuple) and item[0] == tuple(found[1])]
+    if not overloads or len(arguments) != len(overloads[0][0]):
         return None
-    given = [_given(env, *item) for item in zip(arguments, declared, node.args or (), strict=True)]
-    with arguments_of(env.binding, given):
+    declared, body = overloads[0]
+    with arguments_of(env.binding, _given(env, node, arguments, declared)):
         return bind_select(Level(env.binding), query_node(body))
 
 
-def _given(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar:
+def _given(env: Environment, node: Any, arguments: Sequence[Scalar], declared: Sequence[str]) -> list[Scalar]:
+    """A call's arguments in their declared types. Raises 42883."""
+    places = node.args or (None,) * len(arguments)
+    found = [_coerced(env, *item) for item in zip(arguments, declared, places, strict=False)]
+    given = [item for item in found if item is not None]
+    if len(given) < len(found):
+        from planner.bind.calls.choice import no_function  # types contain bodies
+
+        raise no_function(env, list(arguments), node)
+    return given
+
+
+def _coerced(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar | None:
     from planner.bind.types import coerce
 
     if declared == "anyarray" or declared == scalar.type.name == "record":
         return scalar
     kind = array(by_name(declared[1:])) if declared.startswith("_") else by_name(declared)
-    found = coerce(env.binding, scalar, kind, "implicit", node)
-    if found is None:
-        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
-    return found
+    return coerce(env.binding, scalar, kind, "implicit", node)
 
 
 def _are_names(items: tuple[Any, ...]) -> bool:
@@ -220,10 +262,11 @@ def field_name(record: str, field: str) -> str:
 def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
     """The columns of a function that yields rows, each as an array."""
     from planner.bind.calls.arrays import array_of_query
+    from planner.bind.calls.choice import no_function
 
     query = bind_table_call(env, node, bind)
     if query is None:
-        raise env.error("42883", f"function {'.'.join(names_of(node.funcname))}() does not exist", node)
+        raise no_function(env, [bind(env, item) for item in node.args or ()], node)
     for place, output in enumerate(query.outputs):
         again = query if place == 0 else bind_table_call(env, node, bind)
         assert again is not None

@@ -14,10 +14,11 @@ from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.nested import split_array
 from catalog.objects import Table
-from catalog.postgres import functions, type_oids
+from catalog.postgres import functions, operators, rows, type_oids
 from catalog.routines import named
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
+from catalog.system.names import NAMED
 from catalog.types import TEXT, SqlType, array
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
@@ -29,7 +30,8 @@ from planner.rules.support import has_subquery
 
 def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
     """The text of an oid of a type such as regclass: the name of what it means, else the number."""
-    body = f"coalesce({SHOWN[scalar.type.name]}, CASE WHEN $1::oid = 0 THEN '-' ELSE $1::oid::text END)"
+    nothing = "0" if scalar.type.name in ("regoper", "regoperator") else "-"
+    body = f"coalesce({SHOWN[scalar.type.name]}, CASE WHEN $1::oid = 0 THEN '{nothing}' ELSE $1::oid::text END)"
     text = _computed(binding, body, scalar, TEXT)
     if scalar.type.name == "regclass":
         binding.remember_name(text, lambda: scalar)
@@ -110,8 +112,54 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
             if role is None:
                 raise SqlError("42704", f'role "{text}" does not exist')
             return role.oid
+        case "regoper":
+            return _operator(binding, text)
+        case "regoperator":
+            return _operator_of(binding, text)
         case _:
-            raise unsupported(f"a name as {kind}", "Give the oid.")
+            return _own(binding, text, kind)
+
+
+def _own(binding: Binding, text: str, kind: str) -> int:
+    """What only PostgreSQL's own catalogs name."""
+    relation, column, word = NAMED[kind]
+    schema, name = _placed_name(binding.context.catalog, text)
+    if schema in (None, "pg_catalog"):
+        for row in rows(relation):
+            if row[column] == name:
+                return int(str(row["oid"]))
+    if kind == "regcollation":
+        raise SqlError("42704", f'collation "{text}" for encoding "UTF8" does not exist')
+    raise SqlError("42704", f'{word} "{text}" does not exist')
+
+
+def _operator(binding: Binding, text: str) -> int:
+    schema, _, name = text.strip().rpartition(".")
+    known = operators(name) if schema in ("", "pg_catalog") else ()
+    if not known:
+        raise SqlError("42883", f"operator does not exist: {text}")
+    if len(known) > 1:
+        raise SqlError("42725", f"more than one operator named {text}")
+    return known[0].oid
+
+
+def _operator_of(binding: Binding, text: str) -> int:
+    """name(left, right), NONE for what a prefix operator has not."""
+    head, _, types = text.strip().partition("(")
+    schema, _, name = head.strip().rpartition(".")
+    operands = [item.strip() for item in types.removesuffix(")").split(",")]
+    if not types.endswith(")"):
+        raise SqlError("22P02", f"expected a {'right' if types else 'left'} parenthesis")
+    if len(operands) < 2:
+        hint = "Use NONE to denote the missing argument of a unary operator."
+        raise SqlError("42P02", "missing argument", hint=hint)
+    if len(operands) > 2:
+        raise SqlError("54023", "too many arguments", hint="Provide two argument types for operator.")
+    left, right = (0 if item.upper() == "NONE" else _type(binding, item) for item in operands)
+    for known in operators(name) if schema in ("", "pg_catalog") else ():
+        if (known.left, known.right) == (left, right):
+            return known.oid
+    raise SqlError("42883", f"operator does not exist: {text}")
 
 
 def _relation(binding: Binding, text: str) -> int:

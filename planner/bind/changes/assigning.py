@@ -135,4 +135,7 @@ def scope_of_target(target: Table | Stream, node: Any, entries: list[Entry]) -> 
     alias = node.relation.alias
     named = source_of(target.name, entries, target.schema) if alias is None else source_of(alias.aliasname, entries)
     row = target.oid if all(entry.attribute for entry in entries) else 0
-    return replace(named, sources=(replace(named.sources[0], row=row),))
+    stored = tuple(entry.scalar.column for entry in entries if isinstance(entry.scalar, ColumnRef))
+    oid = target.oid if isinstance(target, Table) else 0
+    source = replace(named.sources[0], row=row, oid=oid, stored=stored if oid else ())
+    return replace(named, sources=(source,))

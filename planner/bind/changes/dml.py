@@ -18,7 +18,7 @@ from pglast.enums import OnConflictAction
 from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
-from catalog.types import INT8
+from catalog.types import INT8, SqlType
 from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
@@ -35,10 +35,11 @@ from planner.bind.levels import Level
 from planner.bind.relations import find_object
 from planner.bind.scope import Scope
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
-from planner.bind.sources import bind_from, scan_object
+from planner.bind.sources import bind_from, scan_object, with_place
 from planner.bind.texts import bind_expression
 from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.statements import Delete, Insert, Statement, Update
+from planner.statements import Delete, Insert, Returning, Statement, Update
+from planner.walk import used_columns
 
 #: Why a foreign table of files takes no rows.
 READ_ONLY: Final = "A foreign table of files is read-only."
@@ -108,8 +109,8 @@ def _level(around: Level, node: Any) -> Level:
 
 def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Insert:
     """INSERT INTO target [(columns)] VALUES, SELECT or DEFAULT VALUES."""
-    updated = _updated(node)
-    letters = "rw" if updated else "r" if node.onConflictClause or shown_by(node) else ""
+    changed = _updated(node)
+    letters = "rw" if changed else "r" if node.onConflictClause or shown_by(node) else ""
     through = through_view(binding, node.relation, "insert into", letters)
     target = writable(binding, node.relation, "insert into") if through is None else through.table
     level = _level(level or Level(binding), node)
@@ -121,8 +122,8 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         indexes = through.indexes(binding, node.cols, width)
         names = [item.name for item in node.cols] if node.cols else through.names[:width]
         through.need(binding, node.relation.alias, "a", names, node.onConflictClause, *shown_by(node))
-        if updated:
-            through.need(binding, node.relation.alias, "w", [item.name for item in updated])
+        if changed:
+            through.need(binding, node.relation.alias, "w", [item.name for item in changed])
     binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
     row = row_columns(binding, target)
     if query is not None:
@@ -136,7 +137,10 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         relation = Values(row, rows)
         literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
     conflict = bind_conflict(level, target, row, node, through)
-    returning = returning_of(level, target, row, node, through=through)
+    updated = None if conflict is None or conflict.update is None else binding.column("xmax", SqlType("xid"), False)
+    returning = returning_of(level, target, row, node, through=through, updated=updated)
+    if updated is not None and (returning is None or not _shows(returning, updated)):
+        updated = None
     if not isinstance(relation, Values) or len(relation.rows) > 1:
         upsert = None if conflict is None else conflict.update
         refuse_drawn_twice(returning, relation, *(() if upsert is None else (value for _, value in upsert.assigned)))
@@ -144,7 +148,11 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
     if through is not None:
         binding.through.add(row[0])
     of_views = () if through is None else through.checks(row)
-    return Insert(target, relation, row, checks, returning, literals, conflict, generated, of_views)
+    return Insert(target, relation, row, checks, returning, literals, conflict, generated, of_views, updated)
+
+
+def _shows(returning: Returning, column: Column) -> bool:
+    return any(column in used_columns(scalar) for _, scalar in returning.expressions)
 
 
 def row_columns(binding: Binding, target: Table | Stream) -> tuple[Column, ...]:
@@ -273,8 +281,8 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
     level = _level(level or Level(binding), node)
     through = through_view(binding, node.relation, "update")
     target, scan, row_id, scope = target_scan(binding, node.relation, "update", through=through)
+    relation, scope = with_place(binding, scan, scope) if through is None else (through.shown(scan), scope)
     other = _others(level, scope, node.fromClause)
-    relation: Relation = scan if through is None else through.shown(scan)
     if other is not None:
         relation = Join("inner", relation, other.relation, None)
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
@@ -309,6 +317,7 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     level = _level(level or Level(binding), node)
     through = through_view(binding, node.relation, "delete from")
     target, scan, row_id, scope = target_scan(binding, node.relation, "delete from", through=through)
+    relation, scope = with_place(binding, scan, scope) if through is None else (through.shown(scan), scope)
     other = _others(level, scope, node.usingClause)
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
     predicate = None if node.whereClause is None else _condition(env, node.whereClause)
@@ -317,7 +326,6 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
         through.need(binding, node.relation.alias, "d", (), node.whereClause, *shown_by(node))
         binding.through.add(old[0])
     returning, beside = passed(binding, returning_of(level, target, old, node, other, through), other)
-    relation: Relation = scan if through is None else through.shown(scan)
     if other is not None:
         relation = Join("inner" if beside else "semi", relation, other.relation, predicate)
     elif predicate is not None:

@@ -26,7 +26,7 @@ from planner.bind.levels import Level
 from planner.bind.relations import find_object
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder, with_ctes
-from planner.bind.sources import bind_from
+from planner.bind.sources import bind_from, with_place
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.statements import Merge, MergeAction, Statement
 from planner.walk import replace_columns, used_columns
@@ -47,6 +47,7 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
         raise SqlError("0A000", f'cannot execute MERGE on relation "{found.name}"', detail)
     inserts = any(item.matchKind != _MATCHED for item in node.mergeWhenClauses)
     target, scan, row_id, scope = target_scan(binding, node.relation, "merge into", nullable=inserts)
+    rows_of_target, scope = with_place(binding, scan, scope)
     source, source_scope = bind_from(level, (node.sourceRelation,))
     if any(item.name == scope.sources[0].name for item in source_scope.sources):
         detail = "The name is used both as MERGE target table and data source."
@@ -57,7 +58,7 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
     clauses = _Clauses(env, source_scope, target, scan.columns[: len(target.columns)])
     action = clauses.chosen(node.mergeWhenClauses, row_id)
     rows = [clauses.row(item) for item in node.mergeWhenClauses]
-    joined = Join("left" if inserts else "inner", source, scan, on)
+    joined = Join("left" if inserts else "inner", source, rows_of_target, on)
     used = {column for row in rows for scalar in row for column in used_columns(scalar)}
     copies = {
         column: binding.column(column.name, column.type)

@@ -51,8 +51,9 @@ def returning_of(
     node: Any,
     other: Others | None = None,
     through: Through | None = None,
+    updated: Column | None = None,
 ) -> Returning | None:
-    """RETURNING over the changed row and what is beside it."""
+    """RETURNING over the changed row and what is beside it; ``updated`` is the row's xmax, where it may have one."""
     clause = getattr(node, "returningClause", None)
     items = shown_by(node)
     if not items:
@@ -67,6 +68,8 @@ def returning_of(
         for index, (definition, column) in enumerate(zip(target.columns, row, strict=True))
     ]
     scope = scope_of_target(target, node, entries) if through is None else through.scope(row, node.relation.alias)
+    if updated is not None and through is None:
+        scope = replace(scope, sources=(replace(scope.sources[0], deleted=ColumnRef(updated)),))
     if other is not None:
         scope = other.beside(scope)
     env = Environment(level.binding, scope, "RETURNING", subquery_binder(level))
