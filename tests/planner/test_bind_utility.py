@@ -99,7 +99,6 @@ def test_session_statements(database: Database, text: str, statement: object) ->
         "do 'begin loop exit; end loop; end'",
         "do 'begin return; end'",
         "do 'begin execute $$select 1$$ using 2; end'",
-        "do 'begin null; exception when deadlock_detected then null; end'",
     ],
 )
 def test_what_is_not_there_names_itself(database: Database, text: str) -> None:
