@@ -31,9 +31,10 @@ def _conditions() -> Mapping[str, tuple[str, ...]]:
 
 
 def state_of(name: str) -> str:
-    """The SQLSTATE that RAISE gives an error by a condition. Raises 42704 for a name of none."""
+    """The SQLSTATE that RAISE gives an error by a condition; '' for success, which is what its level has. Raises 42704
+    for a name of none."""
     if _is_state(name):
-        return "P0001" if name == _SUCCESS else name
+        return "" if name == _SUCCESS else name
     if name in _conditions():
         return _conditions()[name][0]
     raise _unknown(name)

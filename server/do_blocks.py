@@ -175,7 +175,7 @@ class _Block:
 
     def _state(self, step: Raise, condition: str) -> str:
         try:
-            return state_of(condition)
+            return state_of(condition) or _STATES.get(step.level, "00000")
         except SqlError as error:
             error.where, error.routine = _at(step), "exec_stmt_raise"
             raise
