@@ -17,7 +17,6 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
 from catalog.precision import declared
-from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.bind.changes.through_views import require_checkable
 from planner.bind.context import Binding
@@ -213,15 +212,16 @@ def _check_replaced(binding: Binding, view: View) -> tuple[tuple[View, View], ..
         if before.name != after.name:
             message = f'cannot change name of view column "{before.name}" to "{after.name}"'
             raise SqlError("42P16", message, hint="Drop the view, and create it again.")
-        if not _alike(before.type, after.type):
-            change = f"from {display(before.type)} to {display(after.type)}"
+        old_type, new_type = _shown_type(before), _shown_type(after)
+        if old_type != new_type:
+            change = f"from {old_type} to {new_type}"
             raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
     return above_replaced(binding, view)
 
 
-def _alike(before: SqlType, after: SqlType) -> bool:
-    """Whether a column's type stays: the digits of a computed numeric are ours and not the user's."""
-    return before == after or before.name == after.name == "numeric"
+def _shown_type(column: ColumnDefinition) -> str:
+    """A column's type with what is declared of it: the digits of a computed numeric are ours and not the user's."""
+    return display(column.type) if column.is_computed else str(column.type)
 
 
 # --- options ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
--- Types that a foreign key's columns may be given later, of either table; columns that a key determines in every grouping set.
+-- Types that stay: of a foreign key's columns in both tables, of a view's columns. Columns that a key determines in every grouping set.
 CREATE TABLE par (id text PRIMARY KEY, n int UNIQUE);
 CREATE TABLE chi (id text REFERENCES par, n int REFERENCES par (n));
 INSERT INTO par VALUES ('1', 1); INSERT INTO chi VALUES ('1', 1);
@@ -22,3 +22,14 @@ SELECT a, d, b, count(*) FROM g3 GROUP BY a, ROLLUP (b, c) ORDER BY 1, 2, 3, 4;
 SELECT a, d FROM g3 GROUP BY GROUPING SETS ((a, b), (c)) ORDER BY 1, 2;
 SELECT a, d FROM g3 GROUP BY ROLLUP (a);
 DROP TABLE g3;
+
+-- What a view's columns may not become.
+CREATE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(5) AS d, 2 * 1.5 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 2) AS c, 'a'::varchar(5) AS d, 2 * 1.5 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(6) AS d, 2 * 1.5 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(5) AS d, 2.25 * 1.125 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(5) AS d, 2 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(5) AS d, 2 * 1.5 AS e, now()::timestamp(4) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5 AS c, 'a'::varchar(5) AS d, 2 * 1.5 AS e, now()::timestamp(3) AS f;
+CREATE OR REPLACE VIEW shown AS SELECT 1.5::numeric(10, 1) AS c, 'a'::varchar(5) AS d, 2 * 1.5 AS e, now()::timestamp(3) AS f, 3 AS g;
+DROP VIEW shown;
