@@ -64,7 +64,8 @@ class UniqueKey(Struct, frozen=True):
     """PRIMARY KEY or UNIQUE over columns; ``index``: a unique index, and no constraint.
 
     ``deferrable`` and ``deferred`` as those of a ``ForeignKey``. ``nulls_alike``: NULLS NOT DISTINCT. ``orders`` of an
-    index's columns as those of an ``Index``; none where all are the default.
+    index's columns as those of an ``Index``; none where all are the default. ``index_comment`` is on a constraint's
+    index, ``comment`` on the constraint.
     """
 
     name: str
@@ -76,6 +77,7 @@ class UniqueKey(Struct, frozen=True):
     comment: str | None = None
     nulls_alike: bool = False
     orders: tuple[str, ...] = ()
+    index_comment: str | None = None
 
 
 class Index(Struct, frozen=True):

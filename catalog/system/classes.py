@@ -305,8 +305,15 @@ def _part_comments(table: Table) -> Iterator[Row]:
     for part in parts:
         if part.comment is not None:
             is_index = isinstance(part, Index) or (isinstance(part, UniqueKey) and part.index)
-            oid = part_oid(table.oid, "index" if is_index else "constraint", part.name)
-            yield {"objoid": oid, "classoid": PG_CLASS if is_index else PG_CONSTRAINT, "description": part.comment}
+            yield _part_comment(table, part.name, is_index, part.comment)
+    for key in table.keys:
+        if key.index_comment is not None:
+            yield _part_comment(table, key.name, True, key.index_comment)
+
+
+def _part_comment(table: Table, name: str, is_index: bool, comment: str) -> Row:
+    oid = part_oid(table.oid, "index" if is_index else "constraint", name)
+    return {"objoid": oid, "classoid": PG_CLASS if is_index else PG_CONSTRAINT, "description": comment}
 
 
 def pg_rewrite(catalog: Catalog) -> Iterator[Row]:

@@ -23,7 +23,7 @@ from planner.bind.definitions.user_types import bind_comment_type
 from planner.bind.relations import require_named, written
 from planner.bind.typenames import names_of
 from planner.definitions import AlterSchema, AlterTable, Redefine
-from planner.statements import NoOperation, Statement
+from planner.statements import Statement
 
 _KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
     ObjectType.OBJECT_TABLE: (Table, "a table"),
@@ -48,8 +48,10 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     if node.objtype == ObjectType.OBJECT_INDEX:
         name, within = written(node.object)
         table = find_index(binding, name, within)
-        own = name in constraint_names(table)  # a constraint's index, whose comment is the constraint's
-        return NoOperation("COMMENT") if own else _on_part(table, name, node.comment)
+        if name not in constraint_names(table):
+            return _on_part(table, name, node.comment)
+        keys = (replace(key, index_comment=node.comment) if key.name == name else key for key in table.keys)
+        return AlterTable("COMMENT", table, replace(table, keys=tuple(keys)), renames=True)
     if node.objtype == ObjectType.OBJECT_SCHEMA:
         schema = find_schema(binding.context.catalog, node.object.sval)
         return AlterSchema("COMMENT", schema, replace(schema, comment=node.comment))

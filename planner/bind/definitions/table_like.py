@@ -59,7 +59,7 @@ def like(binding: Binding, node: Any) -> Copied:
         keys = tuple(key if key.index else replace(key, comment=None) for key in keys)
         return Copied(columns, sequences, checks, keys, indexes)
     checks = tuple(replace(check, comment=None) for check in checks)
-    keys = tuple(replace(key, comment=None) for key in keys)
+    keys = tuple(replace(key, comment=None, index_comment=None) for key in keys)
     return Copied(columns, sequences, checks, keys, tuple(replace(index, comment=None) for index in indexes))
 
 
