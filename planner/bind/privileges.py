@@ -165,7 +165,10 @@ def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | S
             yield target, "d", None
             yield from _read(target, _looked_at(statement) | _returned(statement, statement.old))
         case Merge(target=target, actions=actions):
-            yield target, "r" + "".join(_ACTIONS.get(action.kind, "") for action in actions), None
+            for letter in dict.fromkeys(_ACTIONS[action.kind] for action in actions if action.kind in _ACTIONS):
+                given = None if letter == "d" else partial(binding.given.__getitem__, (target.oid, letter))
+                yield target, letter, given
+            yield from _read(target, binding.given.get((target.oid, "r"), frozenset[str]()))
         case CopyIn(target=target, columns=places):
             yield target, "a", lambda: frozenset(target.columns[place].name for place in places)
         case Truncate(targets=targets):

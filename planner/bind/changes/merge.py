@@ -58,6 +58,7 @@ def bind_merge(binding: Binding, node: Any) -> Merge:
     clauses = _Clauses(env, source_scope, target, scan.columns[: len(target.columns)])
     action = clauses.chosen(node.mergeWhenClauses, row_id)
     rows = [clauses.row(item) for item in node.mergeWhenClauses]
+    clauses.looks_at(on, action)
     joined = Join("left" if inserts else "inner", source, rows_of_target, on)
     used = {column for row in rows for scalar in row for column in used_columns(scalar)}
     copies = {
@@ -117,6 +118,12 @@ class _Clauses:
     def __init__(self, env: Environment, source: Scope, target: Table, old: tuple[Column, ...]) -> None:
         self._env, self._source, self._target, self.old = env, source, target, old
 
+    def looks_at(self, *scalars: Scalar) -> None:
+        """Notes the target's columns that expressions are made of, on which one needs SELECT."""
+        used = {column for scalar in scalars for column in used_columns(scalar)}
+        names = [item.name for item, old in zip(self._target.columns, self.old, strict=True) if old in used]
+        self._env.binding.give(self._target.oid, "r", names)
+
     def _within(self, clause: Any, name: str) -> Environment:
         scope = self._env.scope if clause.matchKind == _MATCHED else self._source
         return Environment(self._env.binding, scope, name, self._env.subquery)
@@ -136,13 +143,16 @@ class _Clauses:
 
     def row(self, clause: Any) -> tuple[Scalar, ...]:
         """The new row of an UPDATE or INSERT."""
+        binding, target = self._env.binding, self._target
         match clause.commandType:
             case CmdType.CMD_UPDATE:
-                assigned = assignments(self._within(clause, "UPDATE"), self._target, clause.targetList, self.old)
+                assigned = assignments(self._within(clause, "UPDATE"), target, clause.targetList, self.old)
+                binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
+                self.looks_at(*assigned.values())
                 return tuple(assigned.get(index, ColumnRef(column)) for index, column in enumerate(self.old))
             case CmdType.CMD_INSERT:
-                binding, target = self._env.binding, self._target
                 indexes = insert_positions(binding, target, clause.targetList)
+                binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
                 env, cells = self._within(clause, "VALUES"), clause.values or ()
                 default = cache(lambda index: default_of(binding, target.columns[index]))
                 return value_row(env, target, indexes, cells, clause, clause.targetList, default)
