@@ -255,6 +255,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_to_string", 2, 3),
     Function("string_to_array", 2, 3),
     Function("trim_array", 2, 2),
+    Function("bucket_of", 2, 2),  # width_bucket() between the elements of a sorted array
     *(Function(f"percentile_{kind}_at", 2, 2) for kind in ("cont", "disc")),  # of a sorted array without NULLs
     # Documents: of json and jsonb alike where the name does not say jsonb.
     Function("to_json", 1, 1),

@@ -349,6 +349,9 @@ CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
     ELSE list_position(list_slice(a, greatest(i, 1), len(a)), x) + greatest(i, 1) - 1 END;
 CREATE MACRO ms_array_positions(a, x) AS
     list_filter(generate_series(1, len(a)), lambda i: a[i] IS NOT DISTINCT FROM x);
+CREATE MACRO ms_bucket_of(x, a) AS CASE WHEN x IS NULL OR a IS NULL THEN NULL
+    WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN error('!22004!thresholds array must not contain NULLs')
+    ELSE len(list_filter(a, lambda e: e <= x)) END;
 CREATE MACRO ms_array_joined(items, d) AS
     substring(array_to_string(list_transform(items, lambda e: d || e), ''), length(d) + 1);
 CREATE MACRO ms_array_to_string(items, d, shown) AS ms_array_joined(

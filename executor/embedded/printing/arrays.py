@@ -120,6 +120,7 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "scales_once": _named("ms_scales_once"),
     "array_position": _position,
     "array_positions": _retyped("ms_array_positions"),
+    "bucket_of": _retyped("ms_bucket_of"),
     "array_to_string": _to_string,
     "string_to_array": _from_string,
     "trim_array": _named("ms_trim_array"),

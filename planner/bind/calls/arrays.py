@@ -53,10 +53,16 @@ _SIGNATURES: Final[dict[str, str]] = {
     "parse_ident": "=: text > _text; text bool > _text",
     "array_fill": "=: anyelement _int4 > anyarray; anyelement _int4 _int4 > anyarray",
     "trim_array": "=: anyarray int4 > anyarray",
+    "width_bucket": "bucket_of: anycompatible anycompatiblearray > int4",
 }
 #: Functions that look for elements that equal a value.
 _SEARCHES: Final = frozenset(("array_remove", "array_replace", "array_position", "array_positions"))
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
+
+
+def is_array_function(name: str, count: int) -> bool:
+    """Whether a call with so many arguments is of one of ``FUNCTIONS``: there is a width_bucket() without arrays."""
+    return name in FUNCTIONS and (name != "width_bucket" or count == 2)
 
 
 def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:

@@ -93,7 +93,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
         return jsons.bind_json_function(env, node, bind)
     if name in enums.FUNCTIONS:
         return enums.bind_enum_function(env, node, bind)
-    if name in arrays.FUNCTIONS:
+    if arrays.is_array_function(name, len(node.args or ())):
         return arrays.bind_array_function(env, node, bind)
     arguments = [bind(env, item) for item in node.args or ()]
     node, arguments = without_voids(node, arguments)
