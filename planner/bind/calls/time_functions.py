@@ -9,7 +9,7 @@ import zoneinfo
 from datetime import timedelta
 from typing import Any, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from catalog.zones import abbreviations, displacement, fixed_offset
@@ -177,7 +177,14 @@ def _age(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sca
 def _make_timestamptz(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     kind = SqlType("timestamptz")
     local = Call("make_timestamp", tuple(arguments[:6]), TIMESTAMP)
-    return Cast(local, kind) if len(arguments) == 6 else _moved(_signed_zone(env, arguments[6], node), local)
+    if len(arguments) == 6:
+        return Cast(local, kind)
+    try:
+        return _moved(_signed_zone(env, arguments[6], node), local)
+    except SqlError as error:
+        if error.sqlstate != "22023":
+            raise
+        return wrong_for(local, kind, error.sqlstate, error.message)  # a date that is none comes before it
 
 
 def _signed_zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -185,8 +192,7 @@ def _signed_zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     assert isinstance(scalar, Literal)
     name = str(scalar.value or "")
     if name[:1].isdigit():
-        hint = 'Numeric time zones must have "-" or "+" as first character.'
-        raise env.error("22023", f'invalid input syntax for type numeric time zone: "{name}"', None, hint=hint)
+        raise env.error("22023", f'invalid input syntax for type numeric time zone: "{name}"', None)
     try:
         east = displacement(name)
     except OverflowError:
