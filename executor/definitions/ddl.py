@@ -314,6 +314,9 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         notices += planned.notices
+        if transaction.explicit:
+            words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
+            notices.append(f'continuous view "{view.name}" {words}')
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)

@@ -155,6 +155,19 @@ def test_a_table_joined_below_the_grouping_is_read_once(client: Client) -> None:
     assert client.run("SELECT * FROM v") == [("a", 50)]
 
 
+def test_a_view_begins_with_its_transaction_s_commit_and_a_notice_says_so(client: Client) -> None:
+    client.run(CLICKS)
+    client.run("CREATE VIEW before AS SELECT count(*) AS c FROM clicks")
+    assert client.notices == []
+    client.run("BEGIN")
+    client.run("CREATE VIEW v AS SELECT count(*) AS c FROM clicks")
+    assert any(notice.startswith('continuous view "v" begins with the COMMIT') for notice in client.notices)
+    client.run("INSERT INTO clicks VALUES ('a', 2, 0)")
+    client.run("COMMIT")
+    client.run("INSERT INTO clicks VALUES ('a', 3, 0)")
+    assert client.run("SELECT before.c, v.c FROM before, v") == [(2, 1)]
+
+
 @pytest.mark.slow
 def test_a_large_copy_is_one_commit(database: Database, client: Client) -> None:
     client.run(CLICKS)

@@ -171,6 +171,54 @@ def test_server_killed_while_single_rows_are_inserted(clients: int, whole: bool)
         assert min(last) > 0
 
 
+def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_killed_too(whole: bool) -> None:
+    """What one transaction wrote to two streams and a table is all there or not at all."""
+    source = random.Random("whole")
+    relations = ("events", "others", "ledger")
+    settings = {"maintenance_rows": 20, "maintenance_idle": 0.1, "log_segment_bytes": "1MB", "spark_enabled": False}
+    sent = acknowledged = 0
+    with Millstream(settings=settings) as server:
+        with server.connect() as client:
+            client.execute("CREATE FOREIGN TABLE events (n integer) SERVER stream")
+            client.execute("CREATE FOREIGN TABLE others (n integer) SERVER stream")
+            client.execute("CREATE TABLE ledger (n integer PRIMARY KEY)")
+            client.execute("CREATE VIEW of_events AS SELECT n, count(*) AS times FROM events GROUP BY n")
+            client.execute("CREATE VIEW of_others AS SELECT n, count(*) AS times FROM others GROUP BY n")
+            client.execute("CREATE VIEW of_ledger AS SELECT n, 1 AS times FROM ledger")
+
+        def write() -> None:
+            nonlocal sent, acknowledged
+            with suppress(psycopg.OperationalError), server.connect() as connection:
+                while True:
+                    sent += 1
+                    with connection.transaction():
+                        for relation in source.sample(relations, 3):
+                            connection.execute(f"INSERT INTO {relation} VALUES ({sent})".encode())
+                    acknowledged = sent
+
+        for _ in range(6 if whole else 3):
+            writer = threading.Thread(target=write, daemon=True)
+            writer.start()
+            time.sleep(source.uniform(0.05, 1.5))  # the random moment itself
+            server.kill9()
+            writer.join()
+            for _ in range(2):
+                killer = threading.Timer(source.uniform(0.2, 1.0), server.kill9)
+                killer.start()
+                with suppress(AssertionError):  # it ended before it answered
+                    server.start()
+                killer.join()
+            server.restart()
+            with server.connect() as client:
+                (last,) = client.execute("SELECT count(*) FROM ledger").fetchone() or (0,)
+                assert last in (acknowledged, sent)
+                for relation in relations:
+                    rows = client.execute(f"SELECT * FROM of_{relation} ORDER BY n".encode()).fetchall()
+                    assert rows == [(number, 1) for number in range(1, last + 1)], relation
+            sent = acknowledged = last
+        assert last > 0
+
+
 @pytest.mark.spark
 def test_spark_killed_while_two_clients_load() -> None:
     """The server outlives its JVM: no client notices, the embedded engine catches up, and Spark comes back."""

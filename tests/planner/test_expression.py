@@ -26,6 +26,7 @@ def _in_case(scalar: Scalar) -> Scalar:
     return Case(((Literal(True, BOOL), scalar),), ONE, INT4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", [_in_call, _in_cast, _in_case])
 def test_a_tree_too_deep_to_be_hashed_or_compared_is_an_error(around: Callable[[Scalar], Scalar]) -> None:
     one: Scalar = ONE

@@ -134,6 +134,7 @@ def test_a_portal_runs_once(wire: Wire) -> None:
     for text in ("INSERT INTO once_taken VALUES ($1)", "INSERT INTO once VALUES ($1, 20)"):
         messages = run(wire, parse(text), bind([b"7"]), execute(), execute())
         assert error_fields(messages)["C"] == "55000"
+    wire.query("SET stream_timeout = '50ms'")
     assert rows(wire.query("SELECT (SELECT count(*) FROM once), (SELECT count(*) FROM once_taken)")) == [(b"1", b"0")]
 
 

@@ -136,11 +136,11 @@ def _own(binding: Binding, text: str, kind: str) -> int:
 def _operator(binding: Binding, text: str) -> int:
     schema, _, name = text.strip().rpartition(".")
     known = operators(name) if schema in ("", "pg_catalog") else ()
-    if not known:
-        raise SqlError("42883", f"operator does not exist: {text}")
     if len(known) > 1:
         raise SqlError("42725", f"more than one operator named {text}")
-    return known[0].oid
+    for operator in known:
+        return operator.oid
+    raise SqlError("42883", f"operator does not exist: {text}")
 
 
 def _operator_of(binding: Binding, text: str) -> int:
