@@ -21,12 +21,12 @@ from msgspec import Struct
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
+from planner.lengths import LIMIT, MOST
 
-#: Longest statement text, in characters.
-LIMIT: Final = 1 << 20
 #: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
 _SHALLOW: Final = 8 << 10
-_STACK: Final = 1 << 29  # address space of the deep parse's thread; only what is touched is ever allocated
+#: Address space of the deep parse's thread for each character; only what is touched is ever allocated.
+_STACK: Final = 1 << 9
 #: pglast looks positions up in linear time where the text is not ASCII: its length times its extra bytes stay below.
 _WORK: Final = 1 << 31
 _stack_lock = threading.Lock()
@@ -45,6 +45,7 @@ class Raw(Struct, frozen=True):
 _STATES: Final = {
     "42939": re.compile('role name "'),
     "22025": re.compile("invalid Unicode escape$"),
+    "42P20": re.compile("frame (start|end)|window frame"),
     "22023": re.compile("column number must be in range|precision for type float must be"),
     "0A000": re.compile(
         "CREATE SCHEMA IF NOT EXISTS cannot include|a column list with |.*constraints cannot be (marked|altered to be) "
@@ -54,12 +55,13 @@ _STATES: Final = {
 }
 
 
-def parse(text: str) -> tuple[Raw, ...]:
+def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
     """The statements of a query string. Raises 42601 with PostgreSQL's message and position, 54000, 54001."""
     if "\0" in text:
         raise SqlError("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
-    if len(text) > LIMIT:
-        raise SqlError("54000", f"statement text is longer than {LIMIT} characters", hint="Load rows with COPY.")
+    if len(text) > limit:
+        hint = "Load rows with COPY, or let statement_length be greater."
+        raise SqlError("54000", f"statement text is longer than {limit} characters", hint=hint)
     if not text.isascii() and len(text) * (len(text.encode()) - len(text)) > _WORK:
         raise SqlError("54000", "statement text is too long", hint="Pass values as parameters, or load rows with COPY.")
     try:
@@ -114,10 +116,12 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
             errors.append(error)
 
     with _stack_lock:
-        before = threading.stack_size(_STACK)
+        before = threading.stack_size(max(_STACK * len(argument), _STACK * LIMIT))
         try:
             thread = threading.Thread(target=run, name="parse")
             thread.start()
+        except RuntimeError:  # no room for such a stack
+            raise nested_too_deep() from None
         finally:
             threading.stack_size(before)
     thread.join()
@@ -186,4 +190,4 @@ def nested_too_deep() -> SqlError:
     )
 
 
-__all__ = ["LIMIT", "Raw", "literal_positions", "nested_too_deep", "parse"]
+__all__ = ["Raw", "literal_positions", "nested_too_deep", "parse"]

@@ -17,7 +17,7 @@ from pglast import parser
 
 from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
 from planner.expression import Literal
-from planner.parse import LIMIT
+from planner.lengths import LIMIT
 
 _STATEMENTS: Final = frozenset(("INSERT", "SELECT", "UPDATE", "DELETE_P"))
 _COMPARISONS: Final = frozenset(("ASCII_61", "ASCII_60", "ASCII_62", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"))

@@ -255,7 +255,8 @@ def check_operators(relation: Relation, places: Places = _NOWHERE) -> None:
             case Limit() if kinds.of(node) == "stream" or (kinds.of(node) == "upper" and below_grouping):
                 raise unsupported(
                     "LIMIT below a grouping of a continuous view",
-                    "Use ORDER BY with LIMIT at the top of the view, or in the query that reads the view.",
+                    "Give it an ORDER BY (of a stream's own rows with LIMIT 1000 at most), or use it in the query that "
+                    "reads the view.",
                     places.limit or places.of(_streams(node)),
                     RULES["order"],
                 )

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, get_args
 from msgspec import Struct
 
 from executor.options import MaintenanceEngine, Options, is_server_name
+from planner.lengths import LIMIT, MOST
 
 CONFIG_FILE: Final = "millstream.toml"
 ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
@@ -87,6 +88,7 @@ class Config:
     log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
     lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
     statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
+    statement_length: int = _setting(LIMIT, "characters of the longest statement; data of COPY has no such limit")
     shutdown_timeout: float = _setting(
         8.0, "seconds after SIGTERM at which the process ends though a statement goes on; 0 waits for ever"
     )
@@ -135,6 +137,8 @@ class Config:
         for name in (*positive, "log_segment_bytes", "server_lease"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
+        if not 1 <= self.statement_length <= MOST:
+            raise ConfigError(f"statement_length must be between 1 and {MOST}")
         if not is_server_name(self.server_name):
             raise ConfigError(f"server_name = {self.server_name}: letters, digits, _ and - make a name")
 

@@ -27,6 +27,7 @@ from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
 from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
+from planner.lengths import LIMIT
 from planner.parse import Raw, parse
 from planner.parse_literals import Parameteriser
 from planner.scales.nested import given_kind
@@ -166,9 +167,10 @@ def surroundings(
 
 
 class PlanCache:
-    """Parsed texts and plans of all sessions."""
+    """Parsed texts, of ``limit`` characters at most, and plans of all sessions."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
         self._texts: Bounded[tuple[Raw, ...]] = Bounded(_PLANS)
         self._plans: Bounded[Plan] = Bounded(_PLANS)
         self._unshared: Bounded[bool] = Bounded(_PLANS)
@@ -179,10 +181,10 @@ class PlanCache:
         return self._texts.get(text)
 
     def parse(self, text: str) -> tuple[Raw, ...]:
-        """The statements of a text. Raises 42601."""
+        """The statements of a text. Raises 42601 and 54000."""
         known = self._texts.get(text)
         if known is None:
-            known = parse(text)
+            known = parse(text, self._limit)
             if len(text) <= _LONGEST:
                 self._texts.put(text, known)
         return known

@@ -295,4 +295,4 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
         views = ViewChannels(database.view_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()
-    return Opened(database, PlanCache(), Points(threads), Bounded(_DESCRIPTIONS), views, secret)
+    return Opened(database, PlanCache(config.statement_length), Points(threads), Bounded(_DESCRIPTIONS), views, secret)

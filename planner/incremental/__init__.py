@@ -21,6 +21,7 @@ from planner.eventtime import Keeping
 from planner.expression import Column, ColumnRef, Scalar
 from planner.incremental.first_rows import first_rows
 from planner.incremental.groupings import Groupings
+from planner.incremental.inner_limits import number_inner_limits
 from planner.incremental.names import stored_name
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions
@@ -114,7 +115,7 @@ def _require_kept(statements: Sequence[Relation]) -> None:
 def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(unnest_in_place(relation)), REWRITES)
-    return rewrite(prepare(first_rows(rewritten), ordered), REWRITES)
+    return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
 
 
 def _paths(groupings: Groupings) -> tuple[Path, ...]:

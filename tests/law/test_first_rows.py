@@ -45,6 +45,8 @@ def _query(source: random.Random) -> str:
             f"SELECT k, i, n, b, d, t, z, w, f FROM ({numbered}) q WHERE r = 1",
             f"SELECT k, i, n, b, d, t, z, w, f, r FROM ({numbered}) q WHERE r <= {source.randint(2, 4)} AND i < 5",
             f"SELECT * FROM s ORDER BY {order}, k LIMIT {source.randint(1, 5)} OFFSET {source.randint(0, 2)}",
+            f"SELECT k, count(*), max(n), min(i) FROM (SELECT * FROM s ORDER BY {order}, k LIMIT 4) q GROUP BY k",
+            "SELECT count(*), sum(c) FROM (SELECT d, count(*) AS c FROM s GROUP BY d ORDER BY c DESC, d LIMIT 2) q",
         )
     )
 

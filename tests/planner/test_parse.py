@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SqlError
-from planner.parse import LIMIT, literal_positions, parse, text_after_as
+from planner.lengths import LIMIT, MOST
+from planner.parse import literal_positions, parse, text_after_as
 
 
 def test_statements_know_their_text_and_offset() -> None:
@@ -53,7 +54,15 @@ def test_an_empty_text_has_no_statements() -> None:
 
 def test_too_long_a_text_is_refused() -> None:
     with pytest.raises(SqlError) as caught:
-        parse("select 1" + " " * LIMIT)
+        parse("select 1" + " " * LIMIT, LIMIT)
+    assert caught.value.sqlstate == "54000"
+
+
+def test_the_longest_text_is_parsed() -> None:
+    (raw,) = parse("select '" + "x" * (MOST - 9) + "'")
+    assert len(raw.text) == MOST
+    with pytest.raises(SqlError) as caught:
+        parse("select 1" + " " * MOST)
     assert caught.value.sqlstate == "54000"
 
 

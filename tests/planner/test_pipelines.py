@@ -99,6 +99,7 @@ ALLOWED: dict[str, Make] = {
     "a full join of groupings": _two_groupings,
     "a table kept above the grouping": _grouped_with_table,
     "a limit on top": _limited_grouping,
+    "a limit between groupings": lambda i: group(_limited_grouping(i), n=agg("count")),
     "a static limit below": lambda i: group(cross(i.s, limit(order(i.t, i.t.v), 1)), {"k": i.s.k}, n=agg("count")),
     "a static outer join below": lambda i: group(
         join("inner", i.s, join("full", i.t, i.u, eq(i.t.k, i.u.k)), eq(i.s.k, i.t.k)), {"k": i.s.k}, n=agg("count")
@@ -131,7 +132,7 @@ REJECTED: dict[str, tuple[Make, str]] = {
     "a table kept ungrouped": (lambda i: join("left", i.t, i.s, eq(i.t.k, i.s.k)), "without grouping"),
     "union all ungrouped": (lambda i: union("union", True, i.s, i.t), "without grouping"),
     "limit below": (lambda i: group(limit(i.s, 3), n=agg("count")), "LIMIT below a grouping"),
-    "limit between": (lambda i: group(_limited_grouping(i), n=agg("count")), "LIMIT below a grouping"),
+    "limit between, in no order": (lambda i: group(limit(i.grouped(i.s), 3), n=agg("count")), "LIMIT below a grouping"),
     "compared with a stream": (_by_average, "a join of streams"),
     "volatile": (
         lambda i: group(i.s, {"k": i.s.k}, n=agg("count", Call("gen_random_uuid", (), UUID))),

@@ -64,6 +64,7 @@ def test_sizes(text: str, size: int) -> None:
         "--max-connections=0",
         "--max-connections=many",
         "--ring-bytes=5 XB",
+        "--statement-length=0",
         "--spark-enabled=maybe",
         "--maintenance-engine=flink",
         "--listen=127.0.0.1:99999",

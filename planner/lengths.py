@@ -1,0 +1,8 @@
+"""How long statements may be, in characters."""
+
+from typing import Final
+
+#: A client's statement, unless the server is configured otherwise.
+LIMIT: Final = 1 << 20
+#: Any text that is parsed: what definitions keep has been a part of a statement.
+MOST: Final = 1 << 24

@@ -1,0 +1,29 @@
+"""``statement_length``: how long a statement may be, whatever a definition keeps of it."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.rig.server import Millstream
+
+pytestmark = pytest.mark.slow
+
+
+def test_statements_up_to_the_length_that_is_set() -> None:
+    with Millstream(settings={"statement_length": 3_000_000, "spark_enabled": False}) as server:
+        text = "x" * 2_000_000
+        with server.connect() as client:
+            client.execute(f"CREATE VIEW long AS SELECT '{text}' AS t".encode())
+            assert client.execute("SELECT length(t) FROM long").fetchone() == (2_000_000,)
+            with pytest.raises(psycopg.Error) as caught:
+                client.execute(f"SELECT '{text * 2}'".encode())
+            assert caught.value.sqlstate == "54000"
+        server.restart()
+        with server.connect() as client:
+            assert client.execute("SELECT length(t) FROM long").fetchone() == (2_000_000,)
+            sums = "1" + "+1" * 1_400_000
+            with pytest.raises(psycopg.Error) as caught:
+                client.execute(f"SELECT {sums}".encode())
+            assert caught.value.sqlstate == "54001"
+            assert client.execute("SELECT 1").fetchone() == (1,)
