@@ -17,7 +17,8 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from catalog.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.commit.files import disk_error, sync_folder
+from executor.commit.files import disk_error, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
@@ -46,6 +47,8 @@ from planner.statements import Output
 from planner.validate import validate
 from planner.walk import RELATIONS, Node, walk
 
+#: Files that are synced at once.
+_SYNCS: Final = 8
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
 _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
@@ -191,14 +194,13 @@ class SeparatedQueries:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
             paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
-            stored = _stored(dict(zip(paths, runs.items(), strict=True)))
+            stored = _stored(folder, dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
             # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
             number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
                 storage.replace(folder / _MANIFEST, _document(query))
-                sync_folder(self._folder)
                 for path in set(folder.iterdir()) - {folder / name for name in query.stored} - set(used):
                     storage.delete(path, lasting=False)  # no manifest names it: the next one deletes it, too
         except OSError as error:
@@ -237,14 +239,22 @@ class SeparatedQueries:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _stored(runs: Mapping[Path, tuple[str, Run]]) -> dict[str, StoredRun]:
-    """Writes runs, by their files; all by their names, or no file."""
+def _stored(folder: Path, runs: Mapping[Path, tuple[str, Run]]) -> dict[str, StoredRun]:
+    """Writes runs, by their files in a folder that may be new; all by their names, or no file."""
     try:
-        return {name: _store(path, run) for path, (name, run) in runs.items()}
+        found = {name: _store(path, run) for path, (name, run) in runs.items()}
+        _sync([*runs, folder.parent])
     except BaseException:
         for path in runs:
             path.unlink(missing_ok=True)
         raise
+    return found
+
+
+def _sync(paths: Sequence[Path]) -> None:
+    """Files and folders are on the disk: at once, which costs the file system little more than one of them."""
+    with ThreadPoolExecutor(min(len(paths), _SYNCS), "sync") as workers:
+        list(workers.map(sync_file, paths))
 
 
 def _store(path: Path, run: Run) -> StoredRun:
@@ -254,7 +264,7 @@ def _store(path: Path, run: Run) -> StoredRun:
         for batch in packed_table(pa.Table.from_batches([part], run.schema)).to_batches()
     )
     try:
-        rows = write_batches(path, packed_schema(run.schema), batches)
+        rows = write_batches(path, packed_schema(run.schema), batches, synced=False)
     except pa.ArrowNotImplementedError as error:
         raise SqlError("0A000", f"a separated query with rows that Parquet does not hold: {error}") from error
     return StoredRun(run.columns, rows, describe_file(path, path.parent))

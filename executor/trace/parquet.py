@@ -41,8 +41,9 @@ def write_table(path: Path, table: pa.Table) -> None:
     write_batches(path, table.schema, table.to_batches())
 
 
-def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """The same of rows that are computed while they are written, a row group of them in memory; how many they are."""
+def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], synced: bool = True) -> int:
+    """The same of rows that are computed while they are written, a row group of them in memory; how many they are.
+    A file that is not ``synced`` is the caller's to sync."""
     stored = to_stored(schema.empty_table()).schema
     texts = [field.name for field in stored if pa.types.is_string(field.type)]  # of numbers it takes half the time
     count = 0
@@ -60,7 +61,8 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                     writer.write_table(to_stored(pa.Table.from_batches(group, schema)), _ROW_GROUP)
                     count += sum(batch.num_rows for batch in group)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):

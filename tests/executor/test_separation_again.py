@@ -1,0 +1,122 @@
+"""Statements that run in steps once more: of what was small then, Python alone goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.database import Database
+from executor.embedded.kept import KeptResults
+from planner.statements import Statement
+from tests.executor.client import Client, open_database, rows
+from tests.executor.separating import QUERIES, TABLES, Asked, separable, whole
+
+pytestmark = pytest.mark.usefixtures("everywhere")
+
+GROUPS = "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = open_database(tmp_path_factory.mktemp("again"))
+    Client(database).run(TABLES)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def client(database: Database) -> Client:
+    return separable(database)
+
+
+def again(client: Client, statement: Statement) -> list[tuple[Any, ...]]:
+    result = client.session.execute(statement)
+    assert result.batches is not None
+    return [row for batch in result.batches for row in rows(batch)]
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The results that no table was made for, as queries end."""
+    found: list[str] = []
+    close = KeptResults.close
+
+    def noted(self: KeptResults) -> None:
+        found.extend(self._fetched)
+        close(self)
+
+    monkeypatch.setattr(KeptResults, "close", noted)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in QUERIES if "error" not in name])
+def test_the_same_rows_each_time(name: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same state."""
+    query = QUERIES[name]
+    wanted, statement = whole(client, query), client.bind(query)
+
+    def required(found: list[tuple[Any, ...]]) -> None:
+        assert (found if "ORDER BY" in query else sorted(found)) == wanted
+
+    for _ in range(3):
+        required(again(client, statement))
+    for after in range(1, 20):
+        with monkeypatch.context() as patch:
+            asked = Asked(patch, after)
+            try:
+                required(again(client, statement))
+                break
+            except SqlError as error:
+                assert error.sqlstate == "57014"
+                query_id = asked.queries[0].id
+        required(client.run(f"SELECT * FROM millstream.resume('{query_id}')"))  # type: ignore[arg-type]
+
+
+def test_few_rows_are_fetched_once_that_is_known(client: Client, database: Database, fetched: list[str]) -> None:
+    wanted, statement = whole(client, GROUPS), client.bind(GROUPS)
+    assert again(client, statement) == wanted
+    assert fetched == []
+    assert again(client, statement) == wanted
+    assert fetched == ["s_p1"]
+    client.run("INSERT INTO u VALUES (1, 'w', 1)")  # whatever changes: they may be many
+    assert again(client, statement) == wanted
+    assert fetched == ["s_p1"]
+
+
+def test_more_rows_than_before_are_a_table(client: Client, fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT id, count(*) AS n FROM t GROUP BY id ORDER BY id DESC"
+    statement = client.bind(query)
+    monkeypatch.setattr(KeptResults, "_is_few", lambda self, result: True)
+    assert again(client, statement) == whole(client, query)
+    assert fetched == []
+
+
+def test_what_python_does_not_compute_is_a_table_after_all(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows in which there is a value out of the ordinary."""
+    query = "SELECT k, max('infinity'::float8 * (v + 1)) + 1 AS n FROM t GROUP BY k ORDER BY n, k"
+    wanted, statement = whole(client, query), client.bind(query)
+    loaded: list[str] = []
+    load = KeptResults._load
+
+    def noted(self: KeptResults, name: str) -> None:
+        loaded.append(name)
+        load(self, name)
+
+    monkeypatch.setattr(KeptResults, "_load", noted)
+    for _ in range(3):
+        assert again(client, statement) == wanted
+    assert loaded == ["s_p1"] * 2
+
+
+def test_nothing_is_left_of_temporary_results(client: Client, database: Database) -> None:
+    statement = client.bind(QUERIES["groups of groups"])
+    for _ in range(3):
+        again(client, statement)
+        snapshot = database.tables.snapshot()
+        try:
+            assert snapshot.connection.rows("SELECT table_name FROM duckdb_tables() WHERE temporary") == []
+        finally:
+            snapshot.close()
