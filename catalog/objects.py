@@ -218,7 +218,7 @@ class View(Struct, frozen=True):
     now: oid, name in the program, name now. ``labels`` are the enums of which its program makes text, and
     ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is one that was created so;
     of tables, its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the users'
-    functions that it calls, by oid.
+    functions that it calls, by oid, itself or through others; ``calls`` those that its text names, as ``names``.
     """
 
     oid: int
@@ -240,6 +240,7 @@ class View(Struct, frozen=True):
     kept_labels: tuple[int, ...] = ()
     materialized: bool = False
     functions: tuple[int, ...] = ()
+    calls: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:

@@ -2,17 +2,21 @@
 
 FOLDER holds ``fixture.sql``, captured queries with PostgreSQL's answers, and ``replay.py``, which compares outcome,
 columns' names and type oids. Starts a Millstream, makes what it can of the fixture, prints what was refused and what
-differs, and writes the counts per client with what is left by name.
+differs, and writes the counts per client with what is left by name. Where a recorded parameter has a type of the
+fixture's, whose oid each server gives anew, that is this server's.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import psycopg
@@ -25,8 +29,10 @@ _COUNT: Final = re.compile(r"^(\w+)\s+n=(\d+)\s+ok=(\d+) ", re.MULTILINE)
 #: Why the queries that differ do.
 _CAUSES: Final = {
     "asyncpg/15": "a type of an extension",
-    "jdbc/83": "the oid that the recorded server gave a type",
 }
+#: The types of parameters that the recorded server numbered, by its oids.
+_TYPES: Final = {16530: "mood[]"}
+_PARAMETERS: Final = re.compile(r"(?<= params=\[)[0-9, ]+(?=\])")
 _DIFFERENT: Final = re.compile(r"^(\w+/\d+) (\w+) -> (\w+) (.*)$", re.MULTILINE)
 
 
@@ -39,7 +45,9 @@ def main() -> int:
     with Millstream(settings={"spark_enabled": False}) as server:
         for statement, message in refused(server, (chosen.folder / "fixture.sql").read_text()):
             print(f"not made: {statement[:80]!r}: {message}")
-        output = replayed(chosen.folder, server.dsn())
+        with TemporaryDirectory() as folder:
+            retyped(server, chosen.folder, Path(folder))
+            output = replayed(chosen.folder, Path(folder), server.dsn())
     print(output)
     if not chosen.no_page:
         PAGE.write_text(with_part(PAGE.read_text(), CLIENTS, section(output)))
@@ -57,10 +65,22 @@ def refused(server: Millstream, fixture: str) -> Iterator[tuple[str, str]]:
                 yield statement, str(error.diag.message_primary)
 
 
-def replayed(folder: Path, dsn: str) -> str:
-    """What the replay prints."""
+def retyped(server: Millstream, folder: Path, own: Path) -> None:
+    """Copies what was captured with this server's oids of the fixture's types in the place of the recorded one's."""
+    with server.connect() as connection:
+        oids = {str(old): str(connection.execute("SELECT to_regtype(%s)::oid", [name]).fetchone()[0])  # type: ignore[index]  # one row
+                for old, name in _TYPES.items()}  # fmt: skip
+    shutil.copytree(folder, own, dirs_exist_ok=True, ignore=shutil.ignore_patterns("replay.py"))
+    for path in (own / "captured").iterdir():
+        text = path.read_text()
+        path.write_text(_PARAMETERS.sub(lambda match: ", ".join(oids.get(i, i) for i in match[0].split(", ")), text))
+
+
+def replayed(folder: Path, captured: Path, dsn: str) -> str:
+    """What the replay prints of what was captured."""
     command = [sys.executable, str(folder / "replay.py"), "--dsn", dsn, "--show", "1000"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    environment = {**os.environ, "CAPTURED_HOME": str(captured)}
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def counts(output: str) -> dict[str, tuple[int, int]]:

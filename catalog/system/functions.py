@@ -16,15 +16,15 @@ from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 _PUBLIC_IS_FIRST: Final = "(current_schemas(false))[1] = 'public'"
 
 
-def _view(texts: str, view: str = "$1") -> str:
+def _view(texts: str) -> str:
     """A view's text, as the path needs it."""
     columns = f"CASE WHEN {_PUBLIC_IS_FIRST} THEN {texts} ELSE {texts}_qualified END"
-    return f"(SELECT {columns} FROM pg_lookups.view_definitions WHERE oid = {view})"
+    return f"(SELECT {columns} FROM pg_lookups.view_definitions WHERE oid = $1)"
 
 
-def _view_as_asked(view: str = "$1") -> str:
+def _view_as_asked() -> str:
     """The same, pretty or not by the second argument."""
-    return f"CASE WHEN $2 THEN {_view('pretty', view)} ELSE {_view('plain', view)} END"
+    return f"CASE WHEN $2 THEN {_view('pretty')} ELSE {_view('plain')} END"
 
 
 #: 4 for UPDATE, 8 for INSERT, 16 for DELETE; a view without columns to change still has rows to delete.
@@ -193,8 +193,8 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_viewdef(oid)": _view("plain"),
     "pg_get_viewdef(oid, bool)": _view_as_asked(),
     "pg_get_viewdef(oid, int4)": _view("pretty"),
-    "pg_get_viewdef(text)": _view("plain", "$1::regclass"),
-    "pg_get_viewdef(text, bool)": _view_as_asked("$1::regclass"),
+    "pg_get_viewdef(text)": _view("plain"),
+    "pg_get_viewdef(text, bool)": _view_as_asked(),
     "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
     "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
@@ -338,6 +338,8 @@ def _scalars() -> Iterator[tuple[str, str]]:
 
 #: Bodies by name and arguments, as ``name(type, ...)``.
 SCALARS: Final[dict[str, str]] = dict(_scalars())
+#: Functions whose first argument, where it is a text, names a relation as the session finds it: the body gets its oid.
+OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active"))
 #: Functions about what a role may do; what there are no grants of is allowed to everybody.
 ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
 #: Functions in FROM.

@@ -54,6 +54,8 @@ class Context(Struct, frozen=True):
     names: Mapping[tuple[str, str], int] | None = None
     #: The same of the users' types that it names.
     types: Mapping[tuple[str, str], int] | None = None
+    #: The same of the users' functions that it calls, each of which may be several.
+    calls: Mapping[tuple[str, str], tuple[int, ...]] | None = None
     #: The columns of these relations that the text knows, by oid: as it calls them and as they are called now.
     reads: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -131,6 +133,7 @@ class Binding:
         self.reading = context.reading  # likewise
         self.bodies: list[tuple[Scalar, ...]] = []  # arguments of the functions whose bodies are being bound
         self.functions: dict[int, None] = {}  # users' functions that are called
+        self.calls: dict[tuple[str, str, int], None] = {}  # those that the text itself calls, by name as written
         self.inlining: list[int] = []  # oids of those whose bodies are being bound
         self.in_from = False  # a subquery in FROM is being bound
         self.views: list[int] = []  # oids of the views whose definitions are being bound

@@ -234,7 +234,7 @@ def settings_of(context: Context) -> tuple[tuple[str, str], ...]:
 
 def of_system(context: Context) -> Context:
     """The context of the definitions of PostgreSQL's own views."""
-    return within(context, search_path=(PG_CATALOG,), time_zone=context.time_zone, reading=USUAL, names=None)
+    return within(context, search_path=(PG_CATALOG,), reading=USUAL, names=None, calls=None)
 
 
 def as_created(context: Context, view: View) -> Context:
@@ -243,7 +243,9 @@ def as_created(context: Context, view: View) -> Context:
     path = split_list(settings[_PATH]) if _PATH in settings else context.search_path
     names = {(schema, name): oid for schema, name, oid in view.names}
     types = {(schema, name): oid for schema, name, oid in view.types}
+    calls: dict[tuple[str, str], tuple[int, ...]] = {}
+    for schema, name, oid in view.calls:
+        calls[schema, name] = (*calls.get((schema, name), ()), oid)
     zone = settings.get("TimeZone", context.time_zone)
-    return within(
-        context, search_path=path, time_zone=zone, reading=USUAL, names=names, types=types, reads=dict(view.reads)
-    )
+    known = within(context, names=names, types=types, calls=calls, reads=dict(view.reads))
+    return within(known, search_path=path, time_zone=zone, reading=USUAL)

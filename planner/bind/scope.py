@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What PostgreSQL's tables have beside their own columns.
 SYSTEM_COLUMNS: Final = ("tableoid", "xmin", "xmax", "cmin", "cmax", "ctid")
+#: The schema of a relation in a view's text that does not name it: whatever a column's qualifier says was right.
+ANY_SCHEMA: Final = ""
 #: The transaction that made what is there from the beginning: BootstrapTransactionId.
 _BOOTSTRAP: Final = Literal(1, SqlType("xid"))
 
@@ -115,7 +117,8 @@ class Scope(Struct, frozen=True, eq=False):
 
     def source(self, name: str, schema: str | None = None, position: int | None = None) -> Source | None:
         """The item of FROM of this level that a qualifier names. Raises 42P09 where there are two."""
-        found = [item for item in self.sources if item.name == name and (schema is None or schema == item.schema)]
+        fitting = (schema, ANY_SCHEMA)
+        found = [item for item in self.sources if item.name == name and (schema is None or item.schema in fitting)]
         if len(found) > 1:
             raise SqlError("42P09", f'table reference "{name}" is ambiguous', position=position)
         return found[0] if found else None

@@ -38,7 +38,7 @@ from planner.bind.levels import (
 from planner.bind.relations import as_created, find_object, of_system
 from planner.bind.row_versions import placed
 from planner.bind.sampling import sampled
-from planner.bind.scope import Entry, Scope, Source
+from planner.bind.scope import ANY_SCHEMA, Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
 from planner.expression import ColumnRef
 from planner.parse import Raw, parse
@@ -90,13 +90,17 @@ def _read(level: Level, node: Any, nullable: bool, found: CatalogObject) -> tupl
         level.binding.depends_on[found.oid] = None
     if (isinstance(found, View) and not found.continuous) or (isinstance(found, SystemView) and found.definition):
         query, names = _known(level.binding, _of_view(_expand(level.binding, found), found), found)
-        return derived(level, query, names, node.alias, node.relname, node, nullable, found.schema, _row(found))
+        schema = schema_of(level.binding, node, found)
+        return derived(level, query, names, node.alias, node.relname, node, nullable, schema, _row(found))
     if isinstance(found, Stream):
         level.binding.streams.append((found.name, level.binding.position(node)))
     scan, scope = scan_object(level.binding, found, _alias(node), nullable, node.relname)
     if isinstance(found, Stream | View):
         level.binding.place(scan.columns, node)
     relation, scope = with_place(level.binding, scan, scope)
+    if node.alias is None:
+        source = replace(scope.sources[0], schema=schema_of(level.binding, node, found))
+        scope = replace(scope, sources=(source,))
     return relation, renamed(level.binding, scope, node.alias, node)
 
 
@@ -107,6 +111,11 @@ def with_place(binding: Binding, scan: Scan, scope: Scope) -> tuple[Relation, Sc
         return scan, scope
     relation, place = placed(binding, scan, source.stored)
     return relation, replace(scope, sources=(replace(source, place=place),))
+
+
+def schema_of(binding: Binding, node: Any, found: CatalogObject) -> str:
+    """The schema by which columns are qualified: a view's text has that of its creation."""
+    return found.schema if binding.context.names is None else node.schemaname or ANY_SCHEMA
 
 
 def _alias(node: Any) -> str | None:

@@ -28,6 +28,53 @@ COMMANDS: Final = (
     *("\\dv+", "\\dx", "\\dX", "\\dy", "\\l", "\\l+", "\\z", "\\sv plain", "\\d shop.customers", "\\d+ shop.orders"),
     *("\\d shop.orders_customer", "\\d+ plain", "\\d shop.numbers", "\\dt shop.*", "\\d pairs", "\\dT+ shop.mood"),
 )
+#: With a pattern each command has variants that also ask for what is the system's, and for more of each.
+VARIED: Final = tuple(
+    f"\\{name}{variant} pg_a*"
+    for name in (
+        *(
+            "d",
+            "da",
+            "dA",
+            "dAc",
+            "dAf",
+            "dAo",
+            "dAp",
+            "db",
+            "dc",
+            "dC",
+            "dconfig",
+            "dd",
+            "dD",
+            "ddp",
+            "dE",
+            "des",
+            "det",
+        ),
+        *(
+            "deu",
+            "dew",
+            "df",
+            "dfa",
+            "dfn",
+            "dfp",
+            "dft",
+            "dfw",
+            "dF",
+            "dFd",
+            "dFp",
+            "dFt",
+            "dg",
+            "di",
+            "dl",
+            "dL",
+            "dm",
+        ),
+        *("dn", "do", "dO", "dp", "dP", "dPi", "dPt", "dPn", "drds", "dRp", "dRs", "ds", "dt", "dT", "du", "dv", "dx"),
+        *("dX", "dy", "l", "z", "dtvmsE"),
+    )
+    for variant in ("", "S", "+", "S+")
+)
 #: What lists our objects only, and is PostgreSQL's to the letter.
 EQUAL: Final = (
     *("\\dt shop.*", "\\ds shop.*", "\\dv shop.*", "\\dT shop.*", "\\d refs", "\\d shop.numbers"),
@@ -37,6 +84,15 @@ EQUAL: Final = (
     *("\\d shop.customers_email_key", "\\d+ shop.orders_id_seq", "\\d shop.sums", "\\df+ shop.*", "\\dD+ shop.*"),
     *("\\dT+ shop.*", "\\dp shop.*", "\\di shop.*", "\\ddp", "\\dO shop.*", "\\dm", "\\drds", "\\dRs", "\\dX", "\\dy"),
     *("\\d nothing", "\\sf shop.dearer", "\\sf+ shop.doubled", "\\d pg_class", "\\dC+ int*", "\\dft pg_catalog.*"),
+    *(
+        "\\dF+ english",
+        "\\dFp+",
+        "\\dFd+ simple",
+        "\\dFt+ ispell",
+        "\\dAo btree",
+        "\\dAp btree int4_ops",
+        "\\dcS *latin1*",
+    ),
 )
 _HEADER: Final = re.compile(r"^\s*[-+]+$")
 
@@ -73,9 +129,10 @@ def columns(answer: str) -> list[str]:
     return [" | ".join(name.strip() for name in head.split("|")) for head in heads]
 
 
-def test_every_command_has_postgresqls_columns(both: tuple[str, str]) -> None:
-    ours, theirs = (answers(dsn, COMMANDS) for dsn in both)
-    for command, found, wanted in zip(COMMANDS, ours, theirs, strict=True):
+@pytest.mark.parametrize("commands", [COMMANDS, VARIED], ids=["plain", "varied"])
+def test_every_command_has_postgresqls_columns(both: tuple[str, str], commands: tuple[str, ...]) -> None:
+    ours, theirs = (answers(dsn, commands) for dsn in both)
+    for command, found, wanted in zip(commands, ours, theirs, strict=True):
         assert columns(found) == columns(wanted) or not columns(wanted), f"{command}\n{found}\n{wanted}"
 
 

@@ -51,6 +51,31 @@ def test_a_schema_and_its_functions_have_another_name(tmp_path: Path) -> None:
     database.close()
 
 
+def test_views_follow_a_schema_and_its_functions_after_a_restart(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    client = Client(database)
+    client.run("CREATE SCHEMA one; CREATE FUNCTION one.f(x int) RETURNS int LANGUAGE sql AS 'SELECT x + 1'")
+    client.run(
+        "CREATE VIEW v AS SELECT one.f(2) AS n; ALTER SCHEMA one RENAME TO two; ALTER FUNCTION two.f(int) RENAME TO g"
+    )
+    assert client.run("SELECT * FROM v") == [(3,)]
+    database.close()
+    database = open_database(tmp_path)
+    assert Client(database).run("SELECT * FROM v") == [(3,)]
+    database.close()
+
+
+def test_a_schema_whose_functions_texts_call_keeps_its_name(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    client = Client(database)
+    client.run("CREATE SCHEMA one; CREATE FUNCTION one.f(x int) RETURNS int LANGUAGE sql AS 'SELECT x + 1'")
+    client.run("CREATE TABLE t (a int DEFAULT one.f(1))")
+    with pytest.raises(SqlError, match="RENAME of a schema of whose functions") as raised:
+        client.run("ALTER SCHEMA one RENAME TO two")
+    assert raised.value.sqlstate == "0A000" and raised.value.hint
+    database.close()
+
+
 @pytest.mark.slow
 def test_a_replaced_body_is_everybodys_with_the_commit(tmp_path: Path) -> None:
     database = open_database(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -170,6 +171,5 @@ def test_captured_queries_are_answered_as_by_postgresql(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.clients", os.environ["CLIENT_CAPTURES"], "--no-page"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("TOTAL"))
-    total = dict(part.split(": ") for part in line.removeprefix("TOTAL {").rstrip("}").replace("'", "").split(", "))
-    assert int(total["ok"]) >= int(total["n"]) * 0.94, done.stdout
+    different = re.findall(r"^(\w+/\d+) \w+ -> ", done.stdout, re.MULTILINE)
+    assert "TOTAL" in done.stdout and different == ["asyncpg/15"], done.stdout  # a value of the extension hstore

@@ -14,7 +14,7 @@ from typing import Any, Final
 from catalog.catalog import whole_path
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
-from catalog.system.functions import ALLOWED, INFORMATION, SCALARS, SERIAL_OID, TABLES
+from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, SCALARS, SERIAL_OID, TABLES
 from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
@@ -108,6 +108,8 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if (body is None and name not in ALLOWED) or not is_known(chosen.result):
         return None
     given = _given(env, node, arguments, types)
+    if name in OF_RELATIONS and types[0] == "text":
+        given[0] = _relation(env, given[0], node)
     if body is None:
         return bind_privilege_call(env, name, given, partial(bind_body, env.binding))
     if name == "to_regclass" and env.binding.bodies and (known := env.binding.relation_named(given[0])) is not None:
@@ -117,6 +119,16 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         binding = env.binding
         binding.remember_name(scalar, lambda: bind_body(binding, SERIAL_OID, given, by_name("regclass")))
     return scalar
+
+
+def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:
+    """The relation that a text names. Raises 42P01."""
+    from planner.bind.types import coerce
+
+    with env.binding.without_positions():
+        found = coerce(env.binding, name, by_name("regclass"), "explicit", node)
+    assert found is not None
+    return found
 
 
 #: Functions that only look for a name among PostgreSQL's own and users' functions, operators and collations.

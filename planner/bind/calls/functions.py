@@ -16,7 +16,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
-from planner.bind.calls.arguments import by_position
+from planner.bind.calls.arguments import by_position, unlabelled
 from planner.bind.calls.behind import bind_behind
 from planner.bind.calls.calling import Bind, Special, bare_call, called, without_voids
 from planner.bind.calls.catalog_calls import bind_catalog_call
@@ -71,7 +71,7 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         if names[-2] not in env.binding.context.catalog.schemas:
             raise env.error("3F000", f'schema "{names[-2]}" does not exist', node)
-        raise env.error("42883", f"function {'.'.join(names)}() does not exist", node)
+        raise no_function(env, [bind(env, item) for item in unlabelled(node.args or ())], node)
     if name in AGGREGATE_NAMES:
         return bind_aggregate(env, node, bind)
     _check_plain(env, node, name, bind)

@@ -150,9 +150,18 @@ def _rows(env: Environment, function: Function, given: list[Scalar], node: Any) 
 
 def _visible(binding: Binding, node: Any) -> list[Function]:
     """The users' functions that a call may mean."""
+    schema, name = _written(node)
+    context = binding.context
+    known = (context.calls or {}).get((schema, name))
+    if known is not None:  # of a view's text, whatever they and their schemas are called now
+        return [item for item in map(context.catalog.function, known) if item is not None]
+    return named(context.catalog.functions, name, (schema,) if schema else context.search_path)
+
+
+def _written(node: Any) -> tuple[str, str]:
+    """A call's schema, '' where it has none, and name."""
     *schema, name = names_of(node.funcname)
-    schemas = tuple(schema[-1:]) or binding.context.search_path
-    return named(binding.context.catalog.functions, name, schemas)
+    return schema[-1] if schema else "", name
 
 
 def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
@@ -170,6 +179,8 @@ def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Sca
         return None
     _require_execute(binding, function)
     binding.functions[function.oid] = None
+    if not binding.views and not binding.inlining:
+        binding.calls[(*_written(node), function.oid)] = None
     places = places_of(function.proc, len(arguments) - len(labels), labels) if labels else range(len(arguments))
     assert places is not None, "the call was chosen so that its names fit"
     given = dict(zip(places, zip(arguments, written, strict=True), strict=True))
@@ -259,7 +270,7 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
     binding.inlining.append(function.oid)
     # A text is read when it is called, as PostgreSQL does; an expression was read when the function was made.
     reading = USUAL if function.returns else binding.reading
-    binding.context = within(context, reading=reading, names=None, types=None)
+    binding.context = within(context, reading=reading, names=None, types=None, calls=None)
     binding.reader = binding.caller
     try:
         yield

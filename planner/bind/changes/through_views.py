@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pglast import ast
 from pglast.enums import SetOperation
 
@@ -26,7 +27,7 @@ from planner.bind.levels import Level, renamed
 from planner.bind.relations import find_object
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
-from planner.bind.sources import in_view, labels_of, scan_object
+from planner.bind.sources import in_view, labels_of, scan_object, schema_of
 from planner.bind.targets import Target, bind_targets
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.parse import Raw, nodes
@@ -244,12 +245,20 @@ def _below(
     alias = None if item.alias is None else item.alias.aliasname
     if isinstance(found, View) and not found.continuous:
         inner = _through(binding, found, verb, letters)
-        return inner.table, inner.scan, inner.scope(inner.scan.columns, item.alias, item.relname), inner.layers
+        scope = inner.scope(inner.scan.columns, item.alias, item.relname)
+        return inner.table, inner.scan, _within_text(binding, scope, item, found), inner.layers
     if not isinstance(found, Table):
         raise _refused(view, verb, _SINGLE)
     binding.depends_on[found.oid] = None
     scan, scope = scan_object(binding, found, alias, False, item.relname)
-    return found, scan, scope, ()
+    return found, scan, _within_text(binding, scope, item, found), ()
+
+
+def _within_text(binding: Binding, scope: Scope, item: Any, found: CatalogObject) -> Scope:
+    """The names of what a view's text reads, under the schema that this has there."""
+    if item.alias is not None:
+        return scope
+    return replace(scope, sources=(replace(scope.sources[0], schema=schema_of(binding, item, found)),))
 
 
 def _single(query: Any, view: View, verb: str) -> Any:

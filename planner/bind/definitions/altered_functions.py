@@ -100,6 +100,6 @@ def _placed(binding: Binding, before: Function, after: Function, tag: str, renam
         if any(item.types == after.types for item in named(catalog.functions, after.name, (after.schema,))):
             shown = signature(catalog, after).replace(",", ", ")
             raise SqlError("42723", f'function {shown} already exists in schema "{after.schema}"')
-        for words, _ in dependents_of(binding, [before]):
+        for words, _ in dependents_of(binding, [before], by_name=True):
             raise unsupported(f"{tag} of a function that {words} calls", "Drop that first, and create it again.")
     return CreateFunction(after, before, tag)

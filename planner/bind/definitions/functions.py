@@ -222,7 +222,7 @@ def require_no_program(binding: Binding, function: Function, doing: str) -> None
 
 def _check_body(binding: Binding, function: Function) -> Collection[int]:
     """The functions that a body calls, bound over any arguments. Raises 42P13, 0A000, and what binding it raises."""
-    inner = Binding(binding.raw, within(binding.context, parameter_types=(), names=None, types=None))
+    inner = Binding(binding.raw, within(binding.context, parameter_types=(), names=None, types=None, calls=None))
     inner.reader = inner.caller = None
     inner.marks_rows = True
     catalog = inner.context.catalog
@@ -307,14 +307,14 @@ def find_function(binding: Binding, item: Any) -> Function:
     return found
 
 
-def dependents_of(binding: Binding, functions: list[Function]) -> Iterator[tuple[str, str]]:
+def dependents_of(binding: Binding, functions: list[Function], by_name: bool = False) -> Iterator[tuple[str, str]]:
     """What needs one of some functions, described, with that: views, texts of tables and domains, and functions of
-    RETURN."""
+    RETURN. ``by_name``: which find it by that; views do not."""
     catalog, context = binding.context.catalog, within(binding.context, parameter_types=())
     for function in functions:
         name = signature(catalog, function)
         for item in catalog.objects.values():
-            if isinstance(item, View) and function.oid in item.functions:
+            if isinstance(item, View) and function.oid in item.functions and not by_name:
                 yield describe(binding, item), name
             if isinstance(item, Table | Stream):
                 for words in texts_calling(item, function.oid, context):

@@ -16,7 +16,9 @@ from pglast.enums import ObjectType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
+from catalog.routines import Function, every
 from planner.bind.context import Binding
+from planner.bind.definitions.functions import dependents_of
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
 from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.user_types import bind_move_type
@@ -66,7 +68,17 @@ def bind_rename_schema(binding: Binding, node: Any) -> AlterSchema:
     _require_name(node.newname)
     if before.name in SYSTEM_SCHEMAS:
         raise SqlError("42501", f"permission denied: schema {before.name} belongs to the system")
+    for function in every(catalog.functions) if before.name != node.newname else ():
+        if function.schema == before.name:
+            _refuse_called(binding, function)
     return AlterSchema("ALTER SCHEMA", before, replace(before, name=node.newname))
+
+
+def _refuse_called(binding: Binding, function: Function) -> None:
+    """Texts of tables, domains and functions find what they call by its name. Raises 0A000."""
+    for words, name in dependents_of(binding, [function], by_name=True):
+        instead = "Drop that first, and create it again."
+        raise unsupported(f"RENAME of a schema of whose functions {words} calls {name}", instead)
 
 
 def bind_set_schema(binding: Binding, node: Any) -> Statement:

@@ -181,11 +181,14 @@ class _Printing(Struct):
 
     def _function(self, node: Any) -> None:
         """A user's function with its schema, unless PostgreSQL has one of the name, too."""
-        names = tuple(part.sval for part in node.funcname)
-        called = (self.catalog.function(oid) for oid in self.view.functions)
-        found = next((item for item in called if item is not None and item.name == names[-1]), None)
-        if found is not None and len(names) == 1 and found.schema != self.bare and not functions(found.name):
-            node.funcname = (ast.String(sval=found.schema), ast.String(sval=found.name))
+        *schema, name = (part.sval for part in node.funcname)
+        written = (schema[-1] if schema else "", name)
+        oid = next((oid for place, called, oid in self.view.calls if (place, called) == written), None)
+        found = None if oid is None else self.catalog.function(oid)
+        if found is not None and (schema or not functions(found.name)):
+            is_bare = found.schema == self.bare and not functions(found.name)
+            parts = (found.name,) if is_bare else (found.schema, found.name)
+            node.funcname = tuple(ast.String(sval=part) for part in parts)
 
     def _type(self, node: Any) -> None:
         *schema, name = (part.sval for part in node.names)

@@ -133,6 +133,7 @@ def _create(
         names=tuple((*written, oid) for written, oid in binding.names.items()),
         types=tuple((*written, oid) for written, oid in binding.types.items()),
         functions=tuple(binding.functions),
+        calls=tuple(binding.calls),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
     above = _check_replaced(binding, view) if exists and replaces else ()
