@@ -21,7 +21,7 @@ RULES: Final[dict[str, str]] = {
             ("grouping", "the first pipeline breaker above every stream is a grouping."),
             ("streams", "a stream meets another stream only above the groupings of both."),
             ("tables", "the rows of a stream are joined with tables, which are read once, at the view's creation."),
-            ("order", "ORDER BY with LIMIT, window functions and WITH RECURSIVE stand above all groupings."),
+            ("order", "LIMIT below a grouping has an ORDER BY; window functions and recursion stand above groupings."),
             ("lateral", "what is evaluated for each row of a stream computes with it, or meets others by equalities."),
             ("immutable", "its rows do not depend on when, or for whom, they are computed."),
         ),

@@ -199,8 +199,8 @@ def test_server_name_stream_is_reserved(client: psycopg.Connection[Any]) -> None
             "readings s",
         ),
         ("SELECT s.value, count(*) FROM readings s JOIN counts c ON s.value = c.count GROUP BY 1", 3, "counts c"),
-        ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few", 4, "5)"),
-        ("SELECT count(*) FROM (SELECT * FROM readings ORDER BY value LIMIT 5) AS few LIMIT 7", 4, "readings"),
+        ("SELECT count(*) FROM (SELECT * FROM readings LIMIT 5) AS few", 4, "5)"),
+        ("SELECT count(*) FROM (SELECT * FROM readings LIMIT 5) AS few LIMIT 7", 4, "readings"),
         ("SELECT sensor, row_number() OVER () FROM readings", 4, "row_number"),
         (
             "SELECT n, sum(n) OVER (ORDER BY n) FROM (SELECT sensor, rank() OVER (ORDER BY value) AS n"
