@@ -109,6 +109,34 @@ def test_psycopg_async(server: Millstream) -> None:
     assert asyncio.run(every()) == [(number * 2,) for number in range(10)]
 
 
+def test_psycopg_async_pipelines_cursors_copy_and_notifications(server: Millstream) -> None:
+    async def work() -> tuple[Any, ...]:
+        async with (
+            await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True) as client,
+            await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True) as other,
+        ):
+            await client.execute("CREATE TABLE awaited (n int PRIMARY KEY, s text)")
+            async with client.pipeline(), client.cursor() as cursor:
+                await cursor.executemany("INSERT INTO awaited VALUES (%s, %s)", [(n, f"row {n}") for n in range(50)])
+            async with client.cursor() as cursor, cursor.copy("COPY awaited FROM STDIN") as copy:
+                for number in range(50, 100):
+                    await copy.write_row((number, None))
+            async with client.transaction(), client.cursor("portion", binary=True) as named:
+                await named.execute("SELECT n FROM awaited ORDER BY n")
+                numbers = [row[0] async for row in named]
+            await client.execute("LISTEN heard")
+            await other.execute("NOTIFY heard, 'this'")
+            heard = [item.payload async for item in client.notifies(timeout=10, stop_after=1)]
+            sleeping = asyncio.create_task(other.execute("SELECT pg_sleep(60)"))
+            await asyncio.sleep(0.1)
+            await other.cancel_safe()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                await sleeping
+            return numbers, heard
+
+    assert asyncio.run(work()) == (list(range(100)), ["this"])
+
+
 def test_a_sleep_is_cancelled_and_timed_out(server: Millstream) -> None:
     with server.connect() as client:
         client.execute("SET statement_timeout = '50ms'")
