@@ -188,9 +188,7 @@ class Selects(Dialect):
         return self._wrap(block)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
-        if block.order and not all(call.order_by for _, call in node.calls):  # rows come in the order of the block
-            block = Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)
-        block = self._below_output(block)
+        block = self._below_output(block if all(call.order_by for _, call in node.calls) else self._in_order(block))
         results = [self._named(value, column) for (column, _), value in zip(node.calls, rest, strict=True)]
         block.output = [reference(column) for column in node.input.columns] + results
         block.columns = node.columns
@@ -201,7 +199,7 @@ class Selects(Dialect):
         table = self.series(node, self._alias())
         if table is not None:
             return Block(node.columns, table)
-        block = self._below_output(block)
+        block = self._below_output(self._in_order(block))
         outputs = [reference(column) for column in node.input.columns]
         outputs += [
             self._named(self.unnest(value), column) for (column, _), value in zip(node.items, items, strict=True)
@@ -294,6 +292,10 @@ class Selects(Dialect):
         if depth > FREEZE:
             select, depth = exp.Var(this=self.generate(select)), 1
         return Block(block.columns, self._derived(select), order=order, depth=depth)
+
+    def _in_order(self, block: Block) -> Block:
+        """The block as a FROM item whose rows come in its order, which no ORDER BY above can repeat."""
+        return Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3) if block.order else block
 
     def _visible(self, key: SortKey, columns: tuple[Column, ...]) -> bool:
         return isinstance(key.expression, ColumnRef) and key.expression.column in columns

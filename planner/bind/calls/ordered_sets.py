@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import KEYED
-from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType, array
+from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType, array, record
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function
@@ -162,8 +162,10 @@ def _rank(
         case "rank":
             return Call("add", (count(before), one), INT8)
         case "dense_rank":
-            if len(pairs) > 1:
-                raise unsupported("dense_rank() WITHIN GROUP of several keys", position=env.binding.position(node))
+            if len(pairs) > 1:  # different rows, of which none is NULL as a whole
+                kind = record(*((f"f{place}", key.type) for place, (key, _) in enumerate(pairs, 1)))
+                row = Call("row", tuple(key for key, _ in pairs), kind)
+                return Call("add", (count(before, of=row), one), INT8)
             null = Call("is_null", (pairs[0][0],), BOOL)
             nulls = Call("least", (count(Call("and", (before, null), BOOL)), one), INT8)
             return Call("add", (Call("add", (count(before, of=pairs[0][0]), nulls), INT8), one), INT8)

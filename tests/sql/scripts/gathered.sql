@@ -60,5 +60,8 @@ SELECT g, percentile_cont(ARRAY[0, 0.25, 0.5, 1]) WITHIN GROUP (ORDER BY i), per
 SELECT percentile_cont(ARRAY[0.5]) WITHIN GROUP (ORDER BY i) FROM ag WHERE false;
 SELECT percentile_cont(ARRAY[0.5]) WITHIN GROUP (ORDER BY i) FILTER (WHERE id > 3), (percentile_disc(ARRAY[0.5, 0.1]) WITHIN GROUP (ORDER BY d))[2] FROM ag;
 SELECT percentile_cont(ARRAY[0.5, 1.5]) WITHIN GROUP (ORDER BY i) FROM ag;
+SELECT dense_rank(3, 'b') WITHIN GROUP (ORDER BY i, t DESC), dense_rank(2, 1.5) WITHIN GROUP (ORDER BY i DESC, n), dense_rank(NULL, 'b') WITHIN GROUP (ORDER BY i, t), dense_rank(99, 'z') WITHIN GROUP (ORDER BY i NULLS FIRST, t) FROM ag;
+SELECT g, dense_rank(2, 'a', 5) WITHIN GROUP (ORDER BY i, t, id), dense_rank(2, 'a') WITHIN GROUP (ORDER BY i, t) FILTER (WHERE id < 9) FROM ag GROUP BY g ORDER BY g;
+SELECT dense_rank(1, 'a') WITHIN GROUP (ORDER BY i, t) FROM ag WHERE false;
 DROP TABLE ag;
 DROP TABLE intervals;

@@ -12,4 +12,12 @@ SELECT json_agg(id ORDER BY id)::text, json_agg(DISTINCT a)::text FROM (SELECT i
 SELECT row_number() OVER (), id FROM (SELECT id FROM o WHERE id < 5 ORDER BY id DESC) q;
 SELECT id, first_value(id) OVER (), last_value(id) OVER (), lag(id) OVER () FROM (SELECT id FROM o WHERE id < 5 ORDER BY id DESC) q;
 SELECT n, id FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, a FROM o ORDER BY a DESC, id) q) w WHERE n <= 3;
+SELECT array_agg(e) FROM (SELECT id, ARRAY[id, -id] AS r FROM o WHERE id < 6 ORDER BY a DESC, id) q, unnest(r) e;
+SELECT json_agg(e)::text, string_agg(n::text, ',') FROM (SELECT id, b FROM o WHERE id < 6 ORDER BY id DESC) q, regexp_split_to_table(b, '') WITH ORDINALITY x(e, n);
+SELECT array_agg(g) FROM (SELECT id FROM o WHERE id < 5 ORDER BY id DESC) q, LATERAL generate_series(1, id) g;
+SELECT sum(a) OVER (ORDER BY a ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) FROM o;
+SELECT sum(a) OVER (ROWS UNBOUNDED FOLLOWING) FROM o;
+SELECT sum(a) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM o;
+SELECT sum(a) OVER (ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW) FROM o;
+SELECT sum(a) OVER (ROWS BETWEEN CURRENT ROW AND UNBOUNDED PRECEDING) FROM o;
 DROP TABLE o;
