@@ -40,14 +40,11 @@ from planner.algebra import (
     Working,
 )
 from planner.expression import Column, ColumnRef, Literal
+from planner.rules.order_lists import takes_order
 from planner.walk import is_dependent
 
 #: Levels of an expression that the generator may recurse over.
 FREEZE: Final = 30
-#: Aggregates whose result depends on the order of their input; an ordered subquery's order becomes their own.
-_LISTS: Final = frozenset(
-    ("string_agg", "array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"),
-)
 
 
 class Block(Struct):
@@ -177,7 +174,7 @@ class Selects(Dialect):
         block = self._below_output(block)
         columns, values = node.columns, list(rest)
         for place, (_, call) in enumerate(node.aggregates, len(node.keys)):
-            if block.order and call.function in _LISTS and not call.order_by and not call.distinct:
+            if block.order and takes_order(call):  # an ordered subquery's order becomes their own
                 values[place] = self.expression(replace(call, order_by=block.order))
         block.order = ()
         block.output = [self._named(value, column) for column, value in zip(columns, values, strict=True)]

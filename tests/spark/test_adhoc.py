@@ -89,6 +89,10 @@ QUERIES = (
     "ORDER BY p",
     "SELECT a.p, count(*) FROM (SELECT ROW(k, x)::pair AS p FROM t) a JOIN (SELECT ROW(k, 'x1')::pair AS p FROM c) b "
     "ON a.p = b.p GROUP BY 1 ORDER BY 1",
+    "SELECT c.k, ARRAY(SELECT t.n FROM t WHERE t.k = c.k ORDER BY t.x DESC, t.n LIMIT 9), "
+    "(SELECT string_agg(x, ',') FROM (SELECT x FROM t WHERE t.k = c.k AND t.n < 90 ORDER BY n) q) FROM c "
+    "ORDER BY c.k, c.n",
+    "SELECT array_agg(e) FROM (SELECT n, k FROM t WHERE n < -380 ORDER BY n DESC, k) q, unnest(ARRAY[k, n]) e",
     "SELECT m, count(*), rank() OVER (ORDER BY m DESC) FROM "
     "(SELECT ARRAY[ARRAY[k % 2], ARRAY[nullif(k, 0)]] AS m FROM t) q GROUP BY m ORDER BY m",
 )

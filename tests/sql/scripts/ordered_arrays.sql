@@ -1,0 +1,22 @@
+-- ARRAY(subquery) and lists of ordered subqueries keep their order, correlated ones on Spark, too.
+CREATE TABLE t (k int); CREATE TABLE u (k int, x int, y int, n numeric);
+INSERT INTO t VALUES (1), (2), (3); INSERT INTO u VALUES (1, 16, 3, 1.50), (1, 1, 2, 2.5), (1, 15, 1, 0.10), (2, 4, 9, NULL), (2, NULL, 8, 3), (2, 2, 7, 7.000);
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY x) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY x DESC NULLS LAST) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY y) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x + y FROM u WHERE u.k = t.k ORDER BY -y, x) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY y LIMIT 2) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY x OFFSET 1) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT n FROM u WHERE u.k = t.k ORDER BY y) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT n FROM u WHERE u.k = t.k ORDER BY n) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT DISTINCT x FROM u WHERE u.k = t.k ORDER BY x) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT DISTINCT ON (x % 3) x FROM u WHERE u.k = t.k ORDER BY x % 3, x DESC) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT sum(x) FROM u WHERE u.k = t.k GROUP BY y % 2 ORDER BY min(y)) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT u.x FROM u WHERE u.k = t.k UNION SELECT 5 ORDER BY 1) FROM t ORDER BY k;
+SELECT ARRAY(SELECT x FROM u ORDER BY y), ARRAY(SELECT y FROM u ORDER BY x NULLS FIRST, y), ARRAY(SELECT ARRAY[x, y] FROM u ORDER BY y);
+SELECT k, array_to_string(ARRAY(SELECT x::text FROM u WHERE u.k = t.k ORDER BY y DESC), ',', '-') FROM t ORDER BY k;
+SELECT k, (SELECT string_agg(x::text, ',' ORDER BY y) FROM u WHERE u.k = t.k) FROM t ORDER BY k;
+SELECT k, (SELECT json_agg(x ORDER BY y) FROM u WHERE u.k = t.k), (SELECT array_agg(x) FROM (SELECT x FROM u WHERE u.k = t.k ORDER BY y) s) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT generate_series(1, x) FROM u WHERE u.k = t.k AND x < 5 ORDER BY 1 DESC) FROM t ORDER BY k;
+SELECT k, ARRAY(SELECT x FROM u WHERE u.k = t.k ORDER BY y FETCH FIRST 1 ROW WITH TIES) FROM t ORDER BY k;
+DROP TABLE t, u;
