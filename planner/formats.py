@@ -23,47 +23,61 @@ _WORDS: Final = (
 _KEYWORDS: Final = sorted(
     {*_WORDS, *(word.lower() for word in _WORDS), "Day", "Dy", "Month", "Mon"}, key=len, reverse=True
 )
-_UNWRITTEN: Final = frozenset(("FX", "IDDD", "RM", "TZ", "B.C.", "BC", "A.D.", "AD"))
 
 
 class Word(Struct, frozen=True):
-    """A field as it is written: ``text`` in its case; ``fill`` unless FM; ``ordinal`` is '', 'th' or 'TH'."""
+    """A field as it is written: ``text`` in its case; ``fill`` unless FM; ``ordinal`` is '', 'th' or 'TH'; ``local``
+    where TM stands before it, which is for names in the locale's language.
+    """
 
     text: str
     fill: bool = True
     ordinal: str = ""
+    local: bool = False
 
     @property
     def name(self) -> str:
         return self.text.upper()
 
 
+class Between(Struct, frozen=True):
+    """What stands between fields: a quoted text, or one character."""
+
+    text: str
+    quoted: bool = False
+
+
 @lru_cache(256)
-def moment_pattern(pattern: str) -> tuple[Word | str, ...]:
-    """Fields and the texts between them."""
-    found: list[Word | str] = []
+def moment_pattern(pattern: str) -> tuple[Word | Between, ...]:
+    """Fields and the texts between them (parse_format)."""
+    found: list[Word | Between] = []
     place = 0
     while place < len(pattern):
-        fill = pattern[place : place + 2].upper() != "FM"
-        start = place if fill else place + 2
-        if pattern[place : place + 2].upper() == "TM":
-            raise unsupported("the modifier TM of to_char()")
-        word = next((item for item in _KEYWORDS if pattern.startswith(item, start)), None)
+        prefix = pattern[place : place + 2]
+        prefix = prefix if prefix in ("FM", "fm", "TM", "tm") else ""
+        place += len(prefix)
+        word = next((item for item in _KEYWORDS if pattern.startswith(item, place)), None)
         if word is None:
-            text, place = _text(pattern, start)
-            found.append(text)
+            text, place = _text(pattern, place)
+            if text.text:
+                found.append(text)
             continue
-        place = start + len(word)
-        ordinal = pattern[place : place + 2] if pattern[place : place + 2] in ("th", "TH") else ""
-        if word.upper() in _UNWRITTEN or pattern[place : place + 2].upper() == "SP":
-            raise unsupported(f"the pattern {word} of to_char() and to_timestamp()")
-        found.append(Word(word, fill, ordinal))
-        place += len(ordinal)
+        place += len(word)
+        suffix = pattern[place : place + 2] if pattern[place : place + 2] in ("th", "TH", "SP") else ""
+        place += len(suffix)
+        found.append(Word(word, prefix.upper() != "FM", "" if suffix == "SP" else suffix, prefix.upper() == "TM"))
     return tuple(found)
 
 
-def _text(pattern: str, place: int) -> tuple[str, int]:
-    """The text at a place, quoted or one character, and the place after it."""
+def written_pattern(pattern: str) -> None:
+    """Raises 0A000 for fields that to_char() does not write."""
+    for item in moment_pattern(pattern):
+        if isinstance(item, Word) and item.name == "TZ":
+            raise unsupported(f"the pattern {item.text} of to_char()", "Use OF, or TZH and TZM.")
+
+
+def _text(pattern: str, place: int) -> tuple[Between, int]:
+    """The text at a place, and the place after it."""
     char = pattern[place : place + 1]
     if char == '"':
         pieces = []
@@ -72,10 +86,10 @@ def _text(pattern: str, place: int) -> tuple[str, int]:
             place += pattern[place] == "\\" and place + 1 < len(pattern)
             pieces.append(pattern[place])
             place += 1
-        return "".join(pieces), place + 1
+        return Between("".join(pieces), quoted=True), place + 1
     if char == "\\" and pattern[place + 1 : place + 2] == '"':
-        return '"', place + 2
-    return char, place + 1
+        return Between('"'), place + 2
+    return Between(char), place + 1
 
 
 class NumberPattern(Struct, frozen=True):
@@ -152,47 +166,57 @@ def number_pattern(pattern: str) -> NumberPattern:
     )
 
 
-#: Fields that are read, by what they say, and how they look: between others, or right before another field's digits.
+_MONTH, _DAY, _HOUR, _HALF, _SIXTIETH = (
+    *("(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])", "(?:[01][0-9]|2[0-3])", "(?:0[1-9]|1[0-2])", "[0-5][0-9]"),
+)
+#: Fields whose usual texts an engine reads, by what they say, and how these look right before another field's digits.
+#: What other texts mean is not their plain number: no year is 0, and no month is January.
 _READ: Final = {
-    "YYYY": ("year", "[0-9]{4}", "[0-9]{4}"),
-    "MM": ("month", "[0-9]{1,2}", "[0-9]{2}"),
-    "MON": ("name", "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", ""),
-    "DD": ("day", "[0-9]{1,2}", "[0-9]{2}"),
-    "HH24": ("hour", "[0-9]{1,2}", "[0-9]{2}"),
-    "HH12": ("half", "[0-9]{1,2}", "[0-9]{2}"),
-    "HH": ("half", "[0-9]{1,2}", "[0-9]{2}"),
-    "MI": ("minute", "[0-9]{1,2}", "[0-9]{2}"),
-    "SS": ("second", "[0-9]{1,2}", "[0-9]{2}"),
-    "MS": ("millis", "[0-9]{3}", "[0-9]{3}"),
-    "US": ("micros", "[0-9]{6}", "[0-9]{6}"),
-    "AM": ("noon", "(?i:am|pm)", ""),
-    "PM": ("noon", "(?i:am|pm)", ""),
+    "YYYY": ("year", "[1-9][0-9]{3}"),
+    "MM": ("month", _MONTH),
+    "MON": ("name", "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"),
+    "DD": ("day", _DAY),
+    "HH24": ("hour", _HOUR),
+    "HH12": ("half", _HALF),
+    "HH": ("half", _HALF),
+    "MI": ("minute", _SIXTIETH),
+    "SS": ("second", _SIXTIETH),
+    "MS": ("millis", "[0-9]{3}"),
+    "US": ("micros", "[0-9]{6}"),
+    "AM": ("noon", "(?i:am|pm)"),
+    "PM": ("noon", "(?i:am|pm)"),
+}
+#: The same where no other field's digits follow, of those that may have one digit.
+_APART: Final = {
+    **dict.fromkeys(("MM", "HH12", "HH"), "(?:0?[1-9]|1[0-2])"),
+    "DD": "(?:0?[1-9]|[12][0-9]|3[01])",
+    "HH24": "(?:[01]?[0-9]|2[0-3])",
+    **dict.fromkeys(("MI", "SS"), "[0-5]?[0-9]"),
 }
 
 
 @lru_cache(256)
-def moment_reader(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """A regular expression of the texts that a pattern reads to the letter, and what its groups say.
+def moment_reader(pattern: str) -> tuple[str, tuple[str, ...]] | None:
+    """A regular expression of usual texts that an everyday pattern reads to the letter, and what its groups say.
 
-    PostgreSQL reads more (missing and other separators, blanks, rests): such texts are refused when they come.
+    Each of these texts means what its groups say once the month has the day. None for any other pattern.
     """
     items = moment_pattern(pattern)
     shape, groups = "", []
     for place, item in enumerate(items):
-        if isinstance(item, str):
-            if item.isalnum():
-                raise unsupported("letters in the pattern of to_date() and to_timestamp()")
-            shape += "".join(f"[{char}]" if char not in "^\\[]" else f"\\{char}" for char in item)
+        if isinstance(item, Between):
+            if not item.text.isascii() or any(char.isdigit() for char in item.text):
+                return None
+            shape += re.escape(item.text)
             continue
         if item.name not in _READ or not item.fill or item.ordinal:
-            raise unsupported(f"the pattern {item.text} of to_date() and to_timestamp()")
-        meaning, apart, joined = _READ[item.name]
+            return None
+        meaning, joined = _READ[item.name]
         before_field = place + 1 < len(items) and isinstance(items[place + 1], Word)
-        shape += f"({joined if before_field and joined else apart})"
+        shape += f"({joined if before_field else _APART.get(item.name, joined)})"
         groups.append(meaning)
     known = set(groups)
-    if len(known) != len(groups) or "year" not in known or {"name", "month"} <= known or {"hour", "half"} <= known:
-        raise unsupported(f'to_date() and to_timestamp() with the pattern "{pattern}"', "Begin with YYYY-MM-DD.")
-    if ("half" in known) != ("noon" in known):
-        raise unsupported("a 12-hour clock without AM or PM in to_timestamp()")
-    return shape, tuple(groups)
+    is_plain = len(known) == len(groups) and "year" in known and ("half" in known or "noon" not in known)
+    return (
+        (shape, tuple(groups)) if is_plain and not ({"name", "month"} <= known or {"hour", "half"} <= known) else None
+    )

@@ -201,7 +201,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("overlaps", 4, 4),
     Function("to_number", 2, 2),
     Function("to_char", 2, 2),  # a constant pattern
-    Function("read_moment", 2, 2),  # to_timestamp(text, a constant pattern), without the zone
+    Function(
+        "read_moment", 2, 2
+    ),  # to_date(), to_timestamp(text, a constant pattern); a timestamp where the zone is not read
     Function("to_timestamp", 1, 1),  # of seconds
     Function("late", 2, -1),  # a function's name and its arguments, of which some are constants elsewhere
     Function("array", 0, -1),

@@ -1,8 +1,8 @@
 """DuckDB's exceptions as PostgreSQL's errors.
 
 Owns: ``translate`` and ``overflowed``. Knows the wording of DuckDB 2.0's messages, and that a macro's message starts
-with ``!SQLSTATE!`` and may end with a domain's schema, name and constraint. What it does not recognise is XX000 with
-DuckDB's own text.
+with ``!SQLSTATE!`` and may end with a detail and a hint, or with a domain's schema, name and constraint. What it does
+not recognise is XX000 with DuckDB's own text.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _raised(match: re.Match[str]) -> SqlError:
     about = None
     if match["domain"] is not None:
         about = Subject(match["schema"], constraint=match["constraint"] or None, datatype=match["domain"])
-    return SqlError(match["state"], match["message"], about=about)
+    return SqlError(match["state"], match["message"], match["detail"] or None, match["hint"] or None, about=about)
 
 
 def _cast_raised(match: re.Match[str]) -> SqlError:
@@ -115,7 +115,7 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         # A cast that fails is no error() to an optimiser, which may move it.
         (r"string '!(?P<state>[0-9A-Z]{5})!(?P<message>[^']*)'", _cast_raised),
         (
-            r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*?)"
+            r"!(?P<state>[0-9A-Z]{5})!(?P<message>.*?)(\x1e(?P<detail>[^\x1e]*)\x1e(?P<hint>[^\x1e]*?))?"
             r"(\x1f(?P<schema>[^\x1f]*)\x1f(?P<domain>[^\x1f]*)\x1f(?P<constraint>[^\x1f]*))?\Z",
             _raised,
         ),

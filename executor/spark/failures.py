@@ -44,7 +44,7 @@ _FIXED: Final[dict[str, tuple[str, str]]] = {
 
 def marked(error: SqlError) -> str:
     """An error in a line, for an exception of which Spark passes on the text."""
-    return f"<millstream {json.dumps([error.sqlstate, error.message])}>"
+    return f"<millstream {json.dumps([error.sqlstate, error.message, error.detail, error.hint])}>"
 
 
 def describe(error: BaseException) -> Failure:
@@ -53,7 +53,9 @@ def describe(error: BaseException) -> Failure:
     if told is not None:
         error = SqlError(*json.loads(told.group(1)))
     if isinstance(error, SqlError):
-        return {"kind": "sql", "sqlstate": error.sqlstate, "message": error.message}
+        more = {"detail": error.detail, "hint": error.hint}
+        told_more = {name: text for name, text in more.items() if text is not None}
+        return {"kind": "sql", "sqlstate": error.sqlstate, "message": error.message, **told_more}
     if isinstance(error, FileNotFoundError):
         return {"kind": "sql", "sqlstate": "58P01", "message": f'file "{error.filename or ""}" is missing'}
     condition, parameters = _condition(error)
@@ -87,7 +89,7 @@ def _first_line(error: BaseException) -> str:
 def to_exception(failure: Failure) -> Exception:
     """What the engine raises for a failure."""
     if failure["kind"] == "sql":
-        return SqlError(failure["sqlstate"], failure["message"])
+        return SqlError(failure["sqlstate"], failure["message"], failure.get("detail"), failure.get("hint"))
     if failure["kind"] == "refused":
         return EngineRefused(failure["message"])
     if failure["kind"] == "cancelled":

@@ -43,6 +43,12 @@ def error(state: str, message: str) -> ValueError:
     return ValueError(f"!{state}!{message}")
 
 
+def raised(found: SqlError) -> ValueError:
+    """An error with all that its text may say, as ``errors.py`` reads it."""
+    said = f"\x1e{found.detail or ''}\x1e{found.hint or ''}" if found.detail or found.hint else ""
+    return error(found.sqlstate, f"{found.message}{said}")
+
+
 def register(connection: Any, functions: Functions, strict: bool = True) -> None:
     """Makes functions known to an instance and all of its connections; ``strict``: NULL for NULL."""
     for name, (function, result) in functions.items():
@@ -67,7 +73,7 @@ def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bo
         try:
             return pa.array([None if strict and None in row else function(*row) for row in rows], kind)
         except SqlError as found:
-            raise error(found.sqlstate, found.message) from None
+            raise raised(found) from None
         except RecursionError:
             raise error("54001", "stack depth limit exceeded") from None
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
-from executor.embedded.functions.batches import create
+from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import Expr, function, leaf_name, text
 from planner.algebra import Project, Relation, Snapshot
 from planner.bind.calls.functions import bind_values
@@ -61,7 +61,7 @@ def register(connection: Any, query: Query) -> None:
         try:
             return _computed(what[0].as_py(), values, query)
         except SqlError as error:
-            raise ValueError(f"!{error.sqlstate}!{error.message}") from None
+            raise raised(error) from None
 
     for name, result in _RESULTS.items():
         create(connection, f"late_{name}", batch, result)

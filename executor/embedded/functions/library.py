@@ -28,6 +28,7 @@ from executor.embedded.functions import (
     late,
     macros,
     macros_functions,
+    moment_reading,
     moments,
     multiranges,
     networks,
@@ -74,7 +75,8 @@ def install(database: Any, query: late.Query) -> None:
         batches.register(database, family.FUNCTIONS)
     for family in (document_changes, documents, shapes):
         batches.register(database, family.OF_NULL, strict=False)
-    batches.register_columns(database, multiranges.OF_COLUMNS)
+    for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS):
+        batches.register_columns(database, columns)
     late.register(database, query)
     database.commit()
     path = kept_macros()

@@ -204,6 +204,8 @@ CREATE MACRO ms_ordinal_suffix(s) AS CASE WHEN right(s, 2) IN ('11', '12', '13')
     WHEN right(s, 1) = '1' THEN 'st' WHEN right(s, 1) = '2' THEN 'nd' WHEN right(s, 1) = '3' THEN 'rd' ELSE 'th' END;
 CREATE MACRO ms_ordinal(s, suffix) AS s || CASE WHEN suffix = 'TH' THEN upper(ms_ordinal_suffix(s))
     ELSE ms_ordinal_suffix(s) END;
+CREATE MACRO ms_roman_month(month) AS
+    (['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII'])[month];
 CREATE MACRO ms_char_float(x, digits) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x) >= power(10::DOUBLE, digits)
     THEN error('!0A000!to_char() of a number with more digits than its type keeps is not supported') ELSE x END;
 CREATE MACRO ms_char_digits(s) AS CASE WHEN split_part(ltrim(s, '-'), '.', 1) = '0' THEN ''
@@ -229,15 +231,12 @@ CREATE MACRO ms_char_sign(s, plus) AS CASE WHEN starts_with(s, '-') THEN '-'
 #: Of to_timestamp().
 _READING: Final = """
 CREATE MACRO ms_month_number(name) AS (strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(name)) + 2) // 3;
-CREATE MACRO ms_half_day(hour, noon) AS CASE WHEN hour < 1 OR hour > 12
-    THEN error('!22007!hour "' || hour || '" is invalid for the 12-hour clock')
-    ELSE hour % 12 + CASE WHEN lower(noon) = 'pm' THEN 12 ELSE 0 END END;
-CREATE MACRO ms_read_moment(y, mon, d, h, m, s, below) AS CASE WHEN h > 23 OR m > 59 OR s > 59
-    THEN error('!22008!date/time field value out of range: "' || h || ':' || m || ':' || s || '"')
-    ELSE ms_make_timestamp(y, mon, d, h, m, s) + to_microseconds(below) END;
-CREATE MACRO ms_read(s, shape, pattern, made) AS CASE WHEN regexp_full_match(s, shape) THEN made
-    WHEN s IS NOT NULL
-    THEN error('!0A000!reading "' || s || '" with the pattern "' || pattern || '" is not supported') END;
+CREATE MACRO ms_half_day(hour, noon) AS hour % 12 + CASE WHEN lower(noon) = 'pm' THEN 12 ELSE 0 END;
+CREATE MACRO ms_read_day(y, mon, d) AS CASE WHEN d <= 28 OR month(make_date(y, mon, 1) + (d - 1)) = mon
+    THEN make_date(y, mon, 1) + (d - 1) END;
+CREATE MACRO ms_read_moment(y, mon, d, micros) AS ms_read_day(y, mon, d) + to_microseconds(micros);
+CREATE MACRO ms_read_micros(h, m, s, millis, micros) AS
+    ((h::BIGINT * 60 + m) * 60 + s) * 1000000 + millis * 1000 + micros;
 """
 
 STATEMENTS: Final = macros_floats.STATEMENTS + _AGGREGATES + _NUMBERS + _TEXTS + _TIMES + _FORMATS + _READING

@@ -13,10 +13,10 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.printing.casts import FLOATS, local
-from executor.embedded.printing.nodes import cast_to, decimal, macro, once
+from executor.embedded.printing.nodes import bound, cast_to, decimal, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
-from planner.formats import NumberPattern, Word, moment_pattern, moment_reader, number_pattern
+from planner.formats import Between, NumberPattern, Word, moment_pattern, moment_reader, number_pattern
 
 Value = Callable[[Expr], Expr]
 
@@ -63,6 +63,7 @@ _NUMBERS: Final[Mapping[str, tuple[int, Value]]] = {
     "D": (1, _plus(_part("dow"), 1)),
     "ID": (1, _part("isodow")),
     "IW": (2, _part("week")),
+    "IDDD": (3, lambda day: binary(exp.Add, _of(exp.Mul, _plus(_part("week"), -1), 7)(day), _part("isodow")(day))),
     "WW": (2, _plus(_of(exp.IntDiv, _plus(_part("doy"), -1), 7), 1)),
     "W": (1, _plus(_of(exp.IntDiv, _plus(_part("day"), -1), 7), 1)),
     "Q": (1, _part("quarter")),
@@ -100,6 +101,11 @@ _SPANS: Final[Mapping[str, tuple[int, Value]]] = {
     "MS": (3, _interval_part(1000, 1000)),
     "US": (6, _interval_part(1, 1000000)),
 }
+#: After and before Christ.
+_ERAS: Final = {
+    **dict.fromkeys(("AD", "BC"), ("AD", "BC")),
+    **dict.fromkeys(("A.D.", "B.C."), ("A.D.", "B.C.")),
+}
 _NAMES: Final = {"MONTH": ("monthname", 9), "MON": ("monthname", 0), "DAY": ("dayname", 9), "DY": ("dayname", 0)}
 
 
@@ -118,10 +124,11 @@ def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
     shown = local(printer, value) if kind == "timestamptz" else value
     fields = [
-        text(item) if isinstance(item, str) else _field(printer, item, shown, value, kind)
+        text(item.text) if isinstance(item, Between) else _field(printer, item, shown, value, kind)
         for item in moment_pattern(pattern)
+        if not isinstance(item, Word) or item.name != "FX"
     ]
-    result = fields[0]
+    result = fields[0] if fields else text("")
     for field in fields[1:]:
         result = binary(exp.DPipe, result, field)
     absent = exp.Is(this=operand(value.copy()), expression=exp.null())
@@ -136,16 +143,29 @@ def _field(printer: Any, word: Word, moment: Expr, source: Expr, kind: str) -> E
     if name in known:
         shown = _digits(known[name], word.fill or name in _FRACTIONS, moment, kind if name != "DD" else "")
         return macro("ms_ordinal", shown, text(word.ordinal)) if word.ordinal else shown
-    if kind == "interval" or word.ordinal:
-        raise unsupported(f"the pattern {word.text}{word.ordinal} of to_char({kind})")
+    if kind == "interval":
+        raise unsupported(f"the pattern {word.text} of to_char({kind})")
+    if name == "RM":
+        roman = macro("ms_roman_month", _part("month")(moment))
+        roman = function("lower", roman) if word.text == "rm" else roman
+        return function("rpad", roman, number(4), text(" ")) if word.fill else roman
     if name in _NAMES:
         return _name(word, moment)
     if name in ("OF", "TZH", "TZM"):
         return _offset(printer, name, source, kind)
     if name == "Y,YYY":
-        return function("printf", text("%d,%03d"), *(_of(op, _YEAR, 1000)(moment) for op in (exp.IntDiv, exp.Mod)))
+        shown = function("printf", text("%d,%03d"), *(_of(op, _YEAR, 1000)(moment) for op in (exp.IntDiv, exp.Mod)))
+        return macro("ms_ordinal", shown, text(word.ordinal)) if word.ordinal else shown
+    if name in _ERAS:
+        after, before = (text(_as_written(era, word)) for era in _ERAS[name])
+        return case([(binary(exp.GT, _YEAR(moment), number(0)), after)], before)
     morning, evening = word.text.replace("P", "A").replace("p", "a"), word.text.replace("A", "P").replace("a", "p")
     return case([(binary(exp.LT, _HOUR(moment), number(12)), text(morning))], text(evening))
+
+
+def _as_written(name: str, word: Word) -> str:
+    """A name in capitals, or not, as the pattern's word is."""
+    return name if word.text == word.name else name.lower()
 
 
 def _digits(field: tuple[int, Value], fill: bool, moment: Expr, kind: str) -> Expr:
@@ -168,7 +188,7 @@ def _name(word: Word, moment: Expr) -> Expr:
         name = function("upper", name)
     elif word.text == word.name.lower():
         name = function("lower", name)
-    return function("rpad", name, number(width), text(" ")) if width and word.fill else name
+    return function("rpad", name, number(width), text(" ")) if width and word.fill and not word.local else name
 
 
 def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
@@ -239,26 +259,51 @@ def _rounded(printer: Any, value: Expr, kind: SqlType, decimals: int) -> Expr:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
+#: The kernel's function by what it gives.
+_READERS: Final = {
+    "date": "moments_read_date",
+    "timestamp": "moments_read_timestamp",
+    "timestamptz": "moments_read_instant",
+}
+
+
 def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """The timestamp that a text tells in a constant pattern; 0A000 for a text that is not to the pattern's letter."""
+    """What a text tells in a constant pattern: by the engine's SQL where it is a usual text of an everyday pattern, and
+    else by the kernel."""
     pattern = node.arguments[1]
     assert isinstance(pattern, Literal)
-    return once(arguments[0], node.arguments[0], lambda value: _read(printer, value, str(pattern.value)))
+    return once(arguments[0], node.arguments[0], lambda value: _read(printer, value, str(pattern.value), node.type))
 
 
-def _read(printer: Any, value: Expr, pattern: str) -> Expr:
-    shape, groups = moment_reader(pattern)
-    texts = {
-        meaning: function("regexp_extract", value.copy(), text(shape), number(place))
-        for place, meaning in enumerate(groups, 1)
-    }
+def _read(printer: Any, value: Expr, pattern: str, kind: SqlType) -> Expr:
+    zone = (text(printer.timezone),) if kind.name == "timestamptz" else ()
+    other = function(_READERS[kind.name], value.copy(), text(pattern), *zone)
+    reader = moment_reader(pattern)
+    if reader is None or zone:
+        return other
+    shape, groups = reader
+    names = exp.Array(expressions=[text(meaning) for meaning in groups])
+    usual = function("regexp_extract", value.copy(), text(f"\\A{shape}\\z"), names)
+    return bound(usual, lambda found: _usual(printer, found, set(groups), value, other, kind))
+
+
+def _usual(printer: Any, found: Expr, groups: set[str], value: Expr, other: Expr, kind: SqlType) -> Expr:
+    """What the parts of a usual text make; they are empty for an unusual one."""
+
+    def part(meaning: str) -> Expr:
+        return function("struct_extract", found.copy(), text(meaning))
 
     def of(meaning: str, default: int = 0) -> Expr:
-        found = texts.get(meaning)
-        return number(default) if found is None else cast_to(printer, found, INT4)
+        return cast_to(printer, part(meaning), INT4) if meaning in groups else number(default)
 
-    month = macro("ms_month_number", texts["name"]) if "name" in texts else of("month", 1)
-    hour = macro("ms_half_day", of("half"), texts["noon"]) if "half" in texts else of("hour")
-    below = binary(exp.Add, binary(exp.Mul, of("millis"), number(1000)), of("micros"))
-    made = macro("ms_read_moment", of("year"), month, of("day", 1), hour, of("minute"), of("second"), below)
-    return macro("ms_read", value, text(shape), text(pattern), made)
+    month = macro("ms_month_number", part("name")) if "name" in groups else of("month", 1)
+    day = of("year"), month, of("day", 1)
+    made = macro("ms_read_day", *day)
+    if kind.name == "timestamp":
+        noon = part("noon") if "noon" in groups else text("am")
+        hour = macro("ms_half_day", of("half"), noon) if "half" in groups else of("hour")
+        micros = macro("ms_read_micros", hour, of("minute"), of("second"), of("millis"), of("micros"))
+        made = macro("ms_read_moment", *day, micros)
+    is_usual = binary(exp.NEQ, part("year"), text(""))
+    is_there = exp.Not(this=exp.Is(this=operand(value.copy()), expression=exp.null()))
+    return case([(is_usual, function("coalesce", made, other)), (is_there, other.copy())], exp.null())

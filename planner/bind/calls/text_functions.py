@@ -18,7 +18,7 @@ from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
 from planner.expression import Call, Case, Cast, Literal, Scalar
-from planner.formats import moment_pattern, moment_reader, number_pattern
+from planner.formats import Word, moment_pattern, number_pattern, written_pattern
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -218,7 +218,7 @@ def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
-    _check(env, moment_pattern if is_moment else number_pattern, pattern, node)
+    _check(env, written_pattern if is_moment else number_pattern, pattern, node)
     return Call("to_char", (value, pattern), TEXT)
 
 
@@ -230,6 +230,10 @@ def _check(env: Environment, read: Callable[[str], object], pattern: Literal, no
         raise
 
 
+#: Fields after which a text's instant needs more than the session's clock: the zone, and digits of a second to keep.
+_OF_INSTANTS: Final = frozenset(("TZH", "TZM", *(f"FF{digits}" for digits in range(1, 7))))
+
+
 def _read_moment(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """to_date() and to_timestamp() of a text."""
     value, pattern = arguments
@@ -237,7 +241,10 @@ def _read_moment(env: Environment, name: str, arguments: list[Scalar], node: Any
     assert isinstance(pattern, Literal)
     if pattern.value is None:
         return Literal(None, kind)
-    _check(env, moment_reader, pattern, node)
+    items = moment_pattern(str(pattern.value))
+    is_whole = name == "to_date" or any(isinstance(item, Word) and item.name in _OF_INSTANTS for item in items)
+    if is_whole:
+        return Call("read_moment", (value, pattern), kind)
     return Cast(Call("read_moment", (value, pattern), TIMESTAMP), kind)
 
 
