@@ -1,7 +1,7 @@
 """The patterns of to_char(), to_date() and to_timestamp(), taken apart (formatting.c).
 
-Owns: the words of a pattern of dates and times, and the shape of a pattern of numbers. Raises 0A000 by name for what
-no engine of ours writes. Knows no engine.
+Owns: the words of a pattern of dates and times, the usual texts that one reads, and the shape of an everyday pattern of
+numbers. Knows no engine.
 """
 
 from __future__ import annotations
@@ -125,31 +125,28 @@ _BLANK: Final = {"L": " ", "TH": ""}
 
 
 @lru_cache(256)
-def number_pattern(pattern: str) -> NumberPattern:
-    """The shape of an everyday pattern. Raises 0A000 for every other."""
+def number_pattern(pattern: str) -> NumberPattern | None:
+    """The shape of an everyday pattern; None for every other."""
     match = _NUMBER.fullmatch(pattern)
     if match is None or (match["lead"] and match["trail"]) or not (match["whole"] or match["decimals"]):
-        raise unsupported(
-            f'to_char() of a number with the pattern "{pattern}"',
-            "Use 9, 0, comma, point, V, FM, S, SG, MI, PR, L, TH and %.",
-        )
+        return None
     decimals = match["decimals"] or ""
     whole = match["whole"].upper().replace("G", ",")
     shift, suffix = match["shift"] or "", match["suffix"] or ""
     has_currency = match["prefix"] or suffix.upper() == "L"
     if whole.startswith(",") or (has_currency and (match["fm"] or match["lead"] or match["trail"])):
-        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+        return None
     if (shift and ("," in whole or suffix)) or (suffix.upper() == "TH" and match["trail"]):
-        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+        return None
     digits = whole.replace(",", "") + shift
     groups = tuple(len(whole[place:].replace(",", "")) for place, char in enumerate(whole) if char == ",")
     if 0 in groups or len(digits) + len(decimals) > 30:
-        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+        return None
     forced = len(digits) - digits.index("0") if "0" in digits else 0
     kept = decimals.rfind("0") + 1
     lead, trail = (match["lead"] or "").upper(), (match["trail"] or "").upper()
     if not digits and (lead or trail == "PR"):
-        raise unsupported(f'to_char() of a number with the pattern "{pattern}"')
+        return None
     sign = trail if trail == "PR" else f"-{trail}" if trail else f"{lead}-" if lead in ("SG", "MI") else lead
     return NumberPattern(
         _BLANK.get(match["prefix"].upper(), match["prefix"]),

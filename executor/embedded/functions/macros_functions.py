@@ -206,8 +206,7 @@ CREATE MACRO ms_ordinal(s, suffix) AS s || CASE WHEN suffix = 'TH' THEN upper(ms
     ELSE ms_ordinal_suffix(s) END;
 CREATE MACRO ms_roman_month(month) AS
     (['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII'])[month];
-CREATE MACRO ms_char_float(x, digits) AS CASE WHEN isnan(x) OR isinf(x) OR abs(x) >= power(10::DOUBLE, digits)
-    THEN error('!0A000!to_char() of a number with more digits than its type keeps is not supported') ELSE x END;
+CREATE MACRO ms_char_certain(x, digits) AS NOT isnan(x) AND abs(x) < power(10::DOUBLE, digits);
 CREATE MACRO ms_char_digits(s) AS CASE WHEN split_part(ltrim(s, '-'), '.', 1) = '0' THEN ''
     ELSE split_part(ltrim(s, '-'), '.', 1) END;
 CREATE MACRO ms_char_fits(s, digits) AS length(split_part(ltrim(s, '-'), '.', 1)) <= digits;

@@ -118,7 +118,7 @@ def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         case "timestamp" | "timestamptz" | "interval":
             return once(arguments[0], value, lambda shown: _moment(printer, shown, shape, value.type.name))
         case _:
-            return once(arguments[0], value, lambda shown: _number(printer, shown, value.type, number_pattern(shape)))
+            return once(arguments[0], value, lambda shown: _number(printer, shown, value.type, shape))
 
 
 def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
@@ -208,10 +208,22 @@ def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
+def _number(printer: Any, value: Expr, kind: SqlType, shape: str) -> Expr:
+    """By the engine's SQL in an everyday pattern, and else by the kernel; floating numbers of more digits than are
+    certain, too."""
+    pattern = number_pattern(shape)
+    other = function("num_shown", cast_to(printer, value.copy(), TEXT), text(shape), text(kind.name))
+    if pattern is None or (pattern.shift and kind.name in FLOATS):
+        return other
+    usual = _usual_number(printer, value, kind, pattern)
+    if kind.name not in FLOATS:
+        return usual
+    fits = macro("ms_char_certain", value.copy(), number((6 if kind.name == "float4" else 15) - pattern.decimals))
+    return case([(fits, usual)], other)
+
+
+def _usual_number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
     digits = _rounded(printer, value, kind, pattern.decimals or pattern.shift)
-    if pattern.shift and kind.name in FLOATS:
-        raise unsupported(f"to_char({kind}) with V", "Cast the number to numeric.")
     if pattern.shift:
         digits = macro("ms_char_shifted", digits)
     sizes = (pattern.digits, pattern.forced, pattern.decimals)
@@ -249,8 +261,7 @@ def _number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) ->
 def _rounded(printer: Any, value: Expr, kind: SqlType, decimals: int) -> Expr:
     """The number's digits as text, with so many decimals."""
     if kind.name in FLOATS:
-        exact = macro("ms_char_float", value, number((6 if kind.name == "float4" else 15) - decimals))
-        return function("printf", text(f"%.{decimals}f"), cast_to(printer, exact, SqlType("float8")))
+        return function("printf", text(f"%.{decimals}f"), cast_to(printer, value, SqlType("float8")))
     whole = kind.precision - kind.scale if kind.name == "numeric" else 19
     to = decimal(min(38, whole + 1 + decimals), decimals)
     return cast_to(printer, exp.Cast(this=value, to=to), TEXT)
