@@ -24,7 +24,8 @@ _TOKEN: Final = re.compile(
     r"(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<date>\d{1,8}(?P<separator>[-/.])(?:\d{1,8}|[a-z]{3,9})(?P=separator)\d{1,8})(?![\d.:])"
     r"|(?P<offset>[+-]\d{1,2}(?::\d{1,2}){0,2}(?!\d)|[+-]\d{3,8}(?!\d))"
-    r"|(?P<julian>j\d+)"
+    r"|(?P<julian>j\d+(?:\.\d+)?)"
+    r"|(?P<labelled>(?:mm|[ymdhs])\d+(?:\.\d*)?)"
     r"|(?P<number>\d+(?:\.\d*)?)"
     r"|(?P<named>[a-z]{3,9}(?P<mark>[-/.])\d{1,8}(?P=mark)\d{1,8})(?![\d.:])"
     r"|(?P<posix>[a-z]{3,}[+-]\d{1,2}(?::\d{2}){0,2}(?![\d/.-]))"
@@ -54,6 +55,8 @@ INFINITE_MICROSECONDS: Final = 2**63 - 1
 _BLANKS: Final = " \t\n\v\f\r"
 _DAY: Final = 86_400_000_000
 _LAST_YEAR: Final = {"date": 5_874_897, "timestamp": 294_276}
+_UNITS: Final = {"h": 3_600_000_000, "n": 60_000_000, "s": 1_000_000}  # by the label of a time's part
+_FIRST_DAY: Final = (-4714, 11, 24)  # before Christ
 _JULIAN_EPOCH: Final = 1_721_425  # the Julian day of ordinal 0
 _LAST_CLOCK: Final = 24 * 60 * 60 + 1
 
@@ -72,6 +75,7 @@ class Moment(Struct):
     marked: bool = False  # a number may be a time: a T stood before it, or a time is wanted
     order: str = MDY
     short_year: bool = False  # of two digits at most
+    labels: str = ""  # those of its parts that have one: y2001m12d27h04m05s06
 
 
 class _Malformed(Exception):
@@ -165,7 +169,8 @@ def _date(moment: Moment, text: str, name: str = "date") -> date:
     assert moment.year is not None
     assert moment.month is not None
     assert moment.day is not None
-    if moment.year > _LAST_YEAR[name] or (moment.before_christ and moment.year > 4714):
+    is_before = moment.before_christ and (-moment.year, moment.month, moment.day) < _FIRST_DAY
+    if moment.year > _LAST_YEAR[name] or is_before:
         raise _out_of_range(name, text)
     if moment.before_christ or moment.year > 9999:
         raise unsupported(f"a {name} before Christ or beyond the year 9999")
@@ -232,7 +237,9 @@ def _tokens(text: str, moment: Moment) -> Moment:
             case "offset":
                 _set_offset(moment, match["offset"])
             case "julian":
-                _set_ordinal(moment, int(match["julian"][1:]) - _JULIAN_EPOCH)
+                _set_julian(moment, match["julian"][1:])
+            case "labelled":
+                _set_labelled(moment, match["labelled"])
             case "number":
                 _set_number(moment, match["number"])
             case "named":
@@ -369,6 +376,34 @@ def _set_ordinal(moment: Moment, ordinal: int) -> None:
         raise unsupported("a date before Christ or beyond the year 9999")
     day = date.fromordinal(ordinal)
     moment.year, moment.month, moment.day = day.year, day.month, day.day
+
+
+def _set_julian(moment: Moment, text: str) -> None:
+    """A Julian day, and as its fraction the time."""
+    whole, _, fraction = text.partition(".")
+    _set_ordinal(moment, int(whole) - _JULIAN_EPOCH)
+    if fraction and moment.microseconds is not None:
+        raise _Malformed
+    moment.microseconds = int(float(f"0.{fraction}") * _DAY) if fraction else moment.microseconds
+
+
+def _set_labelled(moment: Moment, text: str) -> None:
+    """A number behind what it is: m is a minute once there are a month and an hour, mm is always one."""
+    label, digits = text.rstrip("0123456789."), text.lstrip("ymdhs")
+    if label == "mm" or (label == "m" and "h" in moment.labels and moment.month is not None):
+        label = "n"
+    if label in moment.labels or ("." in digits and label != "s"):
+        raise _Malformed
+    moment.labels += label
+    if label in _UNITS:
+        if moment.microseconds is not None and not set(moment.labels[:-1]) & set(_UNITS):
+            raise _Malformed
+        moment.microseconds = (moment.microseconds or 0) + round(float(digits) * _UNITS[label])
+        return
+    field = {"y": "year", "m": "month", "d": "day"}[label]
+    if getattr(moment, field) is not None:
+        raise _Malformed
+    setattr(moment, field, int(digits))
 
 
 def _set_word(moment: Moment, word: str) -> None:
