@@ -107,6 +107,7 @@ class Connection:
         self.in_transaction = False
         #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
         self.makes_nothing = False
+        self._registered: set[str] = set()  # inputs of this transaction, which go if it is rolled back
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -156,9 +157,12 @@ class Connection:
 
     def commit(self) -> None:
         """Commits."""
-        self.in_transaction = False
-        self.execute("ROLLBACK" if self.makes_nothing else "COMMIT")
-        self.makes_nothing = False
+        makes_nothing = self.makes_nothing
+        self.in_transaction = self.makes_nothing = False
+        self.execute("ROLLBACK" if makes_nothing else "COMMIT")
+        for name in self._registered if makes_nothing else ():
+            self.release(name)
+        self._registered.clear()
 
     def rollback(self) -> None:
         """Rolls back, and forgets what the transaction registered."""
@@ -197,6 +201,8 @@ class Connection:
         new = Source(table)
         self._cursor.register(name, new)
         self._sources[name] = new
+        if self.in_transaction:
+            self._registered.add(name)
 
     def release(self, name: str) -> None:
         """Frees the name of an input, for a table."""
@@ -218,6 +224,7 @@ class Connection:
         for name in self._sources:
             self._cursor.unregister(name)
         self._sources.clear()
+        self._registered.clear()
 
     # Queries ----------------------------------------------------------------------------------------------------
 

@@ -165,7 +165,10 @@ def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | S
             yield target, "d", None
             yield from _read(target, _looked_at(statement) | _returned(statement, statement.old))
         case Merge(target=target, actions=actions):
-            for letter in dict.fromkeys(_ACTIONS[action.kind] for action in actions if action.kind in _ACTIONS):
+            letters = dict.fromkeys(_ACTIONS[action.kind] for action in actions if action.kind in _ACTIONS)
+            if not letters:
+                yield target, "r", frozenset  # DO NOTHING alone: any column's
+            for letter in letters:
                 given = None if letter == "d" else partial(binding.given.__getitem__, (target.oid, letter))
                 yield target, letter, given
             yield from _read(target, binding.given.get((target.oid, "r"), frozenset[str]()))

@@ -201,7 +201,7 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
     """
     context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
     binding.views.append(view.oid)
-    binding.speaks_of_places = "ctid" in view.definition
+    binding.speaks_of_places = "ctid" in view.definition.lower()
     if isinstance(view, View) and view.reads_as_invoker:
         binding.reader = binding.caller
     elif view.schema != PG_TEMP:  # else who reads it needs all

@@ -17,6 +17,8 @@ from catalog.zones import arrow_zone
 from protocol.compute import constant, pc
 from protocol.values import styles
 from protocol.values.codec import vector
+from protocol.values.later_clocks import is_later
+from protocol.values.later_clocks import names as later_names
 from protocol.values.styles import dates_of, order_of, zone_of
 
 _PARTS: Final = (
@@ -55,8 +57,12 @@ def _abbreviations(instants: pa.Array, zone: str) -> pa.Array:
     """What the zone is called at each instant: CET, CEST. Instants of other years than 1 to 9999 are shown in UTC."""
     moments = vector(instants, "<i8") // 1_000_000
     usual = (moments > _FIRST) & (moments < _LAST)
-    seconds = pa.array(np.where(usual, moments, 0), pa.timestamp("s", tz=arrow_zone(zone)))
+    name = arrow_zone(zone)
+    later = usual & is_later(moments, name)
+    seconds = pa.array(np.where(usual & ~later, moments, 0), pa.timestamp("s", tz=name))
     names = pc.strftime(seconds, "%Z")
+    if later.any():
+        names = pc.replace_with_mask(names, pa.array(later), pa.array(later_names(moments[later], name), pa.string()))
     return names if usual.all() else pc.if_else(pa.array(usual), names, constant("UTC"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from struct import error as StructError
 from struct import unpack
@@ -39,6 +39,7 @@ from protocol.values.codec import (
     vector,
 )
 from protocol.values.date_styles import restyled
+from protocol.values.later_clocks import east, has_rules, is_later
 from protocol.values.styles import ISO, dates_of, order_of, zone_of
 
 Text = Callable[[pa.Array, SqlType, str], pa.Array]
@@ -52,6 +53,8 @@ _FIRST_MOMENT, _LAST_MOMENT = _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1
 
 _YEAR: Final = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _DATE: Final = rf"{_YEAR}-\d{{2}}-\d{{2}}"
+#: One whose zone Arrow has rules for.
+_RULED_DATE: Final = r"(?:1\d{3}|20[0-2]\d|203[0-6]|0[1-9]\d{2}|00[1-9]\d|000[1-9])-\d{2}-\d{2}"
 _CLOCK: Final = r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
 _OFFSET: Final = r"(?:[+-](?:0\d|1[0-5])(?::?[0-5]\d)?|Z)"
 
@@ -131,6 +134,10 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
         )
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
+    later = is_later(moments // 1_000_000, zone)
+    if later.any():
+        seconds[later] = east(moments[later] // 1_000_000, zone)
+        local = from_vector(moments + seconds * 1_000_000, local.type, array)
     shifts, codes = np.unique(seconds, return_inverse=True)
     shown = pa.array([offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
     return pc.binary_join_element_wise(_without_fraction_zeros(local, pa.timestamp("s")), shown, constant(""))
@@ -260,6 +267,7 @@ def _timestamp_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Ar
 
 
 def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    @lru_cache(1024)  # far ones are mostly a last day that stands for none
     def parse(text: str) -> object:
         return carried_moment(parse_timestamptz(text, zone_of(timezone), order_of(timezone)))
 
@@ -275,8 +283,9 @@ def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.
         # A wall clock that a change skips or repeats raises, and is then read by the exact way.
         return pc.assume_timezone(local, zone).cast(type_.arrow)
 
+    dates = _RULED_DATE if has_rules(zone) else _DATE
     try:
-        return fast_or_exact(strings, f"^{_DATE}(?:[ T]{_CLOCK})?$", convert, parse, type_.arrow)
+        return fast_or_exact(strings, f"^{dates}(?:[ T]{_CLOCK})?$", convert, parse, type_.arrow)
     except pa.ArrowInvalid:
         return by_value(strings, parse, type_.arrow)
 

@@ -554,6 +554,16 @@ def test_wall_clock_follows_the_zone() -> None:
     assert encode_text(moments, type_, "Asia/Kolkata")[0].as_py() == "2020-01-01 05:30:00+05:30"
 
 
+def test_wall_clocks_have_summers_after_2037() -> None:
+    type_ = by_name("timestamptz")
+    texts = ["2037-07-01 12:00:00+02", "2038-07-01 12:00:00+02", "2100-12-01 12:00:00.5+01", "9999-12-30 01:00:00+01"]
+    moments = decode_text_column(pa.array([*texts, None]), type_, "Europe/Berlin")
+    assert encode_text(moments, type_, "Europe/Berlin").to_pylist() == [*texts, None]
+    written = pa.array([text[:-3] for text in texts])
+    assert decode_text_column(written, type_, "Europe/Berlin").to_pylist() == moments.to_pylist()[:-1]
+    assert encode_text(moments, type_, "Asia/Kolkata")[1].as_py() == "2038-07-01 15:30:00+05:30"
+
+
 def test_unknown_zone_is_22023() -> None:
     with pytest.raises(SqlError) as caught:
         encode_text(pa.array([0], pa.timestamp("us", "UTC")), by_name("timestamptz"), "Nowhere/Else")

@@ -79,7 +79,11 @@ class ReadSnapshot:
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table:
         """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
-        return self._connection.query(relation, bindings, parameters, timezone)
+        try:
+            return self._connection.query(relation, bindings, parameters, timezone)
+        except SqlError:
+            self._connection.makes_nothing = True  # DuckDB rolls back a transaction that has failed at its COMMIT
+            raise
 
     def rows(self, table: Table, limit: int) -> pa.Table | None:
         """All rows of a table; None where they take more bytes than ``limit``."""

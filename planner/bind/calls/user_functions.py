@@ -264,7 +264,8 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
     """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's. Who runs
     the statement reads it, be it called in a view, and its text's dates and intervals are read in the session's way.
     """
-    context, reader = binding.context, binding.reader
+    context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
+    binding.speaks_of_places = "ctid" in function.body.lower()
     binding.bodies.append(tuple(given))
     binding.views.append(0)
     binding.inlining.append(function.oid)
@@ -275,7 +276,7 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
     try:
         yield
     finally:
-        binding.context, binding.reader = context, reader
+        binding.context, binding.reader, binding.speaks_of_places = context, reader, spoke
         binding.inlining.pop()
         binding.views.pop()
         binding.bodies.pop()

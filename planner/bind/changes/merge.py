@@ -152,8 +152,8 @@ class _Clauses:
                 return tuple(assigned.get(index, ColumnRef(column)) for index, column in enumerate(self.old))
             case CmdType.CMD_INSERT:
                 indexes = insert_positions(binding, target, clause.targetList)
-                binding.give(target.oid, "a", (target.columns[index].name for index in indexes))
                 env, cells = self._within(clause, "VALUES"), clause.values or ()
+                binding.give(target.oid, "a", (target.columns[index].name for index in indexes[: len(cells)]))
                 default = cache(lambda index: default_of(binding, target.columns[index]))
                 return value_row(env, target, indexes, cells, clause, clause.targetList, default)
             case _:

@@ -92,8 +92,10 @@ def take_constraints(change: Alteration, checks: int, foreign: int) -> None:
 
 
 def release(change: Alteration, what: str, refers: Callable[[ForeignKey], bool]) -> None:
-    """Foreign keys of other tables that need what goes: an error, or with CASCADE they go too."""
-    lines = []
+    """Foreign keys that need what goes, of this table or others: an error, or with CASCADE they go too."""
+    own = [key for key in change.foreign if key.target == change.before.oid and refers(key)]
+    lines = [f"constraint {key.name} on table {change.before.name} depends on {what}" for key in own]
+    change.foreign = [key for key in change.foreign if key not in own]
     for other in change.binding.context.catalog.dependents(change.before.oid):
         other = change.changes.get(other.oid, other)
         if not isinstance(other, Table):

@@ -24,6 +24,7 @@ from planner.bind.definitions.domains import bind_rename_domain, bind_rename_dom
 from planner.bind.definitions.indexes import bind_rename_index
 from planner.bind.definitions.user_types import bind_rename_type
 from planner.bind.relations import look_up, require_object
+from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.sources import scan_object
 from planner.definitions import AlterTable, Redefine
 from planner.expression import ColumnRef
@@ -129,6 +130,8 @@ def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, t
         raise SqlError("42703", f'column "{old}" does not exist')
     if new in names:
         raise SqlError("42701", f'column "{new}" of relation "{found.name}" already exists')
+    if isinstance(found, Table) and new in SYSTEM_COLUMNS:
+        raise SqlError("42701", f'column name "{new}" conflicts with a system column name')
     catalog = binding.context.catalog
     if isinstance(found, View):
         columns = tuple(replace(item, name=new) if item.name == old else item for item in found.columns)

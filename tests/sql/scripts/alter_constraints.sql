@@ -106,3 +106,17 @@ SELECT conname FROM pg_constraint WHERE conrelid = 'a_table_whose_own_name_is_as
 CREATE TABLE long_refers (r numeric REFERENCES long_named);
 CREATE TABLE long_refers (r bigint REFERENCES long_named);
 DROP TABLE long_refers, long_named, a_table_whose_own_name_is_as_long_as_a_name_may_be_in_postgres_;
+-- what a table's own foreign keys refer to
+CREATE TABLE own (id int PRIMARY KEY, k int UNIQUE, up int REFERENCES own, near int REFERENCES own (k));
+INSERT INTO own VALUES (1, 10, NULL, NULL), (2, 20, 1, 10);
+ALTER TABLE own DROP COLUMN id;
+ALTER TABLE own DROP CONSTRAINT own_pkey;
+ALTER TABLE own DROP COLUMN id CASCADE;
+SELECT conname FROM pg_constraint WHERE conrelid = 'own'::regclass ORDER BY 1;
+ALTER TABLE own DROP CONSTRAINT own_k_key CASCADE;
+SELECT conname FROM pg_constraint WHERE conrelid = 'own'::regclass ORDER BY 1;
+INSERT INTO own VALUES (10, 7, 99) RETURNING *;
+CREATE TABLE two (id int PRIMARY KEY, up int REFERENCES two, n int);
+ALTER TABLE two DROP COLUMN up, DROP COLUMN id;
+ALTER TABLE own RENAME k TO xmax;
+DROP TABLE own, two;

@@ -66,4 +66,18 @@ ROLLBACK;
 BEGIN;
 UPDATE mtarget SET b = s.b FROM msource s WHERE s.b = mtarget.b;
 ROLLBACK;
+-- a row of fewer values than columns sets those alone, one of defaults none that are named
+RESET SESSION AUTHORIZATION; ALTER TABLE mtarget ADD COLUMN c int DEFAULT 5; SET SESSION AUTHORIZATION merging;
+BEGIN;
+MERGE INTO mtarget t USING msource s ON t.a = s.a WHEN NOT MATCHED THEN INSERT VALUES (a, 'x');
+ROLLBACK;
+MERGE INTO mtarget t USING msource s ON t.a = s.a WHEN NOT MATCHED THEN INSERT VALUES (a, 'x', 1);
+BEGIN;
+MERGE INTO mtarget t USING msource s ON t.a = s.a WHEN NOT MATCHED THEN INSERT DEFAULT VALUES;
+ROLLBACK;
+-- DO NOTHING alone is for those who may read a column
+MERGE INTO mtarget t USING msource s ON true WHEN MATCHED THEN DO NOTHING;
+RESET SESSION AUTHORIZATION; REVOKE ALL ON mtarget FROM merging; GRANT UPDATE (b) ON mtarget TO merging; SET SESSION AUTHORIZATION merging;
+MERGE INTO mtarget t USING msource s ON true WHEN MATCHED THEN DO NOTHING;
+MERGE INTO mtarget t USING msource s ON s.a IS NULL WHEN MATCHED THEN UPDATE SET b = 'x';
 RESET SESSION AUTHORIZATION; DROP TABLE mtarget, msource; DROP ROLE merging;

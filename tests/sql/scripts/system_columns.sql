@@ -38,6 +38,10 @@ SELECT k.a, t.xmin IS NULL AS without, t.ctid IS NULL AS nowhere FROM k LEFT JOI
 CREATE VIEW placed AS SELECT ctid AS place, xmin AS version, id FROM t;
 SELECT count(DISTINCT place), count(version) FROM placed;
 SELECT id FROM t WHERE ctid IN (SELECT place FROM placed WHERE id < 3) ORDER BY id;
+CREATE VIEW shouted AS SELECT CTID AS place, XMIN AS version, id FROM t;
+SELECT count(DISTINCT place), count(version) FROM shouted;
+CREATE FUNCTION places() RETURNS bigint LANGUAGE sql AS 'SELECT count(DISTINCT CTID) FROM t';
+SELECT places() = count(*) FROM t;
 SELECT ctid FROM (SELECT * FROM t) AS s;
 SELECT xmin FROM placed;
 SELECT ctid FROM generate_series(1, 2);
