@@ -202,8 +202,8 @@ class Sequencer:
         for an event loop that nobody else waits for. False: something is in the way, and nothing happened; or it
         failed, and so will all that come after it.
 
-        ``durable``, which must not fail, is called when the disk has it and before it is visible, which it is when
-        this returns: who hears of it that way, and asks this thread, finds it.
+        ``durable`` is called when the disk has it and before it is visible, which it is when this returns: who hears
+        of it that way, and asks this thread, finds it. Its failure is logged: True all the same, lest it be repeated.
         """
         if self._outstanding or not self._turn.acquire(blocking=False):
             return False
@@ -221,8 +221,9 @@ class Sequencer:
             self._note_synced()
             try:
                 durable()
-            finally:
-                self._publish(((ticket.lsn, record),))
+            except Exception:
+                _LOGGER.exception("an answer to LSN %d failed", ticket.lsn)
+            self._publish(((ticket.lsn, record),))
             return True
         finally:
             self._turn.release()

@@ -73,7 +73,14 @@ class KeptResults:
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
-        text, name = self._text(result.trace, relation), leaf_name(result)
+        name = leaf_name(result)
+        # The engine has no table of what was fetched.
+        found = self._without_engine(relation) if self._fetched else None
+        if found is not None:
+            self._fetched[name], self._results[name] = found, result
+            return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
+        self._settle()
+        text = self._text(result.trace, relation)
         if self._is_few(result) and all(_is_computed_here(reader, name) for reader in readers):
             found = self._connection.few(text, result, CELLS // len(result.columns))
             if found is not None:
@@ -91,6 +98,7 @@ class KeptResults:
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
         """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
         over the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
+        self._settle()
         if result.trace not in self._slices:
             self._slices[result.trace] = self._printed(sliced(_LOW, _HIGH))
         text = self._slices[result.trace]
@@ -109,6 +117,7 @@ class KeptResults:
 
     def numbers(self, leaf: Scan | Snapshot) -> tuple[int, int]:
         """The least and the greatest number of a leaf's rows, by which it can be read in slices; of files, theirs."""
+        self._settle()
         name = leaf_name(leaf)
         if name in self._files:
             return 0, len(self._files[name].paths) - 1

@@ -145,6 +145,21 @@ def test_rows_that_are_waited_for(loop: Loop) -> None:
     assert len(seen) == 1
 
 
+def test_rows_whose_answer_fails_are_there_once(loop: Loop) -> None:
+    insert = loop.bound(_A, 1)
+    loop.insert(_A, (1,))
+    loop.turn(1)
+    target = loop.database.log._current
+    assert target is not None
+    target.direct = os.open(target.path, os.O_RDWR) if target.direct is None else target.direct
+
+    def failing() -> None:
+        raise RuntimeError("the client is gone")
+
+    assert loop.client.session.at_once.append_durably(insert, (2,), failing)
+    assert loop.client.run("SELECT * FROM sums") == [("x", 3, 2)]
+
+
 def test_busy_writer_gives_the_rows_back(loop: Loop, disk: CountingDisk) -> None:
     loop.insert(_A, (1,))
     loop.turn(1)

@@ -10,6 +10,7 @@ import pytest
 from catalog.errors import SqlError
 from executor.database import Database
 from executor.embedded.kept import KeptResults
+from executor.separation.stepwise import Stepwise
 from planner.statements import Statement
 from tests.executor.client import Client, open_database, rows
 from tests.executor.separating import QUERIES, TABLES, Asked, separable, whole
@@ -17,6 +18,14 @@ from tests.executor.separating import QUERIES, TABLES, Asked, separable, whole
 pytestmark = pytest.mark.usefixtures("everywhere")
 
 GROUPS = "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC, k"
+#: Pipelines that read one small result, and whose own result others read.
+CHAINS = (
+    "SELECT max(m), count(*) FROM (SELECT max(n) AS m FROM (SELECT k, count(*) AS n FROM t GROUP BY k) y) x",
+    "WITH g AS MATERIALIZED (SELECT k, sum(v) AS s FROM t GROUP BY k), "
+    "h AS MATERIALIZED (SELECT k, s FROM g WHERE s > 100 ORDER BY s DESC LIMIT 7) SELECT k FROM h ORDER BY k LIMIT 3",
+    "WITH g AS (SELECT k, sum(v) AS s FROM t GROUP BY k), h AS (SELECT max(s) AS m, min(s) AS l FROM g) "
+    "SELECT a.m, b.l FROM h a, h b ORDER BY 1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +118,15 @@ def test_what_python_does_not_compute_is_a_table_after_all(client: Client, monke
     for _ in range(3):
         assert again(client, statement) == wanted
     assert loaded == ["s_p1"] * 2
+
+
+@pytest.mark.parametrize("query", CHAINS)
+def test_steps_whose_few_rows_are_of_few_rows(query: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them fails, after which the whole query would run once more."""
+    wanted, statement = whole(client, query), client.bind(query)
+    monkeypatch.setattr(Stepwise, "run", Stepwise._run)
+    for _ in range(3):
+        assert again(client, statement) == wanted
 
 
 def test_nothing_is_left_of_temporary_results(client: Client, database: Database) -> None:

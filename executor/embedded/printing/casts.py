@@ -36,7 +36,7 @@ from catalog.types import (
     array,
 )
 from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
-from executor.embedded.printing.nodes import bound, macro
+from executor.embedded.printing.nodes import bound, is_simple, macro
 from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
@@ -48,6 +48,8 @@ TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void"
 INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
 _NAME_LENGTH: Final = 63
+#: A day before which a text may end with BC.
+_EARLY: Final = "0001-01-03"
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
 
 
@@ -196,7 +198,7 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         case "timestamptz":
             return macro("ms_era_text", _zoned_text(printer, argument))
         case "date" | "timestamp":
-            return macro("ms_era_text", _plain(printer, argument, "text"))
+            return _with_era(printer, argument, source, _plain(printer, argument, "text"))
         case "uuid" | "json" | "jsonb" | "jsonpath":
             return argument
         case name if name in TEXTS:
@@ -222,6 +224,16 @@ def _looked_up(value: Expr, these: Sequence[int | str], those: Sequence[int | st
         for items in (these, those)
     )
     return function("list_extract", values, function("list_position", keys, value))
+
+
+def _with_era(printer: DuckPrinter, argument: Expr, source: SqlType, written: Expr) -> Expr:
+    """A date's or timestamp's text with BC at its end. Its year tells quicker than the text whether that is looked for,
+    but what is no column would be computed once more for it."""
+    moved = macro("ms_era_text", written)
+    if not is_simple(argument):
+        return moved
+    early = exp.LT(this=argument.copy(), expression=_plain(printer, text(_EARLY), source.name))
+    return case([(early, moved)], written.copy())
 
 
 def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:

@@ -23,9 +23,9 @@ _REPEATING: Final = frozenset(("nullif", "to_char", "read_moment"))
 _SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Parameter)
 
 
-def _is_simple(node: Expr) -> bool:
+def is_simple(node: Expr) -> bool:
     if isinstance(node, exp.Cast | exp.Paren | exp.Neg):
-        return _is_simple(node.this)
+        return is_simple(node.this)
     return isinstance(node, _SIMPLE)
 
 
@@ -38,7 +38,7 @@ def macro(name: str, *arguments: Expr) -> Expr:
     fields: list[Expr] = []
     passed: list[Expr] = []
     for argument in arguments:
-        if _is_simple(argument):
+        if is_simple(argument):
             passed.append(argument)
             continue
         field = exp.Identifier(this=f"a{len(fields)}", quoted=True)
@@ -54,7 +54,7 @@ def macro(name: str, *arguments: Expr) -> Expr:
 
 def bound(value: Expr, body: Callable[[Expr], Expr]) -> Expr:
     """``body`` of a value that is evaluated once, however often it is named there."""
-    if _is_simple(value):
+    if is_simple(value):
         return body(value)
     name = exp.Identifier(this="v", quoted=True)
     each = exp.Lambda(this=body(exp.Column(this=name.copy())), expressions=[name])
