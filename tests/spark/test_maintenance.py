@@ -40,8 +40,8 @@ def driver(client: Connection) -> int:
     return int(found[1]) if found is not None else 0
 
 
-def begin_job(client: Connection) -> int:
-    """Stops the driver and gives it a job over 2 views; the driver."""
+def begin_job(server: Millstream, client: Connection) -> int:
+    """Stops the driver and gives it a job over 2 views, whose rows are there for it; the driver."""
     client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
     client.execute("DROP TABLE IF EXISTS names")
     client.execute("CREATE TABLE names (k int, name text)")
@@ -55,6 +55,7 @@ def begin_job(client: Connection) -> int:
     os.kill(process, signal.SIGSTOP)
     client.execute(f"INSERT INTO s VALUES {', '.join(['(1, 1)'] * 1000)}".encode())
     wait_until(lambda: jobs(client, "running") == 1, 20, "job")
+    wait_until(lambda: bool(sealed(server)), 20, "its rows")
     return process
 
 
@@ -75,8 +76,7 @@ def sealed(server: Millstream) -> list[Path]:
 def test_a_job_whose_view_is_dropped_is_void_and_the_others_are_maintained(server: Millstream, dropped: str) -> None:
     with server.connect() as client:
         void = jobs(client, "void")
-        process = begin_job(client)
-        assert sealed(server)
+        process = begin_job(server, client)
         client.execute(f"DROP {dropped}".encode())
         os.kill(process, signal.SIGCONT)
         wait_until(lambda: jobs(client, "running") == 0 and not sealed(server), 60, "end of the job")
@@ -91,7 +91,7 @@ def test_a_job_whose_view_is_dropped_is_void_and_the_others_are_maintained(serve
 
 def test_readers_go_on_during_a_job_and_nothing_is_computed_twice_after_it(server: Millstream) -> None:
     with server.connect() as client:
-        process = begin_job(client)
+        process = begin_job(server, client)
         for number in range(1, 4):
             client.execute("INSERT INTO s VALUES (1, 1)")
             assert client.execute("SELECT n FROM v").fetchone() == (1000 + number,)
@@ -120,7 +120,7 @@ def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream
 
 def test_what_a_killed_job_left_is_swept_at_the_next_start(server: Millstream) -> None:
     with server.connect() as client:
-        begin_job(client)
+        begin_job(server, client)
     assert sealed(server)
     server.kill9()
     server.settings["spark_enabled"] = False
