@@ -299,6 +299,15 @@ def test_rows_of_a_client_that_is_alone(
     assert counts(house).count(b"\x0295") == before.count(b"\x0295") + LOOK + 11
 
 
+def test_who_reads_alone_is_listened_to(house: House) -> None:
+    reader, other, data = house.peer(), house.peer(), REQUESTS["query"]
+    answer, floor = learned(reader, data), reader.connection.server.floor
+    assert [reader.feed(data) for _ in range(2 * LOOK)] == [answer] * 2 * LOOK
+    assert floor.listens
+    other.feed(data)
+    assert not floor.listens
+
+
 def test_a_tables_row_is_changed(house: House, taken: list[bytes | None]) -> None:
     peer, ordinary, owner = house.peer(), house.peer(), house.owner
     owner.query("CREATE TABLE changed (k int PRIMARY KEY, n int)")
