@@ -5,8 +5,8 @@ the other's time at once, and whose statement runs, which is looked for now and 
 
 Who has the floor is also listened to: the loop's thread looks for its next bytes for a moment instead of going to
 sleep, which with being woken, and with caches that others have used meanwhile, costs a fifth of a durable INSERT and
-more than half of a read. A client that takes longer than that moment more often than now and then is not listened to again for a while. Owns these
-judgements only.
+more than half of a read. A client that takes longer than that moment more often than now and then is not listened to
+again for a while. Owns these judgements only.
 """
 
 from __future__ import annotations
