@@ -26,6 +26,8 @@ _RULE: Final = re.compile(
 #: Hours, minutes and seconds; or hours and minutes run together.
 _DISPLACEMENT: Final = re.compile(r"([+-])(\d{1,8})(?::(\d{1,2})(?::(\d{1,2}))?)?\Z", re.ASCII)
 _FARTHEST: Final = 15
+#: Names of zones that need no rules, which abbreviations and the tz database hold alike.
+UTC_NAMES: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")
 #: Between two looks at a zone's clock, and the years in which they are taken.
 _STEP: Final = timedelta(days=7)
 _FROM, _TO = datetime(1880, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
@@ -127,11 +129,7 @@ def session_zone(name: str) -> tzinfo:
     known = _names().get(name.lower())
     if known is None:
         raise SqlError("22023", f'time zone "{name}" not recognized')
-    return UTC if known in _UTC else ZoneInfo(known)
-
-
-#: Names of what needs no rules.
-_UTC: Final = ("UTC", "Etc/UTC", "UCT", "Zulu", "GMT", "Etc/GMT")
+    return UTC if known in UTC_NAMES else ZoneInfo(known)
 
 
 def fixed_offset(name: str) -> timedelta | None:

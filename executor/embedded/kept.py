@@ -76,19 +76,17 @@ class KeptResults:
         name = leaf_name(result)
         # The engine has no table of what was fetched.
         found = self._without_engine(relation) if self._fetched else None
-        if found is not None:
-            self._fetched[name], self._results[name] = found, result
-            return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
-        self._settle()
-        text = self._text(result.trace, relation)
-        if self._is_few(result) and all(_is_computed_here(reader, name) for reader in readers):
-            found = self._connection.few(text, result, CELLS // len(result.columns))
-            if found is not None:
-                self._fetched[name], self._results[name] = found, result
-                return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
-        kept = self._keep(result, text)
-        self._counts[result.trace] = kept.rows
-        return kept
+        if found is None:
+            self._settle()
+            text = self._text(result.trace, relation)
+            if self._is_few(result) and all(_is_computed_here(reader, name) for reader in readers):
+                found = self._connection.few(text, result, CELLS // len(result.columns))
+            if found is None:
+                kept = self._keep(result, text)
+                self._counts[result.trace] = kept.rows
+                return kept
+        self._fetched[name], self._results[name] = found, result
+        return Kept(found.num_rows, self._size(name, result.columns, found.num_rows))
 
     def _is_few(self, result: Snapshot) -> bool:
         """Whether a result had few rows before."""

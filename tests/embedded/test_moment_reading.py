@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -155,13 +155,6 @@ def _wanted(name: str, told: str) -> str:
     if name == "timestamp" and "-" in date:
         return dt.datetime.fromisoformat(told).isoformat(" ")
     return told
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedEngine]:
-    found = EmbeddedEngine()
-    yield found
-    found.close()
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -81,13 +80,6 @@ def _found(engine: EmbeddedEngine, call: str) -> Any:
         return "NULL" if value is None else value
     except SqlError as error:
         return "|".join(item for item in (error.sqlstate, error.message, error.detail) if item is not None)
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedEngine]:
-    found = EmbeddedEngine()
-    yield found
-    found.close()
 
 
 @pytest.mark.slow

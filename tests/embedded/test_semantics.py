@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,6 @@ from tests.rig.postgres import Postgres
 LIST = Path(__file__).with_name("expressions.txt")
 EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 EXPRESSIONS = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedEngine]:
-    found = EmbeddedEngine()
-    yield found
-    found.close()
 
 
 def normal(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
-from catalog.zones import abbreviations, displacement, fixed_offset
+from catalog.zones import UTC_NAMES, abbreviations, displacement, fixed_offset
 from planner.bind.calls.calling import Bind, Special, called, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
@@ -85,8 +85,7 @@ def _extract(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     return Cast(call, FLOAT8, True) if name == "date_part" else call
 
 
-#: Zones that are no region's, which PostgreSQL's abbreviations and the time zone database hold alike.
-_FIXED_ZONES: Final = {name.lower(): name for name in ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")}
+_FIXED_ZONES: Final = {name.lower(): name for name in UTC_NAMES}
 _REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones() if name.lower() not in abbreviations()}
 
 
