@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             if output is not None and self._transport is not None:
                 if output:
                     self._transport.write(output)
-                    floor.is_held()  # what reads is listened to as what writes is
+                    floor.take()  # what reads is listened to as what writes is
                 return
             self._express, self._request = None, data
         self._decoder.feed(data)

@@ -148,7 +148,7 @@ class RowChange:
         session = self.session
         try:
             values = _values(self.decoders, fields)
-            if session.server.floor.is_held() and self._writes(values):
+            if session.server.floor.take() and self._writes(values):
                 return b""
             session.connection.hold()
             if self._takes(values):

@@ -47,9 +47,9 @@ class Floor:
         """Somebody else has sent bytes."""
         self.speaker, self._statements, self._alone, self.listens = connection, 0, False, False
 
-    def is_held(self) -> bool:
-        """Asked at each statement of the speaker: whether nobody else has sent anything since so many of them, and
-        nothing ran for anybody else at the last look."""
+    def take(self) -> bool:
+        """At each statement of the speaker that goes by express: whether it has the floor, since nobody else has sent
+        anything since so many of them, and nothing ran for anybody else at the last look. It is listened to then."""
         self._statements += 1
         if self._statements % LOOK == 0:
             self._alone = not any(each.is_busy for each in self._connections if each is not self.speaker)

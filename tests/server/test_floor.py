@@ -33,7 +33,7 @@ def _asked(floor: Floor, client: _Client, times: int) -> list[bool]:
     found = []
     for _ in range(times):
         _heard(floor, client)
-        found.append(floor.is_held())
+        found.append(floor.take())
     return found
 
 
@@ -146,7 +146,7 @@ def test_who_has_it_is_listened_to() -> None:
         there.send(b"next")
         assert floor.listen(here.fileno()) == b"next"
         assert not floor.listens, "until its next statement"
-        floor.is_held()
+        floor.take()
         assert floor.listens
         there.close()
         assert floor.listen(here.fileno()) is None, "the loop finds out that the client is gone"
@@ -160,7 +160,7 @@ def test_who_takes_its_time_is_not_listened_to_for_a_while() -> None:
         assert floor.listen(here.fileno()) is None
         found = []
         for _ in range(LOOK):
-            floor.is_held()
+            floor.take()
             found.append(floor.listens)
         assert found == [False] * (LOOK - 1) + [True]
 
@@ -173,7 +173,7 @@ def test_one_who_is_quick_may_be_slow_now_and_then() -> None:
         for _ in range(4):
             there.send(b"next")
             assert floor.listen(here.fileno()) == b"next"
-            floor.is_held()
+            floor.take()
         assert floor.listen(here.fileno()) is None
-        floor.is_held()
+        floor.take()
         assert floor.listens
