@@ -35,7 +35,6 @@ from planner.program import State, Statement
 from planner.rules import optimise, unnest, with_ordered_joins
 from planner.rules.guard_subqueries import may_fail
 from planner.rules.inline_shared import inline_shared
-from planner.rules.order_lists import order_lists
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import replace_parameters, transform, walk
 
@@ -102,11 +101,10 @@ def _spark_relation(relation: Relation, parameters: tuple[Value, ...], statistic
     """A query as Spark runs it: it finds by itself what it computes twice, and joins in the order that it is given.
 
     What it makes of a subquery asks for values that no row needs, and once for values that are equal and yet others, so
-    that subqueries that may raise, or use such values, are joins of ours. Of what it makes of the others a list that is
-    to be in a query's order loses it."""
+    that subqueries that may raise, or use such values, are joins of ours."""
     if isinstance(relation, With):
         relation = optimise(inline_shared(relation))
-    relation = order_lists(replace_parameters(relation, parameters))
+    relation = replace_parameters(relation, parameters)
     if any(may_fail(node) or uses_equal_values(node) for node in walk(relation)):
         relation = _with_joins(relation) or relation
     return lowered(with_ordered_joins(relation, statistics))

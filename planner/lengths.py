@@ -1,4 +1,4 @@
-"""How long statements may be, in characters."""
+"""How long statements may be, in characters: apart from the parser, which configuration need not load."""
 
 from typing import Final
 

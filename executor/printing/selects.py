@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 from sqlglot import exp
 
 from executor.printing.dialect import Dialect
@@ -40,7 +39,6 @@ from planner.algebra import (
     Working,
 )
 from planner.expression import Column, ColumnRef, Literal
-from planner.rules.order_lists import takes_order
 from planner.walk import is_dependent
 
 #: Levels of an expression that the generator may recurse over.
@@ -172,12 +170,9 @@ class Selects(Dialect):
 
     def _group(self, node: Aggregate, block: Block, rest: Iterator[Any]) -> Block:
         block = self._below_output(block)
-        columns, values = node.columns, list(rest)
-        for place, (_, call) in enumerate(node.aggregates, len(node.keys)):
-            if block.order and takes_order(call):  # an ordered subquery's order becomes their own
-                values[place] = self.expression(replace(call, order_by=block.order))
+        columns = node.columns
         block.order = ()
-        block.output = [self._named(value, column) for column, value in zip(columns, values, strict=True)]
+        block.output = [self._named(value, column) for column, value in zip(columns, rest, strict=True)]
         if not columns:  # one row of no columns
             block.output = [exp.Alias(this=function("count", exp.Star()), alias=identifier("__none"))]
         block.columns = columns

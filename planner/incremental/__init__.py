@@ -32,6 +32,7 @@ from planner.pipelines import Kinds, check, is_grouping, prepare
 from planner.program import Path, Program, State
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
 from planner.rules.cardinality import Cardinality
+from planner.rules.order_lists import order_lists
 from planner.rules.prune_columns import prune_columns
 from planner.rules.support import Fresh, keep_columns
 from planner.rules.unnest_in_place import unnest_in_place
@@ -114,7 +115,7 @@ def _require_kept(statements: Sequence[Relation]) -> None:
 
 def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
-    rewritten = rewrite(decorrelate(unnest_in_place(relation)), REWRITES)
+    rewritten = rewrite(decorrelate(unnest_in_place(order_lists(relation))), REWRITES)
     return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
 
 

@@ -29,6 +29,7 @@ from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
 from planner.rules.number_by_rows import number_by_rows
 from planner.rules.order_joins import order_joins
+from planner.rules.order_lists import order_lists
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.raise_errors import raise_errors
@@ -53,7 +54,8 @@ Rule = Callable[[Relation], Relation]
 
 #: All but pruning: what may run before equal subtrees are looked for (pruning makes them differ).
 REWRITES: Final[tuple[Rule, ...]] = (
-    fold_constants,  # first: a predicate that is literally true or false decides what the others see
+    order_lists,  # first: subqueries that become joins keep no order, and sorts that stay are in the others' way
+    fold_constants,  # then: a predicate that is literally true or false decides what the others see
     compare_dates,  # after folding, which makes constants of dates and intervals
     factor_disjunctions,  # before pushing: what all arms share may go to an input, the OR may not
     match_rows,  # before pushing: what it leaves may become joins' predicates

@@ -54,6 +54,10 @@ SHAPES = {
     " select k from z group by k) a join fixed on k = id group by name",
     "rows and groups in order": "select array_agg(v order by v) from (select v from x union all"
     " select count(*)::int from z group by k) a",
+    "rows listed in a subquery's order": "select array_agg(v), string_agg(t, ',') from"
+    " (select v, t from x order by k desc, v, t) a",
+    "rows of groups listed in order": "select k, array_agg(v) from (select k, v from x order by k, -v, t) a group by k",
+    "groups listed in order": "select array_agg(k) from (select k from x group by k order by sum(v) desc, k) a",
     "intersect a table": "select k from x intersect select id from moving",
     "intersect a stream": "select k, v from x intersect select k, v from z",
     "except a table": "select k from x except select id from moving",

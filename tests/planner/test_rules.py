@@ -13,10 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
-from planner.algebra import Filter, Project, Relation, Unnest, Values
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, Literal, Parameter, Scalar
-from planner.rules import RULES, Rule, optimise
+from planner.algebra import Filter, Limit, Project, Relation, Snapshot, Sort, SortKey, Unnest, Values, Window, With
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Exists,
+    Literal,
+    Parameter,
+    Scalar,
+    WindowCall,
+)
+from planner.rules import RULES, Rule, optimise, rewrite
 from planner.rules.compare_dates import compare_dates
+from planner.rules.compute_ntile import compute_ntile
+from planner.rules.compute_window_keys import compute_window_keys
 from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.guard_arguments import guard_arguments
@@ -25,11 +39,14 @@ from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
 from planner.rules.merge_projects import merge_projects
+from planner.rules.number_by_rows import number_by_rows
+from planner.rules.order_lists import order_lists
 from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
 from planner.rules.unnest_in_place import unnest_in_place
 from planner.validate import validate
+from planner.walk import walk
 from tests.planner import golden
 from tests.planner.builders import (
     agg,
@@ -56,6 +73,7 @@ from tests.planner.builders import (
 from tests.planner.evaluate import bag, evaluate
 
 R, S, T = (table(name, "a b c") for name in "rst")
+DATES = table("dates", {"d": DATE})
 RANDOM = Call("random", (), FLOAT8)
 
 
@@ -101,6 +119,35 @@ def _in_rows() -> Scalar:
     equal = both(eq(R.a, S.a), eq(R.b, S.b))
     branches = ((Exists(where(S, equal)), lit(True)), (Exists(where(S, call("is_null", equal))), Literal(None, BOOL)))
     return Case(branches, lit(False), BOOL)
+
+
+def _list(value: Scalar, **more: Any) -> AggregateCall:
+    return agg("array_agg", value, type_=array(value.type), **more)
+
+
+def _listed(relation: Relation) -> Relation:
+    """All its rows' first column in one list."""
+    return group(relation, x=_list(ColumnRef(relation.columns[0])), n=agg("count"))
+
+
+def _numbered(relation: Relation, **calls: WindowCall) -> Relation:
+    return Window(relation, tuple((fresh(name, item.type), item) for name, item in calls.items()))
+
+
+def _ntile(buckets: Scalar) -> Relation:
+    return _numbered(rel(R), bucket=WindowCall("ntile", (buckets,), INT4, (), (SortKey(R.c),)))
+
+
+def _limited_by_a_row() -> Relation:
+    """For each of r the first of its own rows of s, as many as it says."""
+    rows = Limit(order(where(S, eq(S.a, R.a)), S.c), R.b, None)
+    return project(R, x=scalar(group(rows, x=agg("max", S.c))))
+
+
+def _shared_list() -> Relation:
+    definition = project(order(R, R.b), a=R.a)
+    first, second = (Snapshot("q", (fresh("a"),), (f"c{definition.columns[0].id}",)) for _ in "12")
+    return With((("q", definition),), cross(_listed(first), second))
 
 
 CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
@@ -206,6 +253,53 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
     "guard_subqueries_not_alone": (guard_subqueries, lambda: _picked(scalar(project(S, x=call("div", S.b, S.c))))),
     "guard_arguments": (guard_arguments, lambda: _filtered(call("div", R.a, R.b))),
     "guard_arguments_not_safe": (guard_arguments, lambda: _filtered(R.a)),
+    "order_lists": (
+        order_lists,
+        lambda: group(
+            where(p := project(order(R, call("mul", R.b, -1), R.c), a=R.a, c=R.c), call("gt", ref(p, "c"), 1)),
+            {"c": ref(p, "c")},
+            x=_list(ref(p, "a")),
+            sorted=_list(ref(p, "a"), order_by=(SortKey(ref(p, "c")),)),
+            distinct=_list(ref(p, "a"), distinct=True),
+            n=agg("count"),
+        ),
+    ),
+    "order_lists_of_limit": (order_lists, lambda: _listed(limit(order(R, R.b), 3))),
+    "order_lists_of_unnested": (order_lists, lambda: _listed(Unnest(order(R, R.b), _items(R.a)))),
+    "order_lists_of_window": (
+        order_lists,
+        lambda: _listed(_numbered(order(R, R.b), n=WindowCall("row_number", (), INT8))),
+    ),
+    "order_lists_of_volatile": (order_lists, lambda: _listed(project(order(R, R.b), x=RANDOM))),
+    "order_lists_of_definition": (order_lists, _shared_list),
+    "order_lists_not_of_join": (order_lists, lambda: _listed(cross(order(R, R.b), S))),
+    "order_lists_not_of_other_window": (
+        order_lists,
+        lambda: _listed(_numbered(order(R, R.b), n=WindowCall("row_number", (), INT8, (R.c,)))),
+    ),
+    "order_lists_not_of_numbers": (order_lists, lambda: group(order(R, R.b), x=agg("max", R.a))),
+    "compute_window_keys": (
+        compute_window_keys,
+        lambda: _numbered(
+            rel(R), n=WindowCall("row_number", (), INT8, (R.a,), (SortKey(call("div", R.b, R.c)), SortKey(R.c)))
+        ),
+    ),
+    "compute_ntile": (compute_ntile, lambda: _ntile(R.b)),
+    "compute_ntile_not_constant": (compute_ntile, lambda: _ntile(lit(3))),
+    "number_by_rows": (number_by_rows, _limited_by_a_row),
+    "number_by_rows_not_constant": (number_by_rows, lambda: limit(order(R, R.a), 3)),
+    "fold_constants": (
+        fold_constants,
+        lambda: where(join("inner", R, S, call("lt", 1, 2)), both(eq(R.a, call("add", 1, 2)), lit(True))),
+    ),
+    "compare_dates": (
+        compare_dates,
+        lambda: where(DATES, call("lt", Cast(DATES.d, TIMESTAMP), _at(2024, 1, 1, 1))),
+    ),
+    "compare_dates_not_within_a_day": (
+        compare_dates,
+        lambda: where(DATES, eq(Cast(DATES.d, TIMESTAMP), _at(2024, 1, 1, 1))),
+    ),
     "prune_columns": (
         prune_columns,
         lambda: project(
@@ -403,6 +497,44 @@ def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> Non
         after = rule(relation)
         validate(after)
         assert bag(evaluate(after, data)) == expected, rule.__name__
+        assert rule(after) == after, f"{rule.__name__} twice"
+        without = rewrite(relation, tuple(other for other in RULES if other is not rule))
+        assert bag(evaluate(without, data)) == expected, f"without {rule.__name__}"
     after = optimise(relation)
     assert after.columns == relation.columns
+    assert optimise(after) == after
     assert bag(evaluate(after, data)) == expected
+
+
+@st.composite
+def lists(draw: Any) -> Relation:
+    """Lists of a random plan's rows, in the order of all their columns: of equal rows nobody sees which comes first."""
+    below = draw(relations(2))
+    found: Relation = Sort(below, tuple(SortKey(ColumnRef(column), draw(st.booleans())) for column in below.columns))
+    for shape in draw(st.lists(st.sampled_from(("filter", "project", "limit", "number")), max_size=3)):
+        if shape == "filter":
+            found = where(found, draw(predicates(found)))
+        elif shape == "project":
+            found = project(found, a=draw(numbers(found)), b=draw(numbers(found)))
+        elif shape == "limit":
+            found = limit(found, 3)
+        else:
+            found = _numbered(found, n=WindowCall("row_number", (), INT8))
+    key = {"k": draw(numbers(found))} if draw(st.booleans()) else {}
+    return group(found, key, x=_list(draw(numbers(found))))
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(relation=lists(), r=_rows, s=_rows)
+def test_random_lists_keep_their_order(relation: Relation, r: Any, s: Any) -> None:
+    data = {"r": r, "s": s}
+    expected = bag(evaluate(relation, data))
+    for after in (order_lists(relation), optimise(relation)):
+        validate(after)
+        assert bag(evaluate(after, data)) == expected
+    assert not any(isinstance(node, AggregateCall) and _is_unordered_list(node) for node in walk(optimise(relation)))
+
+
+def _is_unordered_list(call: AggregateCall) -> bool:
+    return call.function == "array_agg" and not call.order_by

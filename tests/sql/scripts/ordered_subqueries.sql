@@ -15,6 +15,12 @@ SELECT n, id FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, a FROM 
 SELECT array_agg(e) FROM (SELECT id, ARRAY[id, -id] AS r FROM o WHERE id < 6 ORDER BY a DESC, id) q, unnest(r) e;
 SELECT json_agg(e)::text, string_agg(n::text, ',') FROM (SELECT id, b FROM o WHERE id < 6 ORDER BY id DESC) q, regexp_split_to_table(b, '') WITH ORDINALITY x(e, n);
 SELECT array_agg(g) FROM (SELECT id FROM o WHERE id < 5 ORDER BY id DESC) q, LATERAL generate_series(1, id) g;
+WITH q AS MATERIALIZED (SELECT id FROM o WHERE id < 6 ORDER BY a, id DESC) SELECT array_agg(x.id), (SELECT array_agg(y.id) FROM q y WHERE y.id > 2) FROM q x;
+SELECT array_agg(w.id) FROM (SELECT id, count(*) OVER () FROM (SELECT id FROM o WHERE id < 6 ORDER BY a, id DESC) q) w;
+CREATE TABLE many AS SELECT i * 6007 % 300007 AS y FROM generate_series(1, 300000) i;
+SELECT md5(string_agg(y::text, ',')) FROM (SELECT y FROM many ORDER BY y + 1) q;
+SELECT y % 5, md5(string_agg(y::text, ',')) FROM (SELECT y FROM many ORDER BY y % 5, y % 300007 DESC) q GROUP BY y % 5 ORDER BY 1;
+DROP TABLE many;
 SELECT sum(a) OVER (ORDER BY a ROWS BETWEEN 1 FOLLOWING AND 1 PRECEDING) FROM o;
 SELECT sum(a) OVER (ROWS UNBOUNDED FOLLOWING) FROM o;
 SELECT sum(a) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM o;
