@@ -7,6 +7,7 @@ each time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -34,7 +35,8 @@ class ColumnDefinition(Struct, frozen=True):
 
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
-    type of a ``domain`` (its oid). ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
+    type of a ``domain`` (its oid), or an array of that one's (the oid of the domain's array type, which is even).
+    ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
     column beside it (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type.
     ``grants`` are of this column alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
     """
@@ -322,6 +324,8 @@ CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 class Domain(Struct, frozen=True):
     """A type of CREATE DOMAIN: values of ``base`` (and of the domain ``parent``, if any) that its constraints let pass.
 
+    ``parent`` is what a column's domain is: of a domain over an array of another one the oid of that array type.
+
     In ``checks`` the column ``value`` is the value. ``oid`` is odd, as all users' types have it.
     """
 
@@ -347,7 +351,13 @@ Kind = Literal["table", "stream", "files", "view", "system"]
 def rows_of(item: CatalogObject) -> Composite:
     """The type of a relation's rows."""
     fields = tuple((column.name, column.type) for column in item.columns)
-    return Composite(item.oid, item.name, fields, item.schema)
+    return Composite(item.oid, item.name, fields, item.schema, domains=domains_of(item.columns))
+
+
+def domains_of(columns: Iterable[ColumnDefinition]) -> tuple[int, ...]:
+    """The domains of a row's fields."""
+    found = tuple(column.domain for column in columns)
+    return found if any(found) else ()
 
 
 def is_temporary(item: CatalogObject | Schema) -> bool:

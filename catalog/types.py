@@ -246,7 +246,8 @@ class Composite(Struct, frozen=True):
     """What rows are of: names and types of their fields. A type of CREATE TYPE ... AS (...), a relation's rows, or,
     without a name, what ROW(...) makes.
 
-    ``oid`` is that in pg_class, odd for a declared type.
+    ``oid`` is that in pg_class, odd for a declared type. ``domains`` are the fields' as a column has its own
+    (``catalog.objects.ColumnDefinition``), none where no field has one.
     """
 
     oid: int
@@ -254,6 +255,7 @@ class Composite(Struct, frozen=True):
     fields: tuple[tuple[str, SqlType], ...]
     schema: str = "public"
     comment: str | None = None
+    domains: tuple[int, ...] = ()
 
     @property
     def type_oid(self) -> int:
@@ -264,6 +266,10 @@ class Composite(Struct, frozen=True):
     def array_oid(self) -> int:
         """The oid of the type of its arrays."""
         return self.type_oid - 1 if self.oid else _RECORDS_OID
+
+    def domain(self, place: int) -> int:
+        """The domain of a field, by its place from 0 on."""
+        return self.domains[place] if self.domains else 0
 
     def over(self, change: Callable[[SqlType], SqlType]) -> Composite:
         """The same with other types of its fields."""

@@ -220,6 +220,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_fill", 2, 3),
     Function("any", 3, 3),  # a function's name, its first argument, the array of its second ones
     Function("all", 3, 3),
+    Function("for_each", 3, 3),  # an array, its element, and what becomes of each: the array of these
+    Function("element", 1, 1),  # of the array of for_each() around it; how many of these are around that one
     Function("subscript", 2, 2),
     Function("slice", 3, 3),
     Function("cardinality", 1, 1),

@@ -163,7 +163,8 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
                     yield {**_of_type(index.oid, place + 1, index.type(place)), **domain, "attname": name}
     for composite in _composites(catalog):
         for place, (name, kind) in enumerate(composite.fields, 1):
-            yield {**_of_type(composite.oid, place, kind), "attname": name}
+            field = ColumnDefinition(name, kind, domain=composite.domain(place - 1))
+            yield _attribute(composite.oid, place, field)
 
 
 #: System columns of a table with their types and these types' alignments, the last one's number the least.

@@ -49,10 +49,11 @@ def pg_depend(catalog: Catalog) -> Iterator[Row]:
                 yield from _of_table(catalog, item)
             case _:
                 pass
-        yield from _on_types(catalog, item.oid, {column.domain or _named(column.type) for column in item.columns})
+        types = {column.domain | 1 if column.domain else _named(column.type) for column in item.columns}
+        yield from _on_types(catalog, item.oid, types)
     for declared in catalog.types.values():
         if isinstance(declared, Domain):
-            below = declared.parent or declared.base.oid
+            below = declared.parent | 1 if declared.parent else declared.base.oid
             if catalog.declared(below) is not None:
                 yield _depends((PG_TYPE, declared.oid), (PG_TYPE, below), "n")
 

@@ -36,7 +36,7 @@ from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.calls.polymorphic import POLYMORPHIC
 from planner.bind.constants import bind_constant
-from planner.bind.domains import into_domain
+from planner.bind.domains import has_domains, into_domain, into_type
 from planner.bind.environment import Environment
 from planner.bind.predicates import again, bind_between, bind_like, bind_pattern, is_volatile, negate
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
@@ -45,7 +45,7 @@ from planner.bind.rows import bind_row, is_row, is_star, whole_row
 from planner.bind.scope import resolve
 from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
-from planner.bind.typenames import check_collation, names_of, type_or_domain, with_digits
+from planner.bind.typenames import check_collation, names_of, shown_domain, type_or_domain, with_digits
 from planner.bind.types import as_expressed, coerce, common_kind, display, numeric_of
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 
@@ -107,8 +107,8 @@ def _parameter(env: Environment, node: Any) -> Scalar:
         return given
     if node.number < 1 or node.number > 65535:
         raise env.error("42P02", f"there is no parameter ${node.number}", node)
-    kind = env.binding.parameter(node.number - 1)
-    return Parameter(node.number - 1, kind or UNKNOWN)
+    parameter = Parameter(node.number - 1, env.binding.parameter(node.number - 1) or UNKNOWN)
+    return into_type(env.binding, parameter, node) if has_domains(parameter.type) else parameter
 
 
 # --- operators -------------------------------------------------------------------------------------------------------
@@ -281,10 +281,10 @@ def _declared_cast(env: Environment, node: Any) -> Scalar:
     place = node if scalar.type.row is not None and target.row is not None else node.arg
     found = coerce(env.binding, scalar, target, "explicit", place)
     if found is None:
-        shown = display(target) if domain is None else str(domain)
+        shown = display(target) if not domain else shown_domain(env.binding, domain)
         raise env.error("42846", f"cannot cast type {display(scalar.type)} to {shown}", node)
-    if domain is not None:
-        return into_domain(env.binding, found, domain.oid, node)
+    if domain:
+        return into_domain(env.binding, found, domain, node)
     if isinstance(found, ColumnRef):
         env.binding.remember(found, node.arg)
     return found

@@ -14,6 +14,7 @@ from catalog.nesting import holds
 from catalog.opaque import refuse_order
 from catalog.types import BOOL, INT4, Composite, SqlType, plain
 from planner.bind.context import Binding
+from planner.bind.domains import has_domains, into_domain
 from planner.expression import Call, Case, Cast, Literal, Scalar
 
 #: ``types.coerce`` at a level: the scalar in a type, or None; with where it was written.
@@ -42,7 +43,9 @@ def coerce_row(binding: Binding, scalar: Scalar, target: SqlType, coerce: Coerce
     source, wanted = scalar.type.row, target.row
     assert source is not None
     assert wanted is not None
-    if same_fields(scalar.type, target) and (source.oid == wanted.oid or not wanted.oid or not source.oid):
+    is_checked = scalar.type == target or not has_domains(target)
+    alike = is_checked and same_fields(scalar.type, target)
+    if alike and (source.oid == wanted.oid or not wanted.oid or not source.oid):
         if isinstance(scalar, Call) and scalar.function == "row":
             return Call("row", scalar.arguments, target)
         return Cast(scalar, target)
@@ -64,7 +67,7 @@ def coerce_row(binding: Binding, scalar: Scalar, target: SqlType, coerce: Coerce
             raise _cannot(
                 binding, target, f"Cannot cast type {plain(item.type)} to {plain(kind)} in column {place}.", node
             )
-        found.append(changed)
+        found.append(into_domain(binding, changed, wanted.domain(place - 1), written[place - 1]))
     built = Call("row", tuple(found), target)
     if isinstance(scalar, Call) and scalar.function == "row":
         return built

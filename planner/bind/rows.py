@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
-from catalog.objects import rows_of
+from catalog.objects import domains_of, rows_of
 from catalog.precision import expressed
 from catalog.types import BOOL, INT4, Composite, SqlType, record
 from catalog.types import row as row_type
@@ -139,9 +139,10 @@ def _composite(env: Environment, source: Source) -> Composite:
         fields = record(*((entry.name, entry.scalar.type) for entry in source.entries)).row
         assert fields is not None
         return fields
-    names = (item.columns[entry.attribute - 1].name for entry in source.entries)
+    columns = [item.columns[entry.attribute - 1] for entry in source.entries]
     kinds = (entry.scalar.type for entry in source.entries)
-    return replace(rows_of(item), fields=tuple(zip(names, kinds, strict=True)))
+    known = tuple((column.name, kind) for column, kind in zip(columns, kinds, strict=True))
+    return replace(rows_of(item), fields=known, domains=domains_of(columns))
 
 
 # --- fields ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Owns: which users' types those are. A query needs no privilege for the types of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Domain
@@ -46,11 +46,11 @@ def _used(statement: Statement) -> Iterator[int]:
         case CreateView(view=view):
             yield from _of_columns(view.columns)
         case CreateType(item=Domain() as domain):
-            yield from (domain.parent,) if domain.parent else _declared(domain.base)
+            yield from (domain.parent | 1,) if domain.parent else _declared(domain.base)
         case CreateType(item=Composite() as composite):
-            yield from (oid for _, kind in composite.fields for oid in _declared(kind))
+            yield from _of_fields(composite, composite.fields)
         case AlterType(before=Composite() as old, item=Composite() as new):
-            yield from (oid for field in new.fields if field not in old.fields for oid in _declared(field[1]))
+            yield from _of_fields(new, [field for field in new.fields if field not in old.fields])
         case CreateFunction(function=function, before=None):
             yield from (oid + 1 - oid % 2 for oid in function.named_types)
         case _:
@@ -59,7 +59,14 @@ def _used(statement: Statement) -> Iterator[int]:
 
 def _of_columns(columns: Iterable[ColumnDefinition]) -> Iterator[int]:
     for column in columns:
-        yield from (column.domain,) if column.domain else _declared(column.type)
+        yield from (column.domain | 1,) if column.domain else _declared(column.type)
+
+
+def _of_fields(declared: Composite, fields: Collection[tuple[str, SqlType]]) -> Iterator[int]:
+    for place, field in enumerate(declared.fields):
+        if field in fields:
+            domain = declared.domain(place)
+            yield from (domain | 1,) if domain else _declared(field[1])
 
 
 def _declared(kind: SqlType) -> Iterator[int]:

@@ -55,14 +55,22 @@ def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
 def type_of(binding: Binding, node: Any) -> SqlType:
     """The type that a TypeName node names, where no domain may stand."""
     kind, domain = type_or_domain(binding, node)
-    if domain is not None:
+    if domain:
         instead = "Use its base type."
-        raise unsupported(f"domain {domain} in this place", instead, binding.position(node))
+        shown = shown_domain(binding, domain)
+        raise unsupported(f"domain {shown} in this place", instead, binding.position(node))
     return kind
 
 
-def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]:
-    """The type that a TypeName node names: a domain's base type, and the domain."""
+def shown_domain(binding: Binding, oid: int) -> str:
+    """The name of a domain, or of the type of its arrays."""
+    return f"{binding.context.catalog.domain(oid | 1)}{'' if oid % 2 else '[]'}"
+
+
+def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, int]:
+    """The type that a TypeName node names: a domain's base type, or an array of that, and the oid of the domain, or of
+    the type of its arrays; 0 where it names none.
+    """
     names, is_array = _elements(binding, node)
     *schema, written = names
     name = _ALIASES.get(written, written)
@@ -72,13 +80,13 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name in ("serial", "bigserial", "smallserial", "serial4", "serial8", "serial2"):
         raise SqlError("42704", f'type "{written}" does not exist', position=position)
     if names[0] == "information_schema" and name in _DOMAINS:
-        return array(_DOMAINS[name]) if is_array else _DOMAINS[name], None
+        return array(_DOMAINS[name]) if is_array else _DOMAINS[name], 0
     declared = find_declared(binding, names)
     if declared is not None:
         return _of_user(binding, node, declared, is_array)
     of_rows = None if name in _KNOWN | _FOREIGN else _of_relation(binding, written, schema[-1] if schema else None)
     if of_rows is not None:
-        return (array(of_rows) if is_array else of_rows), None
+        return (array(of_rows) if is_array else of_rows), 0
     if schema not in ([], ["pg_catalog"]):
         raise unknown_type(binding, names, position)
     if name in _FOREIGN:
@@ -86,7 +94,7 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, Domain | None]
     if name not in _KNOWN or (name == "void" and is_array):
         raise SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
     kind = _modified(name, _modifiers(node), position)
-    return (_array(node, kind) if is_array else kind), None
+    return (_array(node, kind) if is_array else kind), 0
 
 
 def _of_relation(binding: Binding, name: str, schema: str | None) -> SqlType | None:
@@ -121,16 +129,16 @@ def oid_of(binding: Binding, node: Any) -> int:
     return declared.oid - 1 if is_array else declared.oid
 
 
-def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) -> tuple[SqlType, Domain | None]:
+def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) -> tuple[SqlType, int]:
     position = binding.position(node)
     if node.typmods:
         raise SqlError("42601", f'type modifier is not allowed for type "{declared.name}"', position=position)
-    if isinstance(declared, Domain) and is_array:
-        raise unsupported("an array of a domain", "Use an array of its base type.", position)
+    if isinstance(declared, Domain) and is_array and declared.base.element is not None:
+        raise unsupported("an array of a domain over arrays", "Use an array of rows that have one.", position)
     if isinstance(declared, Domain):
-        return declared.base, declared
+        return (_array(node, declared.base), declared.oid - 1) if is_array else (declared.base, declared.oid)
     kind = row(declared) if isinstance(declared, Composite) else enum(declared)
-    return (_array(node, kind) if is_array else kind), None
+    return (_array(node, kind) if is_array else kind), 0
 
 
 def _array(node: Any, element: SqlType) -> SqlType:

@@ -50,6 +50,7 @@ from planner.bind.calls.formed import CASTS
 from planner.bind.calls.named_oids import read_oid, read_oids, shown_oid, shown_oids
 from planner.bind.calls.resolution import Level, first_common, pathway
 from planner.bind.context import Binding
+from planner.bind.domains import has_domains, into_type
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
@@ -138,6 +139,15 @@ def coerce(
     source = scalar.type
     if source == target:
         return scalar
+    found = _coerced(binding, scalar, target, level, node)
+    if found is None or (target.row is None and target.element is None) or not has_domains(target):
+        return found
+    is_checked = source.row is not None or (source.element is not None and source.element == target.element)
+    return found if is_checked else into_type(binding, found, node)
+
+
+def _coerced(binding: Binding, scalar: Scalar, target: SqlType, level: Level, node: Any) -> Scalar | None:
+    source = scalar.type
     if source.row is not None and target.row is not None:
         return coerce_row(
             binding, scalar, target, lambda item, kind, place: coerce(binding, item, kind, level, place), node

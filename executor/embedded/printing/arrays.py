@@ -48,6 +48,18 @@ def _quantified(name: str) -> Build:
     return build
 
 
+def _element(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """What the lambda of a ``for_each`` is given; one within another has another name."""
+    (depth,) = node.arguments
+    assert isinstance(depth, Literal)
+    return exp.Column(this=exp.Identifier(this=f"element{depth.value}", quoted=True))
+
+
+def _for_each(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    items, element, result = arguments
+    return function("list_transform", items, exp.Lambda(this=result, expressions=[element.this]))
+
+
 def _field(name: str, value: Expr) -> Expr:
     return exp.PropertyEQ(this=exp.Identifier(this=name, quoted=True), expression=value)
 
@@ -103,6 +115,8 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "array": _array,
     "any": _quantified("any"),
     "all": _quantified("all"),
+    "for_each": _for_each,
+    "element": _element,
     "subscript": _named("ms_subscript"),
     "slice": _named("ms_slice"),
     "cardinality": _retyped("len"),

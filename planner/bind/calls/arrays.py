@@ -128,7 +128,7 @@ def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     if target.element is None:
         return None
     found = bind_array(env, node.arg, bind, target.element)
-    return found if domain is None else into_domain(env.binding, found, domain.oid, node)
+    return into_domain(env.binding, found, domain, node)
 
 
 def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:

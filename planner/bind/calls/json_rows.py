@@ -15,17 +15,18 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.choice import NO_MATCH
-from planner.bind.domains import is_constrained
+from planner.bind.domains import element_of, has_domains, into_domain, into_type, is_constrained
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
 from planner.bind.rows import field_of
-from planner.bind.typenames import check_collation, declared_typmod, names_of, type_of, type_or_domain
+from planner.bind.typenames import check_collation, declared_typmod, names_of, shown_domain, type_or_domain
 from planner.bind.types import coerce, display
 from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.statements import Output
 
 Bind = Callable[[Environment, Any], Scalar]
-Fields = tuple[tuple[str, SqlType], ...]
+#: Names, types and domains.
+Fields = tuple[tuple[str, SqlType, int], ...]
 
 #: Functions that give a row, and that give a set of them; of each those whose fields the call's alias declares.
 _DECLARED: Final = frozenset(f"{kind}_to_record{ending}" for kind in ("json", "jsonb") for ending in ("", "set"))
@@ -51,7 +52,7 @@ def bind_rows(
     base, document = _arguments(env, name, node, bind)
     fields = tuple(_field(env, item) for item in definitions or ())
     if base is not None and (not definitions or _is_named(base)):
-        fields = _declared(base)
+        fields = _declared(base.type)
     if (base is None or not _is_named(base)) != bool(definitions):
         if definitions:
             message = "a column definition list is redundant for a function returning a named composite type"
@@ -64,21 +65,21 @@ def bind_rows(
         document = ColumnRef(element)
     else:
         document = _record(document)
-    if base is not None and [kind for _, kind in fields] != [kind for _, kind in _declared(base)]:
+    if base is not None and [kind for _, kind, _ in fields] != [kind for _, kind, _ in _declared(base.type)]:
         raise SqlError("42804", "function return row and query-specified return row do not match")
-    values = _values(document, fields if base is None else _declared(base), base)
+    values = _values(env, document, fields if base is None else _declared(base.type), base)
     outputs = tuple(
-        (env.binding.column(label, kind), value) for (label, kind), value in zip(fields, values, strict=True)
+        (env.binding.column(label, kind), value) for (label, kind, _), value in zip(fields, values, strict=True)
     )
-    found = tuple(Output(label, kind, declared_typmod(kind)) for label, kind in fields)
+    found = tuple(Output(label, kind, declared_typmod(kind)) for label, kind, _ in fields)
     return BoundQuery(Project(relation, outputs), found), None if base is None else base.type
 
 
-def _field(env: Environment, node: Any) -> tuple[str, SqlType]:
-    kind = type_of(env.binding, node.typeName)
+def _field(env: Environment, node: Any) -> tuple[str, SqlType, int]:
+    kind, domain = type_or_domain(env.binding, node.typeName)
     if node.collClause is not None:
         check_collation(env.binding, node.collClause, kind)
-    return node.colname, kind
+    return node.colname, kind, domain
 
 
 def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -101,7 +102,7 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
         env.binding.remember(document, node, name)
     else:
         document = _record(document)
-    row = Call("row", tuple(_values(document, _declared(base), base)), base.type)
+    row = Call("row", tuple(_values(env, document, _declared(base.type), base)), base.type)
     return Case(
         ((Call("is_null", (document,), BOOL), base if not is_set else Literal(None, base.type)),), row, row.type
     )
@@ -133,10 +134,11 @@ def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scal
 
 def _refuse_domain(env: Environment, name: str, node: Any) -> None:
     """The document's rows would be of the domain, too."""
-    domain = type_or_domain(env.binding, node.typeName)[1] if type(node).__name__ == "TypeCast" else None
-    if domain is not None and is_constrained(env.binding, domain.oid):
+    domain = type_or_domain(env.binding, node.typeName)[1] if type(node).__name__ == "TypeCast" else 0
+    if is_constrained(env.binding, domain):
         instead = "Begin with a row of its base type, and cast the result to the domain."
-        raise unsupported(f"a row of domain {domain.name} as argument of {name}()", instead, env.binding.position(node))
+        shown = shown_domain(env.binding, domain)
+        raise unsupported(f"a row of domain {shown} as argument of {name}()", instead, env.binding.position(node))
 
 
 def _is_null_record(node: Any) -> bool:
@@ -159,16 +161,31 @@ def _records(name: str, document: Scalar) -> Scalar:
     return Call("json_records", (document, Literal(name, TEXT)), array(document.type))
 
 
-def _declared(base: Scalar) -> Fields:
-    assert base.type.row is not None
-    return base.type.row.fields
+def _declared(kind: SqlType) -> Fields:
+    assert kind.row is not None
+    return tuple((name, inner, kind.row.domain(place)) for place, (name, inner) in enumerate(kind.row.fields))
 
 
-def _values(document: Scalar, fields: Fields, base: Scalar | None) -> Iterator[Scalar]:
+def _items(env: Environment, part: Scalar, kind: SqlType, element: SqlType, depth: int) -> Scalar:
+    """The elements of a JSON array as an array; rows are made one by one."""
+    is_raw = element.name in ("json", "jsonb") or element.row is not None
+    held = part.type if element.row is not None else element
+    items: Scalar = Cast(Call("json_array_text", (part, Literal(is_raw, BOOL)), TEXT), shaped(held))
+    if element.row is not None:
+        items = Cast(items, array(held))
+        each = element_of(items, depth)
+        written = Call("json_path_text", (each, Literal((), array(TEXT))), TEXT)
+        items = Call("for_each", (items, each, _typed(env, each, written, element, depth + 1)), array(element))
+    return items if items.type == kind else Cast(items, kind)
+
+
+def _values(
+    env: Environment, document: Scalar, fields: Fields, base: Scalar | None, depth: int = 0
+) -> Iterator[Scalar]:
     """The fields that a document gives; one that it does not have is the base's."""
     is_empty = isinstance(base, Literal) and base.value is None
-    for place, (name, kind) in enumerate(fields):
-        value = _value(document, name, kind)
+    for place, (name, kind, domain) in enumerate(fields):
+        value = into_domain(env.binding, _value(env, document, name, kind, depth), domain)
         if base is None or is_empty:
             yield value
         else:
@@ -181,25 +198,26 @@ def _part(document: Scalar, name: str, as_text: bool = False) -> Scalar:
     return Call("json_get_text" if as_text else "json_get", (document, Literal(name, TEXT)), kind)
 
 
-def _value(document: Scalar, name: str, kind: SqlType) -> Scalar:
-    """A field in its type; the document null is NULL."""
-    part, written = _part(document, name), _part(document, name, True)
+def _value(env: Environment, document: Scalar, name: str, kind: SqlType, depth: int) -> Scalar:
+    """A field in its type."""
+    return _typed(env, _part(document, name), _part(document, name, True), kind, depth)
+
+
+def _typed(env: Environment, part: Scalar, written: Scalar, kind: SqlType, depth: int) -> Scalar:
+    """A document, also given as a text, in a type; null is NULL. ``depth`` arrays are around it."""
     if kind.name in ("json", "jsonb"):
         present = Call("is_not_null", (written,), BOOL)
         value = part if part.type == kind else Cast(part, kind, True)
         return Case(((present, value),), Literal(None, kind), kind)
     if kind == TEXT:
         return written
-    read = Cast(written, kind)
+    read: Scalar = Cast(written, kind)
+    read = into_type(env.binding, read) if has_domains(kind) else read
     form = Call("json_typeof", (part,), TEXT)
     if kind.element is not None and kind.name in ("array", "shaped"):
-        if kind.element.row is not None:
-            raise unsupported(f"a field of type {kind} of a document", "Take the elements apart in a second step.")
-        is_raw = Literal(kind.element.name in ("json", "jsonb"), BOOL)
-        items: Scalar = Cast(Call("json_array_text", (part, is_raw), TEXT), shaped(kind.element))
-        items = items if items.type == kind else Cast(items, kind)
+        items = _items(env, part, kind, kind.element, depth)
         return Case(((Call("eq", (form, Literal("array", TEXT)), BOOL), items),), read, kind)
     if kind.row is not None:
-        inner = Call("row", tuple(_values(part, kind.row.fields, None)), kind)
+        inner = Call("row", tuple(_values(env, part, _declared(kind), None, depth)), kind)
         return Case(((Call("eq", (form, Literal("object", TEXT)), BOOL), inner),), read, kind)
     return read

@@ -15,9 +15,10 @@ from catalog.types import JSONB, SqlType, shaped
 from planner.bind.calls.arrays import place_of, require_dimensions, subscripted
 from planner.bind.calls.jsons import with_part as with_member
 from planner.bind.calls.shapes import is_shaped, put
+from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
-from planner.bind.rows import field_of, fields_of
+from planner.bind.rows import declared_row, field_of, fields_of
 from planner.bind.types import coerce, display
 from planner.expression import Call, Cast, Scalar
 
@@ -51,10 +52,11 @@ def _changed(env: Environment, whole: Scalar, path: Sequence[Any], item: Any, no
     place = _place(env, whole, name.sval, item)
     fields = [field for _, field in fields_of(whole)]
     if rest:
-        fields[place] = _changed(env, fields[place], rest, item, node, value)
+        found = _changed(env, fields[place], rest, item, node, value)
     else:
         kind = field_of(whole, place).type
-        fields[place] = _assigned(env, value, kind, f'subfield "{name.sval}" is of type', item, node)
+        found = _assigned(env, value, kind, f'subfield "{name.sval}" is of type', item, node)
+    fields[place] = into_domain(env.binding, found, declared_row(whole).domain(place), node)
     return Call("row", tuple(fields), whole.type)
 
 

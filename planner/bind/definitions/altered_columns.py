@@ -113,7 +113,7 @@ def change_type(change: Alteration, command: Any) -> None:
         _regenerated(change, index, kind, node)
         return
     converted = _converted(change, known, kind, node)
-    change.values[name] = converted if domain is None else into_domain(binding, converted, domain.oid)
+    change.values[name] = into_domain(binding, converted, domain)
     default = known.default
     if default is not None and not known.identity:
         try:
@@ -121,7 +121,7 @@ def change_type(change: Alteration, command: Any) -> None:
         except SqlError:
             message = f'default for column "{name}" cannot be cast automatically to type {display(kind)}'
             raise SqlError("42804", message) from None
-    change.parts.columns[index] = replace(known, type=kind, domain=0 if domain is None else domain.oid)
+    change.parts.columns[index] = replace(known, type=kind, domain=domain)
     for sequence in binding.context.catalog.owned(change.before.oid):
         if known.identity and sequence.owner == (change.before.oid, name):
             item = type("Item", (), {"defname": "as", "arg": node.typeName})

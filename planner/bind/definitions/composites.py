@@ -24,11 +24,12 @@ from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.enums import after_all
 from planner.bind.relations import type_schema
 from planner.bind.rows import check_kept
-from planner.bind.typenames import check_collation, find_type, type_of
+from planner.bind.typenames import check_collation, find_type, type_or_domain
 from planner.definitions import AlterType, CreateType
 from planner.statements import NoOperation, Statement
 
-Fields = tuple[tuple[str, SqlType], ...]
+#: Attributes with their domains.
+Fields = tuple[tuple[str, SqlType, int], ...]
 
 
 def bind_create_composite(binding: Binding, node: Any) -> CreateType:
@@ -39,21 +40,32 @@ def bind_create_composite(binding: Binding, node: Any) -> CreateType:
     fields: Fields = ()
     with binding.without_positions():
         for item in node.coldeflist:
-            if any(item.colname == known for known, _ in fields):
+            if any(item.colname == known for known, *_ in fields):
                 raise SqlError("42701", f'column "{item.colname}" specified more than once')
             fields = (*fields, _field(binding, item))
     catalog = binding.context.catalog
-    declared = Composite(catalog.type_oid(), name.relname, fields, type_schema(binding, name.schemaname, name.relname))
+    schema = type_schema(binding, name.schemaname, name.relname)
+    declared = _with_fields(Composite(catalog.type_oid(), name.relname, (), schema), fields)
     catalog.add_type(declared)  # raises where the name is taken
     return CreateType("CREATE TYPE", declared)
 
 
-def _field(binding: Binding, node: Any) -> tuple[str, SqlType]:
-    kind = type_of(binding, node.typeName)
+def _fields(declared: Composite) -> Fields:
+    return tuple((name, kind, declared.domain(place)) for place, (name, kind) in enumerate(declared.fields))
+
+
+def _with_fields(declared: Composite, fields: Fields) -> Composite:
+    domains = tuple(domain for _, _, domain in fields)
+    own = tuple((name, kind) for name, kind, _ in fields)
+    return replace(declared, fields=own, domains=domains if any(domains) else ())
+
+
+def _field(binding: Binding, node: Any) -> tuple[str, SqlType, int]:
+    kind, domain = type_or_domain(binding, node.typeName)
     check_kept(binding.context.catalog, node.colname, kind)
     if node.collClause is not None:
         check_collation(binding, node.collClause, kind)
-    return node.colname, kind
+    return node.colname, kind, domain
 
 
 def _declared(binding: Binding, name: Any) -> Composite:
@@ -69,8 +81,8 @@ def _declared(binding: Binding, name: Any) -> Composite:
 def bind_alter_composite(binding: Binding, node: Any) -> Statement:
     """ALTER TYPE name ADD, DROP and ALTER ATTRIBUTE."""
     found = _declared(binding, node.relation)
-    fields, notices = found.fields, list[str]()
-    kept = {name for name, _ in fields}
+    fields, notices = _fields(found), list[str]()
+    kept = {name for name, *_ in fields}
     for command in node.cmds:
         if command.subtype == AlterTableType.AT_AlterColumnType:
             _refuse_used(binding, found)
@@ -79,9 +91,9 @@ def bind_alter_composite(binding: Binding, node: Any) -> Statement:
         kept -= {command.name} if command.subtype == AlterTableType.AT_DropColumn else set()
     if not fields:
         raise unsupported("a composite type without attributes")
-    if fields == found.fields:
+    if fields == _fields(found):
         return NoOperation("ALTER TYPE", tuple(notices))
-    altered = _redefined(binding, found, replace(found, fields=fields), "changing")
+    altered = _redefined(binding, found, _with_fields(found, fields), "changing")
     return reshaped(binding, altered, kept)
 
 
@@ -92,7 +104,7 @@ def _acted(binding: Binding, found: Composite, fields: Fields, command: Any, not
             _refuse_known(found, fields, command.def_.colname)
             return (*fields, _field(binding, command.def_))
         case AlterTableType.AT_DropColumn:
-            if command.missing_ok and all(name != command.name for name, _ in fields):
+            if command.missing_ok and all(name != command.name for name, *_ in fields):
                 notices.append(f'column "{command.name}" of relation "{found.name}" does not exist, skipping')
                 return fields
             _require_known(found, fields, command.name)
@@ -107,12 +119,12 @@ def _acted(binding: Binding, found: Composite, fields: Fields, command: Any, not
 
 
 def _refuse_known(found: Composite, fields: Fields, name: str) -> None:
-    if any(known == name for known, _ in fields):
+    if any(known == name for known, *_ in fields):
         raise SqlError("42701", f'column "{name}" of relation "{found.name}" already exists')
 
 
 def _require_known(found: Composite, fields: Fields, name: str) -> None:
-    if all(known != name for known, _ in fields):
+    if all(known != name for known, *_ in fields):
         raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
 
 
@@ -129,7 +141,7 @@ def bind_rename_attribute(binding: Binding, node: Any) -> AlterType:
     found = _declared(binding, node.relation)
     if all(known != node.subname for known, _ in found.fields):
         raise SqlError("42703", f'column "{node.subname}" does not exist')
-    _refuse_known(found, found.fields, node.newname)
+    _refuse_known(found, _fields(found), node.newname)
     fields = tuple((node.newname if name == node.subname else name, kind) for name, kind in found.fields)
     return _redefined(binding, found, replace(found, fields=fields), "renaming")
 

@@ -14,10 +14,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import ConstrType
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.names import quote_name
+from catalog.nesting import holds
 from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table, subject
-from catalog.types import BOOL, INT8
+from catalog.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
@@ -56,7 +58,7 @@ def bind_create_domain(binding: Binding, node: Any) -> CreateType:
             raise SqlError("42804", '"void" is not a valid base type for a domain')
         if node.collClause is not None:
             check_collation(binding, node.collClause, base)
-        domain = Domain(catalog.type_oid(), name, base, 0 if parent is None else parent.oid, schema=where)
+        domain = Domain(catalog.type_oid(), name, base, parent, schema=where)
         for item in node.constraints or ():
             domain = _constrained(binding, domain, item, given)
     catalog.add_type(domain)  # raises where the name is taken
@@ -179,14 +181,41 @@ def _drop_constraint(domain: Domain, node: Any) -> Statement:
 
 
 def users(binding: Binding, oid: int) -> list[tuple[Table | Stream, ColumnDefinition]]:
-    """The columns of a domain and of those over it."""
+    """The columns of a domain and of those over it. Raises 0A000 where arrays or rows within columns have values of it,
+    which PostgreSQL does not look for, either (find_composite_type_dependencies).
+    """
     catalog = binding.context.catalog
-    below = {oid}
-    for item in sorted(catalog.types.values(), key=lambda item: item.oid):
-        if isinstance(item, Domain) and item.parent in below:
-            below.add(item.oid)
+    within = _within(catalog, oid)
     items = (item for item in catalog.objects.values() if isinstance(item, Table | Stream))
-    return [(item, column) for item in items for column in item.columns if column.domain in below]
+    columns = [(item, column) for item in items for column in item.columns]
+    for item, column in columns:
+        if column.domain in within and column.domain % 2 and _is_direct(catalog, column.domain, oid):
+            continue
+        if column.domain in within or _holds(column.type, within):
+            words = f'cannot alter type "{catalog.domain(oid).name}" because column'
+            raise SqlError("0A000", f'{words} "{item.name}.{column.name}" uses it')
+    return [(item, column) for item, column in columns if column.domain in within]
+
+
+def _within(catalog: Catalog, oid: int) -> set[int]:
+    """The oids of a domain, of domains over it or what holds its values, and of the arrays of all these."""
+    found = {oid, oid - 1}
+    for item in sorted(catalog.types.values(), key=lambda item: item.oid):
+        if isinstance(item, Domain) and (item.parent in found or _holds(item.base, found)):
+            found |= {item.oid, item.oid - 1}
+    return found
+
+
+def _holds(kind: SqlType, domains: set[int]) -> bool:
+    """Whether values of a type have rows with fields of domains."""
+    return holds(kind, lambda item: item.row is not None and not domains.isdisjoint(item.row.domains))
+
+
+def _is_direct(catalog: Catalog, over: int, oid: int) -> bool:
+    """Whether a domain's values are those of another, and not arrays or rows of these."""
+    while over % 2 and over != oid:
+        over = catalog.domain(over).parent
+    return over == oid
 
 
 def _refuse_streams(binding: Binding, domain: Domain) -> None:

@@ -17,7 +17,7 @@ from pglast.enums import DropBehavior, ObjectType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
-from catalog.objects import FIRST_OID, ColumnDefinition, Domain, Stream, Table, UserType, View
+from catalog.objects import FIRST_OID, Domain, Stream, Table, UserType, View
 from catalog.routines import every
 from catalog.types import Composite, SqlType
 from planner.bind.context import Binding, within
@@ -92,8 +92,8 @@ def _reach(binding: Binding, types: list[UserType]) -> _Reach:
                 reach.add(f"type {item}", declared)
                 reach.types.append(item)
             if isinstance(item, Composite) and item not in reach.types:
-                for name, kind in item.fields:
-                    if _names(kind, declared):
+                for place, (name, kind) in enumerate(item.fields):
+                    if _is_of(item.domain(place), kind, declared):
                         reach.add(f"column {name} of composite type {item}", declared)
                         reach.fields = True
     for declared in reach.types:
@@ -117,9 +117,7 @@ def _refuse_functions(binding: Binding, declared: UserType) -> None:
 
 
 def _is_over(domain: Domain, declared: UserType) -> bool:
-    if domain.parent:
-        return domain.parent == declared.oid
-    return _names(domain.base, declared)
+    return _is_of(domain.parent, domain.base, declared)
 
 
 def _names(kind: SqlType, declared: UserType) -> bool:
@@ -127,17 +125,16 @@ def _names(kind: SqlType, declared: UserType) -> bool:
     return holds(kind, lambda item: declared.oid == getattr(item.enum or item.row, "oid", None))
 
 
-def _is_of(column: ColumnDefinition, declared: UserType) -> bool:
-    if column.domain:
-        return column.domain == declared.oid
-    return _names(column.type, declared)
+def _is_of(domain: int, kind: SqlType, declared: UserType) -> bool:
+    """Whether a column, or what is like one, is of a user's type, of arrays of it, or of rows that have it."""
+    return domain | 1 == declared.oid if domain else _names(kind, declared)
 
 
 def _add_columns(reach: _Reach, declared: UserType) -> None:
     """Columns of a type; a stream's are there as long as it is."""
     for item in reach.binding.context.catalog.objects.values():
         for column in item.columns if isinstance(item, Table | Stream) else ():
-            if _is_of(column, declared):
+            if _is_of(column.domain, column.type, declared):
                 what = f"column {column.name} of {describe(reach.binding, item)}"
                 reach.add(what, declared)
                 reach.tables.setdefault(item.oid, ([], []))[0].append(column.name)

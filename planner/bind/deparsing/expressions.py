@@ -66,7 +66,7 @@ from planner.bind.deparsing.trees import (
     Test,
     variables,
 )
-from planner.bind.typenames import names_of, oid_of, type_or_domain
+from planner.bind.typenames import names_of, type_or_domain
 
 _BIT: Final = 1560
 _BOOLEAN_TESTS: Final = {
@@ -142,10 +142,10 @@ def _cast(place: Place, node: Any) -> Node:
     kind, domain = type_or_domain(place.binding, node.typeName)
     inner = kind.element
     if inner is not None and type(node.arg).__name__ == "A_ArrayExpr":
-        if domain is not None or inner.typmod >= 0:
+        if domain or inner.typmod >= 0:
             raise AsWrittenError
         return _array(place, node.arg, inner.oid)
-    return cast(place, analyse(place, node.arg), kind, 0 if domain is None else oid_of(place.binding, node.typeName))
+    return cast(place, analyse(place, node.arg), kind, domain)
 
 
 # --- operators -------------------------------------------------------------------------------------------------------
