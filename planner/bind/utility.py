@@ -17,6 +17,7 @@ from catalog.privileges import OF_TABLE
 from catalog.types import SqlType
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
+from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
 from planner.bind.definitions import databases, role_settings
 from planner.bind.definitions.indexes import find_index
@@ -31,10 +32,12 @@ from planner.bind.select import subquery_binder
 from planner.bind.set_values import set_text
 from planner.bind.typenames import type_of
 from planner.bind.types import coerce, display
+from planner.definitions import CreateTableAs, CreateView
 from planner.expression import Scalar
 from planner.parse import Raw, text_after_as
 from planner.statements import (
     Deallocate,
+    DeclareCursor,
     Delete,
     Discard,
     ExecutePrepared,
@@ -43,6 +46,7 @@ from planner.statements import (
     Listen,
     LockTable,
     Merge,
+    Modifying,
     NoOperation,
     Notify,
     Prepare,
@@ -117,6 +121,9 @@ def _show(binding: Binding, node: Any) -> Statement:
     return ShowVariable(node.name.lower())
 
 
+#: Statements that EXPLAIN takes, too, because of their queries.
+_DEFINING: Final = DeclareCursor | CreateTableAs | CreateView
+
 # --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
 
 
@@ -138,8 +145,10 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
                 pass  # these choose details that plans here do not have
             case name:
                 raise SqlError("42601", f'unrecognized EXPLAIN option "{name}"', position=binding.position(item))
-    statement = bind_node(binding, node.query)
-    if not isinstance(statement, Query | Insert | Update | Delete | Merge):
+    statement = with_modifications(binding, bind_node(binding, node.query))
+    if isinstance(statement, CreateView) and analyze:
+        raise unsupported("EXPLAIN ANALYZE CREATE MATERIALIZED VIEW", "Explain its query.")
+    if not isinstance(statement, Query | Insert | Update | Delete | Merge | Modifying | _DEFINING):
         raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE or MERGE.")
     return Explain(statement, analyze, "json" if form == "json" else "text")
 
