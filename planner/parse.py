@@ -9,6 +9,7 @@ plus one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
@@ -181,6 +182,23 @@ def text_after_as(raw: Raw) -> str:
         if names[-len(tail) :] == tail:
             end = tokens[-len(tail)].start
     return raw.text[tokens[first].end + 1 : end].strip()
+
+
+def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
+    """The statements in CREATE SCHEMA, as written, each with the index of its first character in the whole string.
+
+    CREATE and GRANT are words of their own everywhere else, but as privileges and in WITH GRANT OPTION.
+    """
+    tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    starts = [
+        token.start
+        for before, token in itertools.pairwise(tokens)
+        if (token.name == "CREATE" and before.name not in ("GRANT", "ASCII_44"))
+        or (token.name == "GRANT" and before.name != "WITH")
+    ]
+    ends = [*starts[1:], len(raw.text)]
+    pieces = (raw.text[start:end].rstrip() for start, end in zip(starts, ends, strict=True))
+    return tuple((piece, raw.offset + start) for piece, start in zip(pieces, starts, strict=True))
 
 
 def nested_too_deep() -> SqlError:

@@ -80,6 +80,7 @@ from server.kinds import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
 from server.rows import Names, encode_rows, is_named, shown_by_name
+from server.schemas import run_schema
 from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
@@ -192,6 +193,8 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
         return session.control(statement)
     if isinstance(statement, DoBlock):
         return run_block(session, statement, run)
+    if isinstance(statement, CreateSchema) and statement.elements:
+        return run_schema(session, plan, statement, run)
     result = _run(session, plan, parameters, described)
     if session.db.status == "I" and not session.implicit:
         session.members.commit()
