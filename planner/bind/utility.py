@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
 from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
@@ -164,7 +165,12 @@ def _prepare(binding: Binding, node: Any) -> Statement:
     return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text), raw.text)
 
 
-def _execute(binding: Binding, node: Any) -> Statement:
+def bind_executed(binding: Binding, node: Any) -> ExecutePrepared:
+    """EXECUTE within the statement that is being bound, which is bound again once it is known what is executed."""
+    return replace(_execute(binding, node), within=binding.raw)
+
+
+def _execute(binding: Binding, node: Any) -> ExecutePrepared:
     """Arguments keep type unknown where they are bare strings: the prepared statement's types decide."""
     env = Environment(binding, Scope(), "EXECUTE parameters", subquery_binder(Level(binding)))
     nodes = node.params or ()
@@ -175,7 +181,11 @@ def _execute(binding: Binding, node: Any) -> Statement:
 def execute_argument(context: Context, statement: ExecutePrepared, index: int, kind: SqlType) -> Scalar:
     """An argument of EXECUTE as the parameter that it is assigned to. Raises 42804 and what reading it raises."""
     argument, position = statement.arguments[index], statement.places[index]
-    found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+    try:
+        found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+    except SqlError as error:
+        error.position = position
+        raise
     if found is None:
         raise SqlError(
             "42804",

@@ -55,7 +55,7 @@ def _elements(binding: Binding, elements: tuple[Any, ...], schema: str) -> tuple
     assert len(texts) == len(elements)
     raws = [Raw(node, *text) for node, text in zip(elements, texts, strict=True)]
     for raw in raws:
-        name = next((item for part in _NAMED if (item := getattr(raw.node, part, None)) is not None), None)
+        name: Any = next((item for part in _NAMED if (item := getattr(raw.node, part, None)) is not None), None)
         if type(name).__name__ != "RangeVar" or type(raw.node).__name__ == "IndexStmt":
             continue
         if name.schemaname not in (None, schema):
