@@ -1,21 +1,23 @@
 """EXPLAIN: the plan of a query, and the four answers of each continuous view that it reads.
 
 Owns: adding to the planner's text what only a running server knows: when and where each path runs now, and with ANALYZE
-the measured rows and times. The text itself is planner.explain's.
+the measured rows and times. The text itself is planner.explain's and planner.explain_changes'.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError
 from catalog.types import JSON, TEXT
 from executor.analytics import SparkQuery
 from executor.choosing import Choice
+from executor.embedded.connection import plainly
 from executor.files import foreign as files
 from executor.plans import Plan
 from executor.queries import Reader
@@ -27,70 +29,133 @@ from executor.transaction import Transaction
 from executor.views.runtime import Away, ViewRuntime
 from planner.algebra import Relation
 from planner.arriving import plan_arriving
-from planner.definitions import CreateView
+from planner.definitions import CreateTableAs, CreateView
 from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
+from planner.explain_changes import Explained, change_json, explain_change, relations_of
 from planner.expression import Value
 from planner.rules.cardinality import Cardinality
-from planner.statements import Delete, Explain, Insert, Merge, Output, Query, Update
+from planner.statements import (
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Modifying,
+    Output,
+    Query,
+    Update,
+)
 
 if TYPE_CHECKING:
     from executor.database import Database
+    from executor.session import DatabaseSession
 
 
-def explain(reader: Reader, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
-    """EXPLAIN's rows. ANALYZE runs the query."""
-    relation = _relation(statement)
+def explain(
+    session: DatabaseSession, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction
+) -> Result:
+    """EXPLAIN's rows. ANALYZE runs the statement, and makes its changes; of DECLARE it runs the query."""
+    match statement.statement:
+        case Query() as query:
+            return _explain_query(session, statement, query, parameters, transaction)
+        case DeclareCursor(query=query) | CreateView(query=query):
+            return _explain_query(session, statement, query, parameters, transaction)
+        case CreateTableAs(query=query):
+            return _explain_change(session, statement, query, parameters, transaction)
+        case Insert() | Update() | Delete() | Merge() | Modifying() as change:
+            return _explain_change(session, statement, change, parameters, transaction)
+        case other:
+            raise AssertionError(f"EXPLAIN of {type(other).__name__} is not bound")
+
+
+def _explain_query(
+    session: DatabaseSession, statement: Explain, query: Query, parameters: tuple[Value, ...], transaction: Transaction
+) -> Result:
+    reader, relation = session.reader, query.relation
     database = reader.database
     plan = database.plans.get(relation)
-    runtimes = [database.view(oid) for oid in database.views_below(plan.views)]
     measured: dict[str, Any] = {}
     measured |= _files_in_words(reader, plan, parameters)
     shown: Relation = plan.relation
     rows: Rows | None = None
     choice: Choice | None = None
-    if isinstance(statement.statement, Query) and (plan.files or reader.query_engine != "auto"):
+    if plan.files or reader.query_engine != "auto":
         choice = reader.choice(plan, parameters)
         if choice.engine == "spark":
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
-    steps = WHOLE
-    if isinstance(statement.statement, Query):
-        engine = "embedded" if choice is None else choice.engine
-        steps = steps_of(reader, plan, parameters, transaction, engine) if plan.breakers else WHOLE
-        if steps.plan is not None or reader.separable == "on":
-            measured["Execution"] = steps.words
+    engine = "embedded" if choice is None else choice.engine
+    steps = steps_of(reader, plan, parameters, transaction, engine) if plan.breakers else WHOLE
+    if steps.plan is not None or reader.separable == "on":
+        measured["Execution"] = steps.words
     if plan.arriving:
         measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
     if statement.analyze:
+        evaluate = session.evaluator(transaction) if query.volatile else plainly
         started = time.perf_counter()
-        answer = reader.answer(relation, parameters, transaction, choice=choice)
-        seconds = time.perf_counter() - started
-        measured |= {"Actual Rows": answer.num_rows, "Execution Time (ms)": round(seconds * 1000, 3)}
+        answer = reader.answer(relation, parameters, transaction, evaluate, choice)
+        measured |= {"Actual Rows": answer.num_rows, **_time_since(started)}
+    runtimes = _runtimes(database, (plan,))
     if statement.format == "json":
         document = _document(database, relation_json(shown, rows), runtimes, measured)
         if steps.plan is not None:
             document["Pipelines"] = pipelines_json(database, steps)
-        text = [json.dumps([document], indent=2)]
-        kind = JSON
-    else:
-        text = _text(database, explain_relation(shown, rows), runtimes, measured)
-        text += pipelines_text(database, steps)
-        kind = TEXT
+        return _result(document)
+    return _result(
+        [*_text(database, explain_relation(shown, rows), runtimes, measured), *pipelines_text(database, steps)]
+    )
+
+
+def _explain_change(
+    session: DatabaseSession,
+    statement: Explain,
+    change: Explained,
+    parameters: tuple[Value, ...],
+    transaction: Transaction,
+) -> Result:
+    """Of a statement that changes rows, or that fills a table from a query."""
+    database, found = session.database, session.database.plans.get
+    plans = [found(relation) for relation in relations_of(change)]
+    measured: dict[str, Any] = {}
+    for plan in plans:
+        measured |= _files_in_words(session.reader, plan, parameters)
+    runtimes, notices = _runtimes(database, plans), ()
+    if statement.analyze:
+        started = time.perf_counter()
+        result = session.run(statement.statement, parameters, transaction)
+        measured |= {**_counted(result), **_time_since(started)}
+        notices = result.notices
+
+    def planned(relation: Relation) -> Relation:
+        return found(relation).relation
+
+    if statement.format == "json":
+        return _result(_document(database, change_json(change, planned), runtimes, measured), notices)
+    return _result(_text(database, explain_change(change, planned), runtimes, measured), notices)
+
+
+def _result(shown: list[str] | dict[str, Any], notices: tuple[SqlError, ...] = ()) -> Result:
+    """EXPLAIN's one column: lines, or a document."""
+    text, kind = ([json.dumps([shown], indent=2)], JSON) if isinstance(shown, dict) else (shown, TEXT)
     batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
-    return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,))
+    return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,), notices)
 
 
-def _relation(statement: Explain) -> Relation:
-    match statement.statement:
-        case Query(relation=relation) | CreateView(query=Query(relation=relation)):
-            return relation
-        case Insert(source=relation) if not statement.analyze:
-            return relation
-        case Update(relation=relation) | Delete(relation=relation) | Merge(relation=relation) if not statement.analyze:
-            return relation
-        case other:
-            name = type(other).__name__.upper()
-            raise unsupported(f"EXPLAIN {'ANALYZE ' if statement.analyze else ''}{name}", "explain its query instead")
+def _runtimes(database: Database, plans: Sequence[Plan]) -> list[ViewRuntime]:
+    """The continuous views that some plans read, and those below."""
+    return [database.view(oid) for oid in database.views_below(tuple(oid for plan in plans for oid in plan.views))]
+
+
+def _counted(result: Result) -> dict[str, int]:
+    """How many rows a statement says to have changed, and how many it returned, if it does."""
+    count = result.tag.rpartition(" ")[2]
+    changed = {"Changed Rows": int(count)} if count.isdigit() else {}
+    returned = None if result.batches is None else sum(batch.num_rows for batch in result.batches)
+    return changed if returned is None else {**changed, "Actual Rows": returned}
+
+
+def _time_since(started: float) -> dict[str, float]:
+    return {"Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
 
 
 def _on_spark(query: SparkQuery) -> tuple[Relation, Rows | None]:

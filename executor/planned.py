@@ -14,7 +14,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.definitions import ddl
 from planner.definitions import CreateTableAs, Truncate
-from planner.statements import CopyIn, CopyOut, Delete, Insert, Merge, Modifying, Statement, Update
+from planner.statements import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
 
 
 class Planned(Struct, frozen=True):
@@ -39,5 +39,9 @@ class Planned(Struct, frozen=True):
 
     @property
     def _changing(self) -> Statement:
-        """What may change something: of COPY TO what it copies."""
-        return self.statement.query if isinstance(self.statement, CopyOut) else self.statement
+        """What may change something: of COPY TO what it copies, of EXPLAIN ANALYZE what it runs."""
+        match self.statement:
+            case CopyOut(query=statement) | Explain(analyze=True, statement=statement):
+                return statement
+            case statement:
+                return statement

@@ -234,7 +234,7 @@ class DatabaseSession:
         if isinstance(statement, TransactionControl):
             return self._block.control(statement)
         with self._statement() as transaction:
-            return self._run(statement, parameters, transaction)
+            return self.run(statement, parameters, transaction)
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
@@ -245,7 +245,7 @@ class DatabaseSession:
                     planned = planned.again()
                 self.reader.planned, self.running = planned.catalog, planned.statement
                 try:
-                    return self._run(planned.statement, parameters, transaction)
+                    return self.run(planned.statement, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
@@ -253,14 +253,15 @@ class DatabaseSession:
                     self.reader.planned = self.running = None
             raise AssertionError("unreachable")
 
-    def _run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+    def run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        """Runs a statement within a transaction, whose end is the caller's."""
         match statement:
             case Query():
                 return self._query(statement, parameters, transaction)
             case DeclareCursor(query=query):
                 return self._query(query, parameters, transaction)
             case CopyOut(query=query):
-                return replace(self._run(query, parameters, transaction), tag="COPY")
+                return replace(self.run(query, parameters, transaction), tag="COPY")
             case Insert():
                 return changing.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
@@ -271,7 +272,7 @@ class DatabaseSession:
             case CreateTableAs():
                 return changing.create_as(self, statement, parameters, transaction)
             case Explain():
-                return explain(self.reader, statement, parameters, transaction)
+                return explain(self, statement, parameters, transaction)
             case SetConstraints(named=named, deferred=deferred):
                 transaction.set_constraints(named, deferred)
                 warning = SqlError("25P01", "SET CONSTRAINTS can only be used in transaction blocks")

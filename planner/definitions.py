@@ -17,6 +17,7 @@ from catalog.roles import Roles
 from catalog.routines import Function
 from planner.algebra import Relation
 from planner.eventtime import Keeping
+from planner.parse import Raw
 from planner.view_rules import Places
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class Truncate(Struct, frozen=True):
 
 
 class CreateSchema(Struct, frozen=True):
-    """CREATE SCHEMA; ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role."""
+    """CREATE SCHEMA; ``schema`` has the next free oid; ``owner`` is AUTHORIZATION's role. ``elements`` are statements
+    that follow in the new schema, each bound when those before it are done."""
 
     schema: Schema
     exists: bool = False
     owner: int | None = None
+    elements: tuple[Raw, ...] = ()
 
 
 class AlterSchema(Struct, frozen=True):

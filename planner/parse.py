@@ -9,11 +9,13 @@ plus one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import accumulate
 from typing import Any, Final, TypeVar
 
@@ -181,6 +183,49 @@ def text_after_as(raw: Raw) -> str:
         if names[-len(tail) :] == tail:
             end = tokens[-len(tail)].start
     return raw.text[tokens[first].end + 1 : end].strip()
+
+
+#: Statements in which an EXECUTE may stand.
+_EXECUTING: Final = ("ExplainStmt", "CreateTableAsStmt")
+
+
+def executed(node: Any) -> Any:
+    """The EXECUTE in EXPLAIN or CREATE TABLE AS, if there is one."""
+    while type(node).__name__ in _EXECUTING:
+        node = node.query
+        if type(node).__name__ == "ExecuteStmt":
+            return node
+    return None
+
+
+def executing(outer: Raw, prepared: Raw) -> Raw:
+    """A statement with that of a PREPARE instead of its EXECUTE. Raises 42809 where no table can be made of it."""
+    whole = copy(outer.node)
+    node = whole
+    while type(node.query).__name__ != "ExecuteStmt":
+        node.query = copy(node.query)
+        node = node.query
+    if type(node).__name__ == "CreateTableAsStmt" and type(prepared.node).__name__ != "SelectStmt":
+        raise SqlError("42809", "prepared statement is not a SELECT")
+    node.query = prepared.node
+    return Raw(whole, f"{outer.text}; {prepared.text}", outer.offset)
+
+
+def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
+    """The statements in CREATE SCHEMA, as written, each with the index of its first character in the whole string.
+
+    CREATE and GRANT are words of their own everywhere else, but as privileges and in WITH GRANT OPTION.
+    """
+    tokens = [token for token in parser.scan(raw.text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    starts = [
+        token.start
+        for before, token in itertools.pairwise(tokens)
+        if (token.name == "CREATE" and before.name not in ("GRANT", "ASCII_44"))
+        or (token.name == "GRANT" and before.name != "WITH")
+    ]
+    ends = [*starts[1:], len(raw.text)]
+    pieces = (raw.text[start:end].rstrip() for start, end in zip(starts, ends, strict=True))
+    return tuple((piece, raw.offset + start) for piece, start in zip(pieces, starts, strict=True))
 
 
 def nested_too_deep() -> SqlError:

@@ -15,6 +15,7 @@ from catalog.types import SqlType
 from planner.algebra import Relation
 from planner.definitions import Definition
 from planner.expression import Column, Scalar
+from planner.parse import Raw
 from planner.procedural import DoBlock
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
@@ -277,11 +278,13 @@ class Prepare(Struct, frozen=True):
 
 
 class ExecutePrepared(Struct, frozen=True):
-    """EXECUTE name (arguments). ``places`` are where the arguments begin in the text."""
+    """EXECUTE name (arguments). ``places`` are where the arguments begin in the text; ``within`` is the EXPLAIN or
+    CREATE TABLE AS in which it stands, if it does."""
 
     name: str
     arguments: tuple[Scalar, ...]
     places: tuple[int | None, ...] = ()
+    within: Raw | None = None
 
 
 class Deallocate(Struct, frozen=True):

@@ -15,6 +15,7 @@ from planner.error_conditions import state_of
 from planner.expression import Value
 from planner.procedural import DoBlock, If, Raise, Run, RunText, Step, Steps
 from planner.statements import CopyIn, CopyOut, Query, TransactionControl
+from server.one_transaction import as_one_transaction
 from server.planning import Plan
 
 if TYPE_CHECKING:
@@ -29,28 +30,13 @@ def run_block(session: Session, statement: DoBlock, run: Runner) -> Result:
     """Runs a block, which is a transaction where none is open. Raises what no handler of it takes."""
     block = _Block(session, run)
     try:
-        _run_steps(session, statement, block)
+        with as_one_transaction(session):
+            block.steps((statement.body,))
     except SqlError:
         for notice in block.notices:  # of what came before the error
             session.notices.report(notice)
         raise
     return Result("DO", notices=tuple(block.notices))
-
-
-def _run_steps(session: Session, statement: DoBlock, block: _Block) -> None:
-    if session.db.status != "I":
-        block.steps((statement.body,))
-    elif session.implicit:
-        with session.db.taking_savepoints():
-            block.steps((statement.body,))
-    else:
-        session.control(TransactionControl("begin"))
-        try:
-            block.steps((statement.body,))
-        except BaseException:
-            session.control(TransactionControl("rollback"))
-            raise
-        session.control(TransactionControl("commit"))
 
 
 class _Block:

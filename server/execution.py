@@ -78,8 +78,9 @@ from server.forward import Forward
 from server.identity import take_on
 from server.kinds import boolean
 from server.planning import Plan
-from server.prepared import Prepared, add_statement, find_statement, replanned, show_outputs
+from server.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
 from server.rows import Names, encode_rows, is_named, shown_by_name
+from server.schemas import run_schema
 from server.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
@@ -192,6 +193,8 @@ def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: 
         return session.control(statement)
     if isinstance(statement, DoBlock):
         return run_block(session, statement, run)
+    if isinstance(statement, CreateSchema) and statement.elements:
+        return run_schema(session, plan, statement, run)
     result = _run(session, plan, parameters, described)
     if session.db.status == "I" and not session.implicit:
         session.members.commit()
@@ -359,11 +362,8 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
 
 def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, tuple[Value, ...]]:
     """What EXECUTE runs, and the values of its arguments."""
-    prepared = find_statement(session, statement.name)
-    if prepared.raw is None:
-        raise SqlError("26000", f'prepared statement "{statement.name}" is empty')
-    plan = prepared.current(session)
-    if len(statement.arguments) != len(plan.types):
+    plan = executed_plan(session, statement)
+    if plan.types and len(statement.arguments) != len(plan.types):  # PostgreSQL looks at none where it needs none
         raise SqlError(
             "42601",
             f'wrong number of parameters for prepared statement "{statement.name}"',

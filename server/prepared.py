@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.types import JSON, TEXT, SqlType
-from planner.parse import Raw
+from planner.parse import Raw, executing
 from planner.statements import (
     Delete,
     ExecutePrepared,
@@ -104,6 +104,22 @@ def add_statement(session: Session, name: str, prepared: Prepared) -> None:
     session.statements[name] = prepared
 
 
+def executed_plan(session: Session, statement: ExecutePrepared) -> Plan:
+    """What EXECUTE runs: what was prepared, or EXPLAIN or CREATE TABLE AS of it. Raises 26000 and 42809, and what
+    binding raises, without positions, which would be those of another text."""
+    prepared = find_statement(session, statement.name)
+    if prepared.raw is None:
+        raise SqlError("26000", f'prepared statement "{statement.name}" is empty')
+    plan = prepared.current(session)
+    if statement.within is None:
+        return plan
+    try:
+        return session.plan_allowed(executing(statement.within, plan.raw), plan.types, session.surroundings)
+    except SqlError as error:
+        error.position = None
+        raise
+
+
 def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
     """The columns that a statement returns; None when it returns no rows. Does not block."""
     match statement:
@@ -116,9 +132,9 @@ def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | N
             return None if cursor is None else cursor.outputs
         case Explain(format=form):
             return (Output("QUERY PLAN", JSON if form == "json" else TEXT),)
-        case ExecutePrepared(name=name):
-            prepared = find_statement(session, name)
-            return outputs_of(session, prepared.plan.statement) if prepared.plan is not None else None
+        case ExecutePrepared():
+            prepared = find_statement(session, statement.name)
+            return None if prepared.plan is None else outputs_of(session, executed_plan(session, statement).statement)
         case _:
             return None
 

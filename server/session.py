@@ -32,6 +32,7 @@ from planner.statements import (
     CopyIn,
     CopyOut,
     Delete,
+    Explain,
     Insert,
     Merge,
     Query,
@@ -372,8 +373,11 @@ class Session:
         """Whether the transaction allows the statement. Raises 25P02 and 25006."""
         if self.db.status == "E" and not _is_end(statement):
             raise failed_transaction()
-        if isinstance(statement, CopyOut):
-            statement = statement.query
+        match statement:
+            case CopyOut(query=within) | Explain(analyze=True, statement=within):
+                statement = within
+            case _:
+                pass
         if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)) and not _is_own(statement):
             word = execution.WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")

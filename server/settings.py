@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct
@@ -191,6 +192,17 @@ class Settings:
             self._session = {**self._session, lowered: stored}
             self._local = {key: kept for key, kept in self._local.items() if key != lowered}
         self._touch()
+
+    @contextmanager
+    def only_here(self, values: dict[str, str]) -> Iterator[None]:
+        """Within, these parameters have these values, whatever SET LOCAL has given them."""
+        before, self._local = self._local, {**self._local, **values}
+        self._touch()
+        try:
+            yield
+        finally:
+            self._local = before
+            self._touch()
 
     def _read(self, parameter: Parameter, text: str) -> str:
         """What is stored of a text; where that says a part only, the rest is what it is now."""

@@ -109,7 +109,8 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
     catalog = transaction.sees(database.catalog)
     transaction.role = session.role_of(catalog)
     match statement:
-        case CreateSchema(schema=schema, exists=exists, owner=owner):
+        case CreateSchema(schema=schema, exists=exists, owner=owner, elements=elements):
+            assert not elements, "whoever binds runs them"
             if exists:
                 notice = SqlError("42P06", f'schema "{schema.name}" already exists, skipping')
                 return Result("CREATE SCHEMA", notices=(notice,))

@@ -31,7 +31,7 @@ from planner.definitions import (
     CreateView,
     Redefine,
 )
-from planner.parse import Raw, nested_too_deep
+from planner.parse import Raw, executed, nested_too_deep
 from planner.scales import with_scales
 from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
 
@@ -88,6 +88,8 @@ def bind_node(binding: Binding, node: Any) -> Statement:
     """The statement that a parse node is."""
     if type(node).__name__ == "SelectStmt":
         return bind_query(binding, node, shares=True) if into_of(node) is None else bind_select_into(binding, node)
+    if executed(node) is not None:
+        return utility.bind_executed(binding, executed(node))
     for family in (dml.HANDLERS, merge.HANDLERS, ddl.HANDLERS, utility.HANDLERS, roles.HANDLERS, grants.HANDLERS):
         handler = family.get(type(node).__name__)
         if handler is not None:

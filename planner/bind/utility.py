@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
 from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
@@ -17,6 +18,7 @@ from catalog.privileges import OF_TABLE
 from catalog.types import SqlType
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
+from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
 from planner.bind.definitions import databases, role_settings
 from planner.bind.definitions.indexes import find_index
@@ -31,10 +33,12 @@ from planner.bind.select import subquery_binder
 from planner.bind.set_values import set_text
 from planner.bind.typenames import type_of
 from planner.bind.types import coerce, display
+from planner.definitions import CreateTableAs, CreateView
 from planner.expression import Scalar
 from planner.parse import Raw, text_after_as
 from planner.statements import (
     Deallocate,
+    DeclareCursor,
     Delete,
     Discard,
     ExecutePrepared,
@@ -43,6 +47,7 @@ from planner.statements import (
     Listen,
     LockTable,
     Merge,
+    Modifying,
     NoOperation,
     Notify,
     Prepare,
@@ -117,6 +122,9 @@ def _show(binding: Binding, node: Any) -> Statement:
     return ShowVariable(node.name.lower())
 
 
+#: Statements that EXPLAIN takes, too, because of their queries.
+_DEFINING: Final = DeclareCursor | CreateTableAs | CreateView
+
 # --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
 
 
@@ -138,8 +146,10 @@ def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Sta
                 pass  # these choose details that plans here do not have
             case name:
                 raise SqlError("42601", f'unrecognized EXPLAIN option "{name}"', position=binding.position(item))
-    statement = bind_node(binding, node.query)
-    if not isinstance(statement, Query | Insert | Update | Delete | Merge):
+    statement = with_modifications(binding, bind_node(binding, node.query))
+    if isinstance(statement, CreateView) and analyze:
+        raise unsupported("EXPLAIN ANALYZE CREATE MATERIALIZED VIEW", "Explain its query.")
+    if not isinstance(statement, Query | Insert | Update | Delete | Merge | Modifying | _DEFINING):
         raise unsupported("EXPLAIN of this statement", "Explain a SELECT, INSERT, UPDATE, DELETE or MERGE.")
     return Explain(statement, analyze, "json" if form == "json" else "text")
 
@@ -155,7 +165,12 @@ def _prepare(binding: Binding, node: Any) -> Statement:
     return Prepare(node.name, text, types, raw.offset + raw.text.rindex(text), raw.text)
 
 
-def _execute(binding: Binding, node: Any) -> Statement:
+def bind_executed(binding: Binding, node: Any) -> ExecutePrepared:
+    """EXECUTE within the statement that is being bound, which is bound again once it is known what is executed."""
+    return replace(_execute(binding, node), within=binding.raw)
+
+
+def _execute(binding: Binding, node: Any) -> ExecutePrepared:
     """Arguments keep type unknown where they are bare strings: the prepared statement's types decide."""
     env = Environment(binding, Scope(), "EXECUTE parameters", subquery_binder(Level(binding)))
     nodes = node.params or ()
@@ -166,7 +181,11 @@ def _execute(binding: Binding, node: Any) -> Statement:
 def execute_argument(context: Context, statement: ExecutePrepared, index: int, kind: SqlType) -> Scalar:
     """An argument of EXECUTE as the parameter that it is assigned to. Raises 42804 and what reading it raises."""
     argument, position = statement.arguments[index], statement.places[index]
-    found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+    try:
+        found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+    except SqlError as error:
+        error.position = position
+        raise
     if found is None:
         raise SqlError(
             "42804",

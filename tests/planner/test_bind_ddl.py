@@ -90,7 +90,7 @@ def test_streams_are_foreign_tables(database: Database, server: str) -> None:
         ("create table z (k int) on commit drop", "42P16"),
         ("create table pg_catalog.z (k int)", "42501"),
         ("create table millstream.z (k int)", "42501"),
-        ("create schema z create table t (k int)", "0A000"),
+        ("create schema z create table y.t (k int)", "42P15"),
         ("create schema pg_z", "42939"),
         ("drop schema millstream", "2BP01"),
         ("alter schema pg_catalog rename to z", "42501"),

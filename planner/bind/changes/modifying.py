@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-MODIFYING.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
@@ -15,7 +15,10 @@ from planner.algebra import Snapshot
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Level, Refused, Returned
 from planner.bind.recursion import refers_to
-from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
+from planner.statements import Delete, Explain, Insert, Merge, Modifying, Query, Statement, Update
+
+#: Statements around another one.
+_AROUND: Final = ("CopyStmt", "ExplainStmt")
 
 
 def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
@@ -30,7 +33,7 @@ def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
         raise SqlError("0A000", "views must not contain data-modifying statements in WITH")
     if type(binding.raw.node).__name__ == "DeclareCursorStmt":
         raise SqlError("0A000", "DECLARE CURSOR must not contain data-modifying statements in WITH")
-    whole = binding.raw.node.query if type(binding.raw.node).__name__ == "CopyStmt" else binding.raw.node
+    whole = binding.raw.node.query if type(binding.raw.node).__name__ in _AROUND else binding.raw.node
     if clause is not getattr(whole, "withClause", None):
         message = "WITH clause containing a data-modifying statement must be at the top level"
         raise SqlError("0A000", message, position=position)
@@ -66,6 +69,8 @@ def with_modifications(binding: Binding, statement: Statement) -> Statement:
     """The whole of a statement with such queries."""
     if not binding.modifications:
         return statement
+    if isinstance(statement, Explain):
+        return statement  # of the whole
     assert isinstance(statement, Query | Insert | Update | Delete | Merge), "they stand in a statement's own WITH"
     if isinstance(statement, Insert) and isinstance(statement.target, Stream):
         raise unsupported("INSERT, UPDATE or DELETE in WITH of an INSERT into a stream", "Run two statements.")

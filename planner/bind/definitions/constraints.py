@@ -132,15 +132,13 @@ def make_foreign_key(
         raise unsupported("ON DELETE SET NULL or DEFAULT of some columns", "Leave the columns out.", position)
     for name in columns:
         if parts.column(name) is None:
-            raise SqlError(
-                "42703", f'column "{name}" referenced in foreign key constraint does not exist', position=position
-            )
+            raise SqlError("42703", f'column "{name}" referenced in foreign key constraint does not exist')
     target = _referenced(binding, table, node)
     if is_temporary(target) != is_temporary(table):
         kind = "temporary" if is_temporary(table) else "permanent"
         message = f"constraints on {kind} tables may reference only {kind} tables"
-        raise SqlError("42P16", message, position=None)
-    wanted = _referenced_columns(target, node, columns, position)
+        raise SqlError("42P16", message)
+    wanted = _referenced_columns(target, node, columns)
     given = parts.name(node.conname, *columns, "fkey")
     for name, other in zip(columns, wanted, strict=True):
         column, partner = parts.column(name), next(item for item in target.columns if item.name == other)
@@ -156,35 +154,33 @@ def _referenced(binding: Binding, table: Table, node: Any) -> Table:
         return table
     found = require_object(binding, node.pktable)
     if not isinstance(found, Table):
-        raise SqlError(
-            "42809", f'referenced relation "{found.name}" is not a table', position=binding.position(node.pktable)
-        )
+        raise SqlError("42809", f'referenced relation "{found.name}" is not a table')
     return found
 
 
-def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...], position: int | None) -> tuple[str, ...]:
+def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
     wanted = names_of(node.pk_attrs)
     if not wanted:
         primary = next((key for key in target.keys if key.primary), None)
         if primary is None:
             message = f'there is no primary key for referenced table "{target.name}"'
-            raise SqlError("42704", message, position=position)
+            raise SqlError("42704", message)
         wanted = primary.columns
     if len(wanted) != len(columns):
         message = "number of referencing and referenced columns for foreign key disagree"
-        raise SqlError("42830", message, position=position)
+        raise SqlError("42830", message)
     known = {column.name for column in target.columns}
     for name in wanted:
         if name not in known:
             message = f'column "{name}" referenced in foreign key constraint does not exist'
-            raise SqlError("42703", message, position=position)
+            raise SqlError("42703", message)
     keys = [key for key in target.keys if set(key.columns) == set(wanted)]
     if keys and all(key.deferrable for key in keys):
         message = f'cannot use a deferrable unique constraint for referenced table "{target.name}"'
         raise SqlError("55000", message)
     if not keys:
         message = f'there is no unique constraint matching given keys for referenced table "{target.name}"'
-        raise SqlError("42830", message, position=position)
+        raise SqlError("42830", message)
     return wanted
 
 

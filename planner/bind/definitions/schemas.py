@@ -24,8 +24,13 @@ from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.user_types import bind_move_type
 from planner.bind.relations import look_up
 from planner.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
+from planner.parse import Raw, schema_elements
 from planner.statements import NoOperation, Statement
 
+#: The elements that a schema may have, in the order in which they are created.
+_ORDER: Final = ("CreateSeqStmt", "CreateStmt", "ViewStmt", "IndexStmt", "CreateTrigStmt", "GrantStmt")
+#: Where these have their names.
+_NAMED: Final = ("sequence", "view", "relation")
 TYPES: Final = (ObjectType.OBJECT_TYPE, ObjectType.OBJECT_DOMAIN)
 
 
@@ -34,15 +39,32 @@ def bind_create_schema(binding: Binding, node: Any) -> CreateSchema:
     owner = None if node.authrole is None else role_of(binding, node.authrole)
     name = node.schemaname or (None if owner is None else owner.name)
     assert name is not None, "the grammar wants one of them"
-    if node.schemaElts:
-        instead = "Create what is to be in it with statements of their own."
-        raise unsupported("CREATE SCHEMA with what is in it", instead, binding.position(node.schemaElts[0]))
     catalog = binding.context.catalog
     _require_name(name)
     exists = name in catalog.schemas
     if exists and not node.if_not_exists:
         raise SqlError("42P06", f'schema "{name}" already exists')
-    return CreateSchema(Schema(catalog.next_oid, name), exists, None if owner is None else owner.oid)
+    elements = _elements(binding, node.schemaElts or (), name)
+    return CreateSchema(Schema(catalog.next_oid, name), exists, None if owner is None else owner.oid, elements)
+
+
+def _elements(binding: Binding, elements: tuple[Any, ...], schema: str) -> tuple[Raw, ...]:
+    """What is to be in a new schema, in the order in which it is created (transformCreateSchemaStmtElements): what may
+    need something else comes behind it. Raises 42P15 and 42P16 for what names another schema."""
+    texts = schema_elements(binding.raw) if elements else ()
+    assert len(texts) == len(elements)
+    raws = [Raw(node, *text) for node, text in zip(elements, texts, strict=True)]
+    for raw in raws:
+        name: Any = next((item for part in _NAMED if (item := getattr(raw.node, part, None)) is not None), None)
+        if type(name).__name__ != "RangeVar" or type(raw.node).__name__ == "IndexStmt":
+            continue
+        if name.schemaname not in (None, schema):
+            message = f"CREATE specifies a schema ({name.schemaname}) different from the one being created ({schema})"
+            raise SqlError("42P15", message)
+        if name.relpersistence == "t":
+            message = "cannot create temporary relation in non-temporary schema"
+            raise SqlError("42P16", message, position=binding.position(name))
+    return tuple(sorted(raws, key=lambda raw: _ORDER.index(type(raw.node).__name__)))
 
 
 def _require_name(name: str) -> None:

@@ -23,18 +23,12 @@ from planner.bind.typenames import names_of
 from planner.bind.types import coerce
 from planner.definitions import CreateTableAs
 from planner.expression import ColumnRef
-from planner.parse import first_parameter
 from planner.statements import Output, Query
 
 
 def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:
     """CREATE TABLE [IF NOT EXISTS] name [(columns)] AS query [WITH [NO] DATA]."""
-    if type(query).__name__ == "ExecuteStmt":
-        raise unsupported("CREATE TABLE AS EXECUTE", "Write the query itself.", binding.position(into.rel))
     found = bind_query(binding, query)
-    if binding.parameters:
-        name, position = first_parameter(binding.raw)
-        raise SqlError("42P02", f"there is no parameter {name}", position=position)
     schema = target_schema(binding, into.rel)
     exists = is_taken(binding, into.rel, schema, tolerated)
     columns = _columns(binding.context.catalog, names_of(into.colNames), found)
