@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import check_equality
 from planner.algebra import SortKey
+from planner.bind.alike import alike
 from planner.bind.calls.eventtime import is_placeholder
 from planner.bind.context import Binding
 from planner.bind.environment import Environment, Groups, Windows
@@ -66,7 +67,7 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
         state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
         raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
     check_equality(scalar.type, env.binding.start(node))
-    return text_if_unknown(env, scalar, node)
+    return text_if_unknown(env, alike(scalar, (item.scalar for item in targets)), node)
 
 
 def _grouped_target(env: Environment, node: Any, targets: Sequence[Target]) -> Target | None:
@@ -123,7 +124,7 @@ def _sortable(env: Environment, node: Any, targets: Sequence[Target], clause: st
     if target is None and (name := simple_name(node)) is not None:
         target = named_target(env.binding, name, targets, clause, node)
     scalar = target.scalar if target is not None else bind_scalar(replace(env, clause=clause), node)
-    scalar = text_if_unknown(env, scalar, node)
+    scalar = text_if_unknown(env, alike(scalar, (item.scalar for item in targets)), node)
     check_sortable(env, scalar, node)
     return scalar
 
@@ -134,8 +135,8 @@ def distinct_on(
     """The expressions of DISTINCT ON, which ORDER BY must begin with. Raises 42P10."""
     if not nodes or nodes[0] is None:
         return []
-    found = [_sortable(env, node, targets, "DISTINCT ON") for node in nodes]
     ordered = [key.expression for key in order]
+    found = [alike(_sortable(env, node, targets, "DISTINCT ON"), ordered) for node in nodes]
     leading = next((place for place, scalar in enumerate(ordered) if scalar not in found), len(ordered))
     for node, scalar in zip(nodes, found, strict=True):
         if leading < len(ordered) and scalar not in ordered[:leading]:

@@ -11,12 +11,13 @@ and an Aggregate without keys beside it for the sets (), whose row is there even
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
+from planner.bind.alike import of_queries
 from planner.bind.calls.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
 from planner.bind.calls.sessions import sessions_of_stream
 from planner.bind.context import Binding
@@ -45,6 +46,7 @@ class Grouping:
         self._sets = list(sets or [()])
         self._set = binding.column("grouping_set", INT4, False)
         self._keys: list[tuple[Column, Scalar]] = []
+        self._queries: dict[tuple[type, Hashable], Column] = {}  # keys with subqueries, by what they say
         for key in dict.fromkeys(key for keys in self._sets for key in keys):
             self._add(key)
         self._window = window_key(binding, [key for _, key in self._keys], len(self._sets))
@@ -54,6 +56,9 @@ class Grouping:
         nullable = key.column.nullable if isinstance(key, ColumnRef) else True
         column = self._binding.column(name, key.type, nullable or len(self._sets) > 1)
         self._keys.append((column, key))
+        said = of_queries(key)
+        if said is not None:
+            self._queries.setdefault(said, column)
         return column
 
     def over(self, scalar: _Item) -> _Item:
@@ -67,6 +72,9 @@ class Grouping:
             for column, key in self._keys:
                 if node == key:
                     return ColumnRef(column)
+            column_of_query = self._queries.get(said) if self._queries and (said := of_queries(node)) else None
+            if column_of_query is not None:
+                return ColumnRef(column_of_query)
             if is_placeholder(node):
                 raise refuse_outside(node.function, self._binding.origin(node)[0])
             if isinstance(node, ColumnRef) and node.column.id in self._local:

@@ -1,0 +1,20 @@
+-- A subquery written again in GROUP BY, ORDER BY and DISTINCT ON is the one of the select list.
+CREATE TABLE people (id int PRIMARY KEY, g int, i int);
+INSERT INTO people SELECT k, k % 3, k % 4 FROM generate_series(1, 12) k;
+CREATE TABLE calls (id int, g int, w int);
+INSERT INTO calls VALUES (1, 0, 1), (2, 1, 2), (3, 1, 3), (4, 2, 4), (5, NULL, 5);
+SELECT (SELECT count(*) FROM calls c WHERE c.g = p.g) AS n, count(*) FROM people p GROUP BY (SELECT count(*) FROM calls c WHERE c.g = p.g) ORDER BY 1;
+SELECT (SELECT max(c.w) FROM calls c WHERE c.g = p.g) + 1 AS n, sum(p.i) FROM people p GROUP BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g) ORDER BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g) DESC;
+SELECT p.g, EXISTS (SELECT FROM calls c WHERE c.w = p.i) AS called, count(*) FROM people p GROUP BY p.g, EXISTS (SELECT FROM calls c WHERE c.w = p.i) HAVING EXISTS (SELECT FROM calls c WHERE c.w = p.i) ORDER BY 1, 2;
+SELECT CASE WHEN p.i IN (SELECT w FROM calls) THEN 'called' ELSE 'not' END, count(*) FROM people p GROUP BY CASE WHEN p.i IN (SELECT w FROM calls) THEN 'called' ELSE 'not' END ORDER BY 1;
+SELECT (SELECT max(c.w) FROM calls c WHERE c.g = p.g), rank() OVER (ORDER BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g)) FROM people p GROUP BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g) ORDER BY 1;
+SELECT (SELECT max(c.w) FROM calls c WHERE c.g = p.g), count(*) FROM people p GROUP BY ROLLUP ((SELECT max(c.w) FROM calls c WHERE c.g = p.g)) ORDER BY 1, 2;
+SELECT (SELECT min(c.w) FROM calls c WHERE c.g = p.g), count(*) FROM people p GROUP BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g);
+SELECT DISTINCT (SELECT max(c.w) FROM calls c WHERE c.g = p.g) FROM people p ORDER BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g) DESC;
+SELECT DISTINCT (SELECT max(c.w) FROM calls c WHERE c.g = p.g) FROM people p ORDER BY (SELECT min(c.w) FROM calls c WHERE c.g = p.g) DESC;
+SELECT DISTINCT ON ((SELECT max(c.w) FROM calls c WHERE c.g = p.g)) p.id FROM people p ORDER BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g), p.id;
+SELECT DISTINCT ON ((SELECT max(c.w) FROM calls c WHERE c.g = p.g)) p.id, (SELECT max(c.w) FROM calls c WHERE c.g = p.g) FROM people p ORDER BY 2 DESC, p.id;
+SELECT DISTINCT ON ((SELECT max(c.w) FROM calls c WHERE c.g = p.g)) p.id FROM people p ORDER BY (SELECT min(c.w) FROM calls c WHERE c.g = p.g), p.id;
+SELECT DISTINCT (SELECT max(c.w) FROM calls c WHERE c.g = p.g) AS a, (SELECT max(c.w) FROM calls c WHERE c.g = p.g) AS b FROM people p ORDER BY (SELECT max(c.w) FROM calls c WHERE c.g = p.g);
+DROP TABLE calls;
+DROP TABLE people;
