@@ -270,14 +270,25 @@ def is_shaped(text: str) -> bool:
 
 def written(items: Sequence[str], shape: Sequence[int], delimiter: str = ",") -> str:
     """An array's text (array_out()) of its elements' texts, quoted where they must be."""
+    found = _nested(items, shape, "{}", delimiter)
+    if all(low == 1 for low in lowers(shape)):
+        return found
+    return f"{bounds_text(shape)}={found}"
+
+
+def document(items: Sequence[str], shape: Sequence[int]) -> str:
+    """An array as a JSON array of arrays, of its elements as documents."""
+    return _nested(items, shape, "[]", ",")
+
+
+def _nested(items: Sequence[str], shape: Sequence[int], brackets: str, delimiter: str) -> str:
     if not shape[0]:
-        return "{}"
+        return brackets
     found = list(items)
     for size in reversed(dimensions(shape)):
-        found = ["{" + delimiter.join(found[place : place + size]) + "}" for place in range(0, len(found), size)]
-    if all(low == 1 for low in lowers(shape)):
-        return found[0]
-    return f"{bounds_text(shape)}={found[0]}"
+        rows = (delimiter.join(found[place : place + size]) for place in range(0, len(found), size))
+        found = [f"{brackets[0]}{row}{brackets[1]}" for row in rows]
+    return found[0]
 
 
 def bounds_text(shape: Sequence[int]) -> str:

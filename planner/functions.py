@@ -267,6 +267,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_build_array", 0, -1),  # documents
     Function("json_items", 1, 1),  # an array as json_agg() writes what it has gathered
     Function("json_build_object", 0, -1),  # key, document, ...
+    Function("json_items_object", 1, 1),  # of an array of keys and values in turn
+    Function("json_lined", 2, 2),  # a document, and whether the items of its outermost list get lines of their own
     Function("json_row", 0, -1),  # the same in row_to_json's form
     Function("json_get", 2, 2),
     Function("json_get_text", 2, 2),
@@ -285,6 +287,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("json_remove", 2, 2),
     Function("json_remove_path", 2, 2),
     Function("jsonb_set", 3, 4),
+    Function("jsonb_set_lax", 3, 5),
     Function("jsonb_insert", 3, 4),
     Function("json_object", 1, 2),
     Function("json_strip_nulls", 1, 1),

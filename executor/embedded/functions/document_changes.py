@@ -1,4 +1,4 @@
-"""jsonb with other parts: ||, -, #-, jsonb_set(), jsonb_insert() and subscripts as targets of an assignment.
+"""jsonb with other parts: ||, -, #-, jsonb_set() and its kin, and subscripts as targets of an assignment.
 
 Owns: what a path reaches, and PostgreSQL's errors where it reaches nothing (setPath() in jsonfuncs.c).
 """
@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from executor.embedded.functions.batches import Functions, error
+from catalog.errors import SqlError
+from executor.embedded.functions.batches import Functions, error, raised
 from planner.documents import Number, canonical, parse
 
 _MISSING: Final = object()
@@ -73,6 +74,33 @@ def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> s
         elif create:
             holder.insert(0 if place < 0 else len(holder), parse(new))
     return canonical(value)
+
+
+_TREATMENTS: Final = '"delete_key", "return_target", "use_json_null", or "raise_exception"'
+_RAISED: Final = (
+    'Exception was raised because null_value_treatment is "raise_exception".',
+    "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed.",
+)
+
+
+def _set_lax(
+    document: str | None, path: Sequence[str | None] | None, new: str | None, create: bool | None, of_null: str | None
+) -> str | None:
+    """jsonb_set() that says what a value that is NULL does (jsonb_set_lax())."""
+    if document is None or path is None or create is None:
+        return None
+    if of_null is not None and new is not None:
+        return _set(document, path, new, create)
+    match of_null:
+        case "use_json_null":
+            return _set(document, path, "null", create)
+        case "delete_key":
+            return _remove_path(document, path)
+        case "return_target":
+            return document
+        case "raise_exception":
+            raise raised(SqlError("22004", "JSON value must not be null", detail=_RAISED[0], hint=_RAISED[1]))
+    raise error("22023", f"null_value_treatment must be {_TREATMENTS}")
 
 
 def _assign(document: str | None, path: Sequence[str | None], new: str | None, is_list: bool) -> str:
@@ -170,4 +198,4 @@ FUNCTIONS: Final[Functions] = {
     "doc_insert": (_insert, "VARCHAR"),
 }
 #: Those that NULL does not pass through.
-OF_NULL: Final[Functions] = {"doc_assign": (_assign, "VARCHAR")}
+OF_NULL: Final[Functions] = {"doc_assign": (_assign, "VARCHAR"), "doc_set_lax": (_set_lax, "VARCHAR")}

@@ -270,6 +270,29 @@ def _key(text: str | None) -> str:
     return quoted(text)
 
 
+def _turns(keys: Sequence[str | None], values: Sequence[str]) -> str:
+    """An object of every second text as a key, and of the document that follows it."""
+    if len(keys) % 2:
+        raise error("22023", "argument list must have even number of elements")
+    pairs = zip(keys[::2], values[1::2], strict=True)
+    return f"{{{', '.join(f'{_key(key)} : {value}' for key, value in pairs)}}}"
+
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+
+
+def _lined(document: str, is_lined: bool) -> str:
+    """A document whose outermost items stand on lines of their own, or not."""
+    depth = 0
+
+    def spaced(token: re.Match[str]) -> str:
+        nonlocal depth
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        return ",\n " if token[0] == "," and depth == 1 else token[0]
+
+    return _TOKEN.sub(spaced, document) if is_lined else document
+
+
 # --- functions of the engine -----------------------------------------------------------------------------------------
 
 FUNCTIONS: Final[Functions] = {
@@ -300,6 +323,8 @@ FUNCTIONS: Final[Functions] = {
     "doc_exists_all": (_exists_all, "BOOLEAN"),
     "doc_object": (_object, "VARCHAR"),
     "doc_paired": (_paired, "VARCHAR"),
+    "doc_turns": (_turns, "VARCHAR"),
+    "doc_lined": (_lined, "VARCHAR"),
     "doc_number": (_number, "VARCHAR"),
     "doc_boolean": (_boolean, "BOOLEAN"),
     "doc_order": (order_key, "BLOB"),

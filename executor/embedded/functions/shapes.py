@@ -44,6 +44,7 @@ FUNCTIONS: Final[Functions] = {
     "shape_items": (lambda written: shapes.split_shaped(written)[0], "VARCHAR[]"),
     "shape_read": (lambda written: list(shapes.split_shaped(written)[1]), "INTEGER[]"),
     "shape_written": (shapes.written, "VARCHAR"),
+    "doc_shaped": (shapes.document, "VARCHAR"),
     "shape_bounds": (shapes.bounds_text, "VARCHAR"),
     "shape_stacked": (_stacked, "INTEGER[]"),
     "shape_joined": (lambda left, right: list(shapes.joined(left, right)), "INTEGER[]"),
@@ -169,13 +170,11 @@ def cast(
     return exp.Cast(this=found, to=printer.type(target))
 
 
-def written(value: Expr, shown: Callable[[Expr], Expr]) -> Expr:
-    """An array's text; ``shown`` makes the list of its elements' texts."""
+def written(value: Expr, shown: Callable[[Expr], Expr], name: str = "shape_written") -> Expr:
+    """An array's text, or another that a function makes of its shape; ``shown`` makes the list of its elements'."""
     return bound(
         value,
-        lambda given: function(
-            "shape_written", shown(macro("ms_items", given.copy())), macro("ms_shape", given.copy())
-        ),
+        lambda given: function(name, shown(macro("ms_items", given.copy())), macro("ms_shape", given.copy())),
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.opaque import KEYED
-from catalog.types import SqlType, array
+from catalog.types import SqlType
+from executor.embedded.functions import shapes
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import shown as output
 from executor.embedded.printing.casts import to_text
@@ -27,8 +28,8 @@ _FLOATS: Final = frozenset(("float4", "float8"))
 
 def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     """A value as a document; NULL stays NULL."""
-    if kind.name == "shaped":
-        value, kind = macro("ms_as_list", value), array(kind.element) if kind.element is not None else kind
+    if kind.name == "shaped" and (inner := kind.element) is not None:
+        return shapes.written(value, lambda items: _items_of(printer, items, inner), "doc_shaped")
     if kind.element is not None:
         return _list(printer, value, kind.element, ",")
     if kind.row is not None:
@@ -47,8 +48,13 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     return function("doc_quoted", shown)
 
 
+def _items_of(printer: Any, items: Expr, element: SqlType) -> Expr:
+    """A list's elements as documents."""
+    return each(items, lambda item: or_null(written(printer, item, element)))
+
+
 def _list(printer: Any, value: Expr, element: SqlType, separator: str) -> Expr:
-    items = each(value, lambda item: or_null(written(printer, item, element)))
+    items = _items_of(printer, value, element)
     on_lines = separator != "," and (element.element is not None or element.row is not None)
     joined = macro("ms_json_lines", items) if on_lines else function("array_to_string", items, text(separator))
     return operand(chain(exp.DPipe, [text("["), joined, text("]")]))
@@ -94,6 +100,14 @@ def _fields(opening: str, colon: str, separator: str) -> Build:
         return _joined(opening, items, separator, "}")
 
     return build
+
+
+def _items_object(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Of an array of keys and values in turn: all of them as texts, and as documents."""
+    element = node.arguments[0].type.element
+    assert element is not None
+    keys = each(arguments[0], lambda item: to_text(printer, item, element))
+    return function("doc_turns", keys, _items_of(printer, arguments[0].copy(), element))
 
 
 def _elements(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -155,6 +169,8 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_build_array": _elements,
     "json_items": _items,
     "json_build_object": _fields("{", " : ", ", "),
+    "json_items_object": _items_object,
+    "json_lined": _named("doc_lined"),
     "json_row": _fields("{", ":", ","),
     "json_record": _named("doc_record"),
     "json_records": _named("doc_records"),
@@ -182,6 +198,9 @@ JSONS: Final[Mapping[str, Build]] = {
     "json_remove": _remove,
     "json_remove_path": _named("doc_remove_path"),
     "jsonb_set": _set,
+    "jsonb_set_lax": lambda printer, arguments, node: function(
+        "doc_set_lax", *arguments, *(exp.true(), text("use_json_null"))[len(arguments) - 3 :]
+    ),
     "jsonb_insert": lambda printer, arguments, node: function(
         "doc_insert", *arguments, *([exp.false()] if len(arguments) == 3 else [])
     ),

@@ -136,7 +136,7 @@ def _check_plain(env: Environment, node: Any, name: str, bind: Bind) -> None:
         if present:
             bind(env, bare_call(node))
             raise env.error("42809", f"{words} specified, but {name} is not an aggregate function", node)
-    if node.func_variadic and name not in OF_ARRAYS:
+    if node.func_variadic and name not in OF_ARRAYS and name not in jsons.OF_ARRAYS:
         raise unsupported("a VARIADIC argument", "Give its elements one by one.", env.binding.position(node))
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from catalog.errors import unsupported
 from catalog.system.functions import SHOWN
 from catalog.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
-from planner.bind.calls.choice import NO_MATCH, choose_overload
+from planner.bind.calls.choice import NO_MATCH, choose_overload, no_function
 from planner.bind.calls.named_oids import shown_oid, shown_oids
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced, result
+from planner.bind.calls.shapes import is_shaped, items_of
 from planner.bind.environment import Environment
 from planner.bind.rows import bind_row, fields_of, is_row, whole_row
 from planner.bind.typenames import names_of
@@ -35,6 +37,8 @@ _SIGNATURES: Final[dict[str, str]] = {
     "json_array_length": "=: json > int4",
     "jsonb_array_length": "json_array_length: jsonb > int4",
     "jsonb_set": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb",
+    "jsonb_set_lax": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb;"
+    " jsonb _text jsonb bool text > jsonb",
     "jsonb_insert": "=: jsonb _text jsonb > jsonb; jsonb _text jsonb bool > jsonb",
     "jsonb_concat": "json_concat: jsonb jsonb > jsonb",
     "json_object": "=: _text > json; _text _text > json",
@@ -55,9 +59,9 @@ _SIGNATURES: Final[dict[str, str]] = {
     "jsonb_exists": "json_exists: jsonb text > bool",
     "jsonb_contains": "json_contains: jsonb jsonb > bool",
     "to_json": "=: anyelement > json",
-    "row_to_json": "to_json: record > json",
+    "row_to_json": "to_json: record > json | json_lined: record bool > json",
     "to_jsonb": "to_json: anyelement > jsonb",
-    "array_to_json": "to_json: anyarray > json",
+    "array_to_json": "to_json: anyarray > json | json_lined: anyarray bool > json",
 }
 _TABLES: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 _BUILDERS: Final = frozenset(f"{kind}_build_{what}" for kind in ("json", "jsonb") for what in ("array", "object"))
@@ -67,8 +71,12 @@ _PATHS: Final = {
     for suffix in ("", "_text")
 }
 _SUBSCRIPT: Final = "jsonb subscript must be coercible to either integer or text."
+#: Functions that take arrays of any dimensions.
+_OF_SHAPES: Final = frozenset(("to_json", "json_lined"))
 _OF_ROWS: Final = frozenset(("to_json", "to_jsonb", "row_to_json"))
 FUNCTIONS: Final = frozenset(_TABLES) | _BUILDERS | frozenset(_PATHS) | _OF_ROWS
+#: Those that take an array instead of any number of arguments.
+OF_ARRAYS: Final = _BUILDERS | frozenset(_PATHS)
 
 
 def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
@@ -77,7 +85,11 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     nodes: tuple[Any, ...] = node.args or ()
     if name in _OF_ROWS and len(nodes) == 1 and (row := of_row(env, nodes[0], bind)) is not None:
         return Cast(row, JSONB, True) if name == "to_jsonb" else row
+    if name == "row_to_json" and len(nodes) == 2 and (row := of_row(env, nodes[0], bind)) is not None:
+        return _lined(env, row, bind(env, nodes[1]), node)
     arguments = [bind(env, item) for item in nodes]
+    if node.func_variadic:
+        return _of_array(env, name, arguments, node)
     if name in _BUILDERS:
         return _built(env, name, arguments, node)
     if name in _PATHS:
@@ -85,12 +97,24 @@ def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if name not in _TABLES:
         raise env.error("42883", f"function {name}() does not exist", node, hint=NO_MATCH)
     chosen = choose_overload(env, name, arguments, node, _TABLES[name])
-    found = coerced(env, chosen, arguments, nodes)
+    if chosen.name in _OF_SHAPES and is_shaped(arguments[0]):
+        found = arguments
+    else:
+        found = coerced(env, chosen, arguments, nodes)
     if chosen.name == "to_json":
         call = Call("to_json", (_known(env, found[0], nodes[0]),), JSON)
         return Cast(call, JSONB, True) if name == "to_jsonb" else call
+    if chosen.name == "json_lined":
+        return _lined(env, Call("to_json", (_known(env, found[0], nodes[0]),), JSON), found[1], node)
     call = Call(chosen.name, with_path_defaults(chosen.name, found), result(chosen, found))
     return Cast(call, JSONB, True) if name == "jsonb_object" else call
+
+
+def _lined(env: Environment, document: Scalar, is_lined: Scalar, node: Any) -> Scalar:
+    condition = coerce(env.binding, is_lined, BOOL, "implicit", node.args[1])
+    if condition is None:
+        raise no_function(env, [document, is_lined], node)
+    return Call("json_lined", (document, condition), JSON)
 
 
 def with_path_defaults(name: str, arguments: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -129,17 +153,58 @@ def _known(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     return scalar
 
 
-def _built(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+def _of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """``name(..., VARIADIC array)``; NULL for no array. Raises 42804 and 42883."""
+    *before, given = arguments
+    place = node.args[-1]
+    if name in _PATHS:
+        return _along(env, name, arguments, node)
+    items = items_of(given)
+    element = items.type.element
+    if before:
+        raise no_function(env, arguments, node)
+    if element is None:
+        raise env.error("42804", "VARIADIC argument must be an array", place)
+    if isinstance(items, Call) and items.function == "array":
+        return _built(env, name, list(items.arguments), node, [place] * len(items.arguments))
+    if element.row is not None:
+        instead = "Give its elements one by one, or write ARRAY[...]."
+        raise unsupported(f"{name}() of a computed array of rows", instead, env.binding.position(place))
     kind, _, what = name.partition("_build_")
-    nodes: tuple[Any, ...] = node.args or ()
+    if what == "object":
+        _check_key(env, element)
+    call = Call("json_items" if what == "array" else "json_items_object", (_known(env, items, place),), JSON)
+    return Cast(call, JSONB, True) if kind == "jsonb" else call
+
+
+def _along(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    """A part of a document by an array of steps."""
+    kind, canonical = _PATHS[name]
+    document: SqlType = JSON if kind == "json" else JSONB
+    if len(arguments) != 2:
+        raise no_function(env, arguments, node)
+    found = tuple(_coerced(env, name, arguments, [document, array(TEXT)], node))
+    return Call(canonical, (found[0], items_of(found[1])), TEXT if canonical.endswith("_text") else document)
+
+
+def _check_key(env: Environment, kind: SqlType) -> None:
+    if kind.element is not None or kind.row is not None or kind.name in ("json", "jsonb"):
+        raise env.error("22023", "key value must be scalar, not array, composite, or json", None)
+
+
+def _built(
+    env: Environment, name: str, arguments: list[Scalar], node: Any, places: Sequence[Any] | None = None
+) -> Scalar:
+    """A document of arguments, which stand at ``places``, or are the call's."""
+    kind, _, what = name.partition("_build_")
+    nodes: Sequence[Any] = (node.args or ()) if places is None else places
     parts = [as_json(env, item, place) for item, place in zip(arguments, nodes, strict=True)]
     if what == "object":
         if len(arguments) % 2:
             raise env.error("22023", "argument list must have even number of elements", None)
         for index in range(0, len(arguments), 2):
             key = _known(env, arguments[index], nodes[index])
-            if key.type.element is not None or key.type.row is not None or key.type.name in ("json", "jsonb"):
-                raise env.error("22023", "key value must be scalar, not array, composite, or json", None)
+            _check_key(env, key.type)
             parts[index] = key if key.type == TEXT else Cast(key, TEXT, True)
     call = Call(f"json_build_{what}", tuple(parts), JSON)
     return Cast(call, JSONB, True) if kind == "jsonb" else call

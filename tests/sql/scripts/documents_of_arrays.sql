@@ -1,0 +1,27 @@
+-- Documents of VARIADIC arrays, lines of their own, and jsonb_set_lax().
+CREATE TABLE v (i int PRIMARY KEY, a int[], t text[], p text[], d jsonb, c json);
+INSERT INTO v VALUES (1, '{1,2,3,4}', '{a,"b c",NULL,"x\"y"}', '{b,0}', '{"a": 1, "b": [1, 2, {"c": null}]}', '{"b": [7, {"x": "a,b"}]}'), (2, '{}', '{}', '{}', '{}', '[]'), (3, NULL, NULL, NULL, NULL, NULL), (4, '{5,NULL}', '{k,v}', '{a}', '[1, 2]', '[1, [2, 3], {"a": [4, 5], "b": ","}]');
+SELECT i, json_build_array(VARIADIC a), jsonb_build_array(VARIADIC a), json_build_array(VARIADIC t), jsonb_build_array(VARIADIC t) FROM v ORDER BY i;
+SELECT i, json_build_object(VARIADIC a), jsonb_build_object(VARIADIC a) FROM v ORDER BY i;
+SELECT i, json_build_object(VARIADIC t), jsonb_build_object(VARIADIC t) FROM v WHERE i <> 1 ORDER BY i;
+SELECT json_build_object(VARIADIC t) FROM v WHERE i = 4;
+SELECT json_build_object(VARIADIC t[1:3]) FROM v WHERE i = 1;
+SELECT json_build_object(VARIADIC ARRAY['a', 'b', 'c', 'd']), jsonb_build_object(VARIADIC '{{1,2},{3,4}}'::int[]), json_build_array(VARIADIC '{{1,2},{3,4}}'::int[]), json_build_array(VARIADIC ARRAY[]::int[]), json_build_object(VARIADIC NULL::text[]);
+SELECT json_build_object(VARIADIC ARRAY['a', 'b', 'c']);
+SELECT json_build_object(VARIADIC ARRAY['a', NULL, NULL, 'c']);
+SELECT json_build_array(VARIADIC 1);
+SELECT json_build_array(1, VARIADIC ARRAY[2]);
+SELECT i, json_extract_path(c, VARIADIC p), json_extract_path_text(c, VARIADIC p), jsonb_extract_path(d, VARIADIC p), jsonb_extract_path_text(d, VARIADIC p) FROM v ORDER BY i;
+SELECT jsonb_extract_path(d, VARIADIC '{b,2,c}'), jsonb_extract_path(d, VARIADIC ARRAY['b', '0']) FROM v WHERE i = 1;
+SELECT i, array_to_json(a, true), array_to_json(t, i > 1), array_to_json(t, NULL) FROM v ORDER BY i;
+SELECT array_to_json('{{1,2},{3,4}}'::int[], true), array_to_json(ARRAY['{"a":[1,2]}'::json, '[3,",",4]'], true), array_to_json(ARRAY[]::text[], true);
+SELECT to_json('{{a,b},{c,d}}'::text[]), to_jsonb('[0:1]={7,8}'::int[]), array_to_json('{}'::int[]), to_json(x) FROM (VALUES ('{{1,2}}'::int[]), (NULL), ('{3}')) x(x);
+SELECT row_to_json(v, true) FROM v ORDER BY i;
+SELECT row_to_json(ROW(1, 'a,b', ARRAY[1, 2]), true), row_to_json(ROW(1, 'x'), false);
+SELECT i, jsonb_set_lax(d, '{b}', NULL), jsonb_set_lax(d, '{b}', NULL, true, 'delete_key'), jsonb_set_lax(d, '{b}', NULL, true, 'return_target'), jsonb_set_lax(d, '{z}', NULL, false) FROM v WHERE i < 4 ORDER BY i;
+SELECT jsonb_set_lax('{"a": 1}', '{a}', '[2]', true, 'raise_exception'), jsonb_set_lax('{"a": 1}', '{a}', '[2]', true, 'nothing');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'raise_exception');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'nothing');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', '2', true, NULL);
+SELECT jsonb_set_lax(NULL, '{a}', NULL, true, NULL), jsonb_set_lax('{"a": 1}', NULL, NULL, true, 'raise_exception');
+DROP TABLE v;
