@@ -119,7 +119,8 @@ def _explain_change(
     measured: dict[str, Any] = {}
     for plan in plans:
         measured |= _files_in_words(session.reader, plan, parameters)
-    runtimes, notices = _runtimes(database, plans), ()
+    runtimes = _runtimes(database, plans)
+    notices: tuple[SqlError, ...] = ()
     if statement.analyze:
         started = time.perf_counter()
         result = session.run(statement.statement, parameters, transaction)
