@@ -18,7 +18,7 @@ from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
 from planner.expression import Call, Case, Cast, Literal, Scalar
-from planner.formats import Word, moment_pattern, written_pattern
+from planner.formats import Word, moment_pattern
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -212,14 +212,11 @@ def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any)
 
 
 def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """The pattern is read here, so that what no engine writes is refused with its place."""
     value, pattern = arguments
     assert isinstance(pattern, Literal)
     is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
-    if is_moment:
-        _check(env, written_pattern, pattern, node)
     return Call("to_char", (value, pattern), TEXT)
 
 
