@@ -237,6 +237,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     # Of the scales beside an array, and the array (planner/scales): what is left of them, and with another in places.
     Function("scales_without", 3, 3),
     Function("scales_with", 4, 4),
+    Function("scales_alike", 2, 2),  # one scale for each element of an array
     Function("scales_once", 2, 2),  # of sorted values, the first of equal ones
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels

@@ -16,6 +16,7 @@ from catalog.precision import EPOCH, is_fitted, smallest_field, unit_of
 from catalog.types import SqlType
 from catalog.zones import east_at, east_of_local, session_zone
 from executor.embedded.functions.batches import Functions
+from executor.embedded.functions.moment_series import moment_series
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, case, function, number, text
 
@@ -56,6 +57,7 @@ def _zone_name(instant: datetime, zone: str) -> str:
 _CUT: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
 
 FUNCTIONS: Final[Functions] = {
+    "moments_series": (moment_series, "BIGINT[]"),
     "moments_east": (east_at, "BIGINT"),
     "moments_east_of_local": (east_of_local, "BIGINT"),
     "moments_zone_name": (_zone_name, "VARCHAR"),

@@ -68,6 +68,12 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return _bits(argument, node)
     if (target.name in FORMED or target.name in INTERNAL) and source.name not in OPAQUE:
         return function(f"form_{target.name}", to_text(printer, argument, source))
+    if (source.name, target.name) == ("int4", "char"):
+        return macro("ms_number_char", argument)
+    if (source.name, target.name) == ("char", "int4"):
+        return macro("ms_char_number", argument)
+    if (source.name, target.name) == ("oid", "int4"):
+        return macro("ms_oid_number", argument)
     if target.name in TEXTS:
         return _length(to_text(printer, argument, source), source, target, node.explicit)
     if source.name in TEXTS:
