@@ -154,6 +154,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("overlay", 3, 4),
     Function("translate", 3, 3),
     Function("normalize", 1, 1),  # to NFC
+    *(Function(name, 2, 2) for name in ("text_normalized", "text_is_normalized")),  # a text, and the form
+    Function("text_unescaped", 1, 1),  # unistr()
+    *(Function(name, 2, 2) for name in ("octets_decoded", "octets_encoded")),  # and in which encoding
+    Function("octets_converted", 3, 3),
     Function("quote_ident", 2, 2),  # with the words that are quoted
     Function("quote_literal", 1, 1),
     Function("sha256", 1, 1),
