@@ -21,4 +21,6 @@ SELECT g FROM generate_series(timestamptz '2024-05-31', '2023-12-01', '1 day') g
 SELECT g FROM generate_series(timestamptz '2024-05-31', '2024-12-01', '0') g;
 SELECT i, g FROM c, generate_series(m::timestamptz, '2024-03-03', '1 day') g ORDER BY i, g;
 RESET TimeZone;
+SELECT (-0.0)::float8, -0.0::float8, '-0.0'::numeric::float8, atan2(-0.0, -1), '-0.00'::numeric, sqrt(-0.0);
+SELECT x FROM (VALUES (0.5::float8), (-0.0)) v(x) ORDER BY x;
 DROP TABLE c;
