@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from catalog.errors import SqlError, unsupported
 from catalog.postgres import rows
@@ -37,7 +37,8 @@ _ALIASES: Final = {
     "win": "WIN1251",
     "koi8": "KOI8R",
 }
-_FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
+_Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+_FORMS: Final[tuple[_Form, ...]] = ("NFC", "NFD", "NFKC", "NFKD")
 _HINT: Final = "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."
 _ESCAPE: Final = re.compile(r"\\(?:(\\)|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4}))|(\\)")
 
@@ -84,10 +85,11 @@ def _converted(data: bytes, source: str, target: str) -> bytes:
     return _encoded(as_text(data) if _known(source, "source") == _UTF8 else _decoded(data, source), target)
 
 
-def _form(name: str) -> str:
-    if name.upper() not in _FORMS:
+def _form(name: str) -> _Form:
+    found = next((form for form in _FORMS if form == name.upper()), None)
+    if found is None:
         raise SqlError("22023", f"invalid normalization form: {name}")
-    return name.upper()
+    return found
 
 
 def _unescaped(text: str) -> str:

@@ -314,11 +314,12 @@ CREATE MACRO ms_char(s) AS CASE WHEN regexp_full_match(s, '\\\\[0-7]{3}')
 CREATE MACRO ms_remainder(x, y) AS x % CASE WHEN y = -1 THEN 1 ELSE y END;
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
+    WHEN stride IS NULL OR source IS NULL OR origin IS NULL THEN NULL
+    WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')
     WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
     WHEN abs(datepart('day', stride)::BIGINT) > 106751991 THEN error('!22008!interval out of range')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
-    WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')
     ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;
 CREATE MACRO ms_hop_start(slide, source, origin, number) AS
     origin + to_microseconds(
@@ -381,7 +382,7 @@ CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22
         lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
 CREATE MACRO ms_array_subscripts(a, d, backwards, low) AS CASE WHEN d = 1 AND backwards
     THEN list_reverse(generate_series(low, len(a) - 1 + low))
-    WHEN d = 1 THEN generate_series(low, len(a) - 1 + low) END;
+    WHEN d = 1 AND NOT backwards THEN generate_series(low, len(a) - 1 + low) END;
 CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
     ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
 """

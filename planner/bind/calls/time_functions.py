@@ -13,7 +13,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from catalog.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
-from planner.bind.calls.calling import Bind, Special, called, wrong_for
+from planner.bind.calls.calling import Bind, Special, called, required, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display
@@ -138,10 +138,18 @@ def _wrong_cut(field: Scalar, moment: Scalar) -> Scalar | None:
     kind = moment.type
     word = _field(str(field.value))
     if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
-        return wrong_for(moment, kind, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
+        return _uncut(moment, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
     if word not in _CUTS:
-        return wrong_for(moment, kind, "22023", f'unit "{field.value}" not recognized for type {display(kind)}')
+        return _uncut(moment, "22023", f'unit "{field.value}" not recognized for type {display(kind)}')
     return None
+
+
+def _uncut(moment: Scalar, sqlstate: str, message: str) -> Scalar:
+    """NULL and what is infinite, of which no field is looked at; any other moment is an error."""
+    if moment.type == INTERVAL:
+        return wrong_for(moment, moment.type, sqlstate, message)
+    is_infinite = Call("not", (Call("isfinite", (moment,), BOOL),), BOOL)
+    return required(Call("or", (Call("is_null", (moment,), BOOL), is_infinite), BOOL), moment, sqlstate, message)
 
 
 def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:

@@ -23,4 +23,5 @@ SELECT i, g FROM c, generate_series(m::timestamptz, '2024-03-03', '1 day') g ORD
 RESET TimeZone;
 SELECT (-0.0)::float8, -0.0::float8, '-0.0'::numeric::float8, atan2(-0.0, -1), '-0.00'::numeric, sqrt(-0.0);
 SELECT x FROM (VALUES (0.5::float8), (-0.0)) v(x) ORDER BY x;
+SELECT generate_subscripts(ARRAY[1, 2], 1, NULL), generate_subscripts(ARRAY[1, 2], 1, true);
 DROP TABLE c;
