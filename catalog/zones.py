@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.postgres import rows
 
 _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
@@ -36,6 +36,7 @@ _NAME, _CLOCK, _DAY = (
 _SUMMERS: Final = re.compile(
     rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?(?:,{_DAY}(?:/[+-]?{_CLOCK})?){{2}}\Z", re.ASCII
 )
+_UNRULED: Final = re.compile(rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?\Z", re.ASCII)
 _FARTHEST: Final = 15
 #: Names of zones that need no rules, which abbreviations and the tz database hold alike.
 UTC_NAMES: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")
@@ -155,8 +156,15 @@ def _posix_zone(text: str) -> tzinfo | None:
     fixed = _RULE.match(text)
     if fixed is not None and text[0] not in "+-0123456789":
         name = re.split(r"[-+0-9]", text, maxsplit=1)[0] if text[0] != "<" else text[1 : text.index(">")]
-        return timezone(fixed_offset(text) or timedelta(), name)
+        east = fixed_offset(text) or timedelta()
+        if abs(east) >= timedelta(days=1):
+            raise unsupported(f"the time zone {text}", "Use hours below 24.")
+        return timezone(east, name)
     if _SUMMERS.match(text) is None:
+        if _UNRULED.match(text):
+            raise unsupported(
+                "a zone with summers that have no rule", f"Add their days, as in '{text},M3.2.0,M11.1.0'."
+            )
         return None
     block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file that has no more than the rule
     try:

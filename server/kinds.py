@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final, Literal
 
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
-from catalog.zones import posix_name
+from catalog.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
 Reader = Callable[[str, str], str]
@@ -136,8 +137,8 @@ def number(least: float, greatest: float, unit: str = "", whole: bool = True) ->
     return read
 
 
-#: Seconds between Greenwich and the farthest zone (MAX_TZDISP_HOUR).
-_FARTHEST_ZONE: Final = 15 * 3600 + 59 * 60 + 59
+#: Seconds between Greenwich and no zone any more, in PostgreSQL and here.
+_FARTHEST_ZONE, _DAY_OF_SECONDS = 168 * 3600, 24 * 3600
 
 
 @cache
@@ -159,18 +160,27 @@ def time_zone(name: str, value: str) -> str:
         raise unsupported(f"the time zone {value}", f"Give it a name, as in '<ABC>{value}'.")
     if found is None:
         raise _invalid(name, value)
-    return found
+    return _without_seconds(found)
+
+
+def _without_seconds(zone: str) -> str:
+    """A zone whose clock shows whole minutes at the beginning of 2000 (pg_tz_acceptable)."""
+    if datetime(2000, 1, 1, tzinfo=UTC).astimezone(session_zone(zone)).second:
+        raise SqlError("22023", f'time zone "{zone}" appears to use leap seconds')
+    return zone
 
 
 def _zone_at(name: str, hours: float) -> str:
     """The zone so many hours east of Greenwich (pg_tzset_offset)."""
     seconds = round(abs(hours) * 3600)
-    if seconds > _FARTHEST_ZONE:
+    if seconds >= _FARTHEST_ZONE:
         raise _invalid(name, f"{hours:g}")
+    if seconds >= _DAY_OF_SECONDS:
+        raise unsupported(f"the time zone {hours:g}", "Use hours below 24.")
     offset = f"{seconds // 3600:02}"
     if seconds % 3600:
         offset += f":{seconds // 60 % 60:02}" + (f":{seconds % 60:02}" if seconds % 60 else "")
-    return f"<-{offset}>+{offset}" if hours < 0 else f"<+{offset}>-{offset}"
+    return _without_seconds(f"<-{offset}>+{offset}" if hours < 0 else f"<+{offset}>-{offset}")
 
 
 def encoding(name: str, value: str) -> str:
