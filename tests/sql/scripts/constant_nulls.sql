@@ -24,4 +24,5 @@ RESET TimeZone;
 SELECT (-0.0)::float8, -0.0::float8, '-0.0'::numeric::float8, atan2(-0.0, -1), '-0.00'::numeric, sqrt(-0.0);
 SELECT x FROM (VALUES (0.5::float8), (-0.0)) v(x) ORDER BY x;
 SELECT generate_subscripts(ARRAY[1, 2], 1, NULL), generate_subscripts(ARRAY[1, 2], 1, true);
+SELECT regexp_match(NULL, 'x'), regexp_split_to_array(NULL, 'x'), upper(NULL::int4range), int4range(NULL, 5), to_number(NULL, '9'), abs(NULL::numeric(5, 2)), make_date(NULL, 1, 1), sha256(NULL), parse_ident(NULL), isempty(NULL::int4range), concat(NULL, 'a');
 DROP TABLE c;
