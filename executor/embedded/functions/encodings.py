@@ -82,7 +82,16 @@ def _encoded(text: str, encoding: str) -> bytes:
 
 
 def _converted(data: bytes, source: str, target: str) -> bytes:
-    return _encoded(as_text(data) if _known(source, "source") == _UTF8 else _decoded(data, source), target)
+    """Octets in another encoding. Raises 42883 where PostgreSQL converts nothing directly, and 0A000 where it does."""
+    pair = _known(source, "source"), _known(target, "destination")
+    if _UTF8 not in pair and pair[0] != pair[1]:
+        names = {row["encoding"]: row["name"] for row in rows("encodings")}
+        known = {(names.get(row["conforencoding"]), names.get(row["contoencoding"])) for row in rows("pg_conversion")}
+        if pair in known:
+            raise unsupported(f"a conversion from {pair[0]} to {pair[1]}", "Convert to UTF8 first.")
+        message = f'default conversion function for encoding "{pair[0]}" to "{pair[1]}" does not exist'
+        raise SqlError("42883", message)
+    return _encoded(as_text(data) if pair[0] == _UTF8 else _decoded(data, source), target)
 
 
 def _form(name: str) -> _Form:

@@ -11,6 +11,8 @@ SELECT convert_from('\x41', 'nothing');
 SELECT convert_to('a', 'nothing');
 SELECT convert('\x41', 'UTF8', 'nothing');
 SELECT convert('\xff', 'UTF8', 'LATIN1');
+SELECT convert('\x41', 'LATIN1', 'WIN1252');
+SELECT convert('\xe9', 'LATIN1', 'LATIN1');
 SELECT i, normalize(t, NFD) = t, length(normalize(t, NFD)), normalize(t, NFKC), length(normalize(t, NFKD)), normalize(t) FROM e ORDER BY i;
 SELECT i, t IS NORMALIZED, t IS NFD NORMALIZED, t IS NOT NFKC NORMALIZED, is_normalized(t, f), normalize(t, f) FROM e, (VALUES ('NFC'), ('nfkd')) v(f) ORDER BY i, f;
 SELECT normalize('a', 'bogus');
