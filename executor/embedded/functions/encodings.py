@@ -38,7 +38,7 @@ _ALIASES: Final = {
     "koi8": "KOI8R",
 }
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-_FORMS: Final[tuple[_Form, ...]] = ("NFC", "NFD", "NFKC", "NFKD")
+_FORMS: Final[dict[str, _Form]] = {"NFC": "NFC", "NFD": "NFD", "NFKC": "NFKC", "NFKD": "NFKD"}
 _HINT: Final = "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."
 _ESCAPE: Final = re.compile(r"\\(?:(\\)|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|\+([0-9A-Fa-f]{6})|([0-9A-Fa-f]{4}))|(\\)")
 
@@ -95,7 +95,7 @@ def _converted(data: bytes, source: str, target: str) -> bytes:
 
 
 def _form(name: str) -> _Form:
-    found = next((form for form in _FORMS if form == name.upper()), None)
+    found = _FORMS.get(name.upper())
     if found is None:
         raise SqlError("22023", f"invalid normalization form: {name}")
     return found
