@@ -7,7 +7,9 @@ the session's zone has summers, in a text it is always an hour from Greenwich.
 
 from __future__ import annotations
 
+import io
 import re
+import struct
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
@@ -16,18 +18,29 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
 from catalog.postgres import rows
 
 _HOURS: Final = re.compile(r"([+-]?)(\d{1,2})(?::(\d{2}))?\Z", re.ASCII)
 _RULE: Final = re.compile(
-    r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]*>)?([+-]?)(\d{1,2})(?::([0-5]\d))?(?::([0-5]\d))?\Z", re.ASCII
+    r"(?:[A-Za-z]{3,}|<[A-Za-z0-9:+-]*>)?([+-]?)(\d{1,2})(?::([0-5]\d))?(?::([0-5]\d))?\Z", re.ASCII
 )
 #: Hours, minutes and seconds; or hours and minutes run together.
 _DISPLACEMENT: Final = re.compile(r"([+-])(\d{1,8})(?::(\d{1,2})(?::(\d{1,2}))?)?\Z", re.ASCII)
+_NAME, _CLOCK, _DAY = (
+    r"(?:[A-Za-z]{3,}|<[A-Za-z0-9:+-]{3,}>)",
+    r"[0-9]{1,3}(?::[0-5]?\d){0,2}",
+    r"(?:J?\d{1,3}|M\d{1,2}\.\d\.\d)",
+)
+#: A name and hours west of Greenwich, the same of summers, and the days on which these begin and end.
+_SUMMERS: Final = re.compile(
+    rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?(?:,{_DAY}(?:/[+-]?{_CLOCK})?){{2}}\Z", re.ASCII
+)
+_UNRULED: Final = re.compile(rf"{_NAME}[+-]?{_CLOCK}{_NAME}(?:[+-]?{_CLOCK})?\Z", re.ASCII)
 _FARTHEST: Final = 15
 #: Names of zones that need no rules, which abbreviations and the tz database hold alike.
 UTC_NAMES: Final = ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Between two looks at a zone's clock, and the years in which they are taken.
 _STEP: Final = timedelta(days=7)
 _FROM, _TO = datetime(1880, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
@@ -121,15 +134,71 @@ def find_zone(name: str) -> tzinfo:
 
 @cache
 def session_zone(name: str) -> tzinfo:
-    """The zone of a name or of hours east of Greenwich, which is what a session may have. Raises 22023."""
+    """The zone of a name, of hours east of Greenwich or of a POSIX rule, which is what a session may have. Raises
+    22023."""
     match = _HOURS.match(name)
     if match:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         return timezone(-offset if match[1] == "-" else offset)
     known = _names().get(name.lower())
     if known is None:
-        raise SqlError("22023", f'time zone "{name}" not recognized')
+        found = _posix_zone(name.upper())
+        if found is None:
+            raise SqlError("22023", f'time zone "{name}" not recognized')
+        return found
     return UTC if known in UTC_NAMES else ZoneInfo(known)
+
+
+@cache
+def _posix_zone(text: str) -> tzinfo | None:
+    """The zone that a text describes: a name and hours west of Greenwich, with the rule of its summers where it has
+    them (tzset(3)); None for any other text."""
+    fixed = _RULE.match(text)
+    if fixed is not None and text[0] not in "+-0123456789":
+        name = re.split(r"[-+0-9]", text, maxsplit=1)[0] if text[0] != "<" else text[1 : text.index(">")]
+        east = fixed_offset(text) or timedelta()
+        if abs(east) >= timedelta(days=1):
+            raise unsupported(f"the time zone {text}", "Use hours below 24.")
+        return timezone(east, name)
+    if _SUMMERS.match(text) is None:
+        if _UNRULED.match(text):
+            raise unsupported(
+                "a zone with summers that have no rule", f"Add their days, as in '{text},M3.2.0,M11.1.0'."
+            )
+        return None
+    block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file that has no more than the rule
+    try:
+        return ZoneInfo.from_file(io.BytesIO(block + block + f"\n{text}\n".encode()))
+    except ValueError:
+        return None
+
+
+def posix_name(text: str) -> str | None:
+    """The name by which PostgreSQL shows a zone that a text describes; None for any other text."""
+    return text.upper() if _posix_zone(text.upper()) is not None else None
+
+
+def is_region(name: str) -> bool:
+    """Whether a zone is one of the tz database."""
+    return name.lower() in _names()
+
+
+def is_ruled(name: str) -> bool:
+    """Whether a session's zone has summers by a rule of its own, which neither Arrow nor an engine knows."""
+    zone = session_zone(name)
+    return isinstance(zone, ZoneInfo) and not zone.key
+
+
+def east_at(micros: int, name: str) -> int:
+    """How many microseconds east of Greenwich a zone's clock is at an instant of microseconds since 1970."""
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return (moment.astimezone(find_zone(name)).utcoffset() or timedelta()) // timedelta(microseconds=1)
+
+
+def east_of_local(micros: int, name: str) -> int:
+    """The same at a moment of its wall clock."""
+    local = _EPOCH.replace(tzinfo=None) + timedelta(microseconds=micros)
+    return (local - to_utc(local, find_zone(name)).replace(tzinfo=None)) // timedelta(microseconds=1)
 
 
 def fixed_offset(name: str) -> timedelta | None:
@@ -161,10 +230,10 @@ def displacement(text: str) -> timedelta | None:
 
 @cache
 def arrow_zone(name: str) -> str:
-    """The zone as Arrow names it. Raises 22023."""
+    """The zone as Arrow names it, and UTC of one that has none (``is_ruled``). Raises 22023."""
     zone = session_zone(name)
     if isinstance(zone, ZoneInfo):
-        return zone.key
+        return zone.key or "UTC"
     seconds = int((zone.utcoffset(None) or timedelta()).total_seconds())
     sign = "-" if seconds < 0 else "+"
     return "UTC" if seconds == 0 else f"{sign}{abs(seconds) // 3600:02}:{abs(seconds) // 60 % 60:02}"

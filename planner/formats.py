@@ -12,8 +12,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import unsupported
-
 _WORDS: Final = (
     *("A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "D"),
     *("FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY"),
@@ -67,13 +65,6 @@ def moment_pattern(pattern: str) -> tuple[Word | Between, ...]:
         place += len(suffix)
         found.append(Word(word, prefix.upper() != "FM", "" if suffix == "SP" else suffix, prefix.upper() == "TM"))
     return tuple(found)
-
-
-def written_pattern(pattern: str) -> None:
-    """Raises 0A000 for fields that to_char() does not write."""
-    for item in moment_pattern(pattern):
-        if isinstance(item, Word) and item.name == "TZ":
-            raise unsupported(f"the pattern {item.text} of to_char()", "Use OF, or TZH and TZM.")
 
 
 def _text(pattern: str, place: int) -> tuple[Between, int]:

@@ -154,6 +154,10 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("overlay", 3, 4),
     Function("translate", 3, 3),
     Function("normalize", 1, 1),  # to NFC
+    *(Function(name, 2, 2) for name in ("text_normalized", "text_is_normalized")),  # a text, and the form
+    Function("text_unescaped", 1, 1),  # unistr()
+    *(Function(name, 2, 2) for name in ("octets_decoded", "octets_encoded")),  # and in which encoding
+    Function("octets_converted", 3, 3),
     Function("quote_ident", 2, 2),  # with the words that are quoted
     Function("quote_literal", 1, 1),
     Function("sha256", 1, 1),
@@ -237,6 +241,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     # Of the scales beside an array, and the array (planner/scales): what is left of them, and with another in places.
     Function("scales_without", 3, 3),
     Function("scales_with", 4, 4),
+    Function("scales_alike", 2, 2),  # one scale for each element of an array
     Function("scales_once", 2, 2),  # of sorted values, the first of equal ones
     Function("require", 3, 3),  # unless a condition is false the second; else an error: "!SQLSTATE!message"
     Function("declared", 1, 1),  # its argument, a constant made of an enum's labels

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import platform
-import zoneinfo
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.types import TEXT
+from catalog.zones import session_zone
 from planner.algebra import Filter, Project
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
 from planner.functions import SESSION_FUNCTIONS
@@ -102,7 +102,7 @@ def _now(session: Session) -> datetime.datetime:
 
 
 def _current_date(session: Session) -> datetime.date:
-    return session.transaction_time.astimezone(zoneinfo.ZoneInfo(session.settings.value("TimeZone"))).date()
+    return session.transaction_time.astimezone(session_zone(session.settings.value("TimeZone"))).date()
 
 
 def _current_user(session: Session) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final, Literal
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
+from catalog.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
 Reader = Callable[[str, str], str]
@@ -135,33 +137,50 @@ def number(least: float, greatest: float, unit: str = "", whole: bool = True) ->
     return read
 
 
+#: Seconds between Greenwich and no zone any more, in PostgreSQL and here.
+_FARTHEST_ZONE, _DAY_OF_SECONDS = 168 * 3600, 24 * 3600
+
+
 @cache
 def _zone_names() -> dict[str, str]:
     return {name.lower(): name for name in zoneinfo.available_timezones()}
 
 
 def time_zone(name: str, value: str) -> str:
-    """A name of the IANA database in any case, or whole hours, which go by the name that they have there."""
-    if re.fullmatch(r"\s*[+-]?[\d.:]+\s*|<.*>.*", value):
-        return _zone_at(value)
+    """A name of the tz database in any case, hours east of Greenwich, or a POSIX rule, as PostgreSQL shows it."""
+    if re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", value):
+        return _zone_at(name, float(value))
     lowered = value.strip().lower()
     if lowered in ("utc", "gmt"):
         return lowered.upper()
     found = _zone_names().get(lowered)
     if found is None:
-        raise _invalid(name, value)
-    return found
-
-
-def _zone_at(value: str) -> str:
-    """The zone of an offset: hours east of Greenwich, or POSIX's ``<name>hours`` west of it, as PostgreSQL shows it."""
-    posix = re.fullmatch(r"<[^>]*>([+-]?\d{1,2})(?::00)?", value)
-    plain = re.fullmatch(r"\s*([+-]?\d{1,2}(?:\.0*)?)\s*", value)
-    hours = -int(posix[1]) if posix else int(float(plain[1])) if plain else None
-    found = None if hours is None else _zone_names().get(f"etc/gmt{-hours:+d}")
+        found = posix_name(value)
+    if found is None and re.fullmatch(r"[+-]?\d{1,2}:.*", value):
+        raise unsupported(f"the time zone {value}", f"Give it a name, as in '<ABC>{value}'.")
     if found is None:
-        raise unsupported(f"the time zone {value}", "Use whole hours, or a name such as 'Asia/Kolkata'.")
-    return found if hours else "UTC"
+        raise _invalid(name, value)
+    return _without_seconds(found)
+
+
+def _without_seconds(zone: str) -> str:
+    """A zone whose clock shows whole minutes at the beginning of 2000 (pg_tz_acceptable)."""
+    if datetime(2000, 1, 1, tzinfo=UTC).astimezone(session_zone(zone)).second:
+        raise SqlError("22023", f'time zone "{zone}" appears to use leap seconds')
+    return zone
+
+
+def _zone_at(name: str, hours: float) -> str:
+    """The zone so many hours east of Greenwich (pg_tzset_offset)."""
+    seconds = round(abs(hours) * 3600)
+    if seconds >= _FARTHEST_ZONE:
+        raise _invalid(name, f"{hours:g}")
+    if seconds >= _DAY_OF_SECONDS:
+        raise unsupported(f"the time zone {hours:g}", "Use hours below 24.")
+    offset = f"{seconds // 3600:02}"
+    if seconds % 3600:
+        offset += f":{seconds // 60 % 60:02}" + (f":{seconds % 60:02}" if seconds % 60 else "")
+    return _without_seconds(f"<-{offset}>+{offset}" if hours < 0 else f"<+{offset}>-{offset}")
 
 
 def encoding(name: str, value: str) -> str:

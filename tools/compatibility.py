@@ -45,7 +45,7 @@ is 22003), as do those of arrays and composite types with such numerics, and so 
 and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows, WITH RECURSIVE, texts
 and documents of queries that read one, and so do queries of constants alone. Where the decimals differ from row to
 row they are not kept in streams that follow a folder, quotients of scalar subqueries that may have many rows,
-array_agg() of arrays, recursion without ALL, and aggregates of CASE and the like in queries that read no such column:
+recursion without ALL, and aggregates of CASE and the like in queries that read no such column:
 there a value shows no zeros at its end, values of several scales that meet show the largest of these scales, and of a
 root, a power and a logarithm within an aggregate the number of zeros at the end may be another. A quotient, a root, a
 power, an exponential and a logarithm have 20 decimals at most, a product of values that keep their own 18. A group

@@ -233,9 +233,10 @@ def operator_behind(oid: int) -> PgOperator | None:
     return None if name is None else next(item for item in operators(name) if item.function == oid)
 
 
-def cast_behind(oid: int) -> int | None:
-    """The type that a function casts to, if it is a cast's."""
-    return next((item.target for item in casts().values() if item.function == oid and oid), None)
+def cast_behind(function: PgProc) -> int | None:
+    """The type that a function casts to, if it is a cast's; of several, that of its result."""
+    targets = [item.target for item in casts().values() if item.function == function.oid]
+    return function.result if function.result in targets else next(iter(targets), None)
 
 
 @cache

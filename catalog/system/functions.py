@@ -86,6 +86,10 @@ _PRETTY: Final = (
     f"WHEN {_below(1 << 20)} THEN {_rounded(1 << 20, 'MB')} WHEN {_below(1 << 30)} THEN {_rounded(1 << 30, 'GB')} "
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
+#: Of a small number as it is.
+_PRETTY_NUMERIC: Final = (
+    f"CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes' ELSE {_PRETTY.replace('$1', 'trunc($1)::int8')} END"
+)
 _SIZE: Final = "coalesce((SELECT s.bytes FROM pg_lookups.sizes s WHERE s.oid = $1), 0)"
 _LSN: Final = "(SELECT lsn FROM pg_lookups.log_position)"
 
@@ -221,16 +225,16 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_tablespace_size(oid)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
     "pg_tablespace_size(name)": "(SELECT coalesce(sum(bytes), 0)::int8 FROM pg_lookups.sizes)",
     "pg_size_pretty(int8)": _PRETTY,
-    "pg_size_pretty(numeric)": _PRETTY.replace("$1", "$1::int8"),
+    "pg_size_pretty(numeric)": _PRETTY_NUMERIC,
     "row_security_active(oid)": "false",
     "row_security_active(text)": "false",
     "pg_is_in_recovery()": "false",
-    "pg_is_other_temp_schema(oid)": "false",
+    "pg_is_other_temp_schema(oid)": "CASE WHEN $1 IS NOT NULL THEN false END",
     "pg_my_temp_schema()": "coalesce((SELECT oid FROM pg_namespace WHERE nspname = 'pg_temp'), 0::oid)",
     "pg_blocking_pids(int4)": "ARRAY(SELECT blocker FROM pg_lookups.lock_waits WHERE waiter = $1)",
     "pg_safe_snapshot_blocking_pids(int4)": "'{}'::int4[]",
-    "oidvectortypes(oidvector)": "coalesce((SELECT string_agg(format_type(t, NULL), ', ' ORDER BY n) "
-    "FROM unnest($1) WITH ORDINALITY AS u(t, n)), '')",
+    "oidvectortypes(oidvector)": "CASE WHEN $1 IS NOT NULL THEN coalesce((SELECT "
+    "string_agg(format_type(t, NULL), ', ' ORDER BY n) FROM unnest($1) WITH ORDINALITY AS u(t, n)), '') END",
     "pg_last_xact_replay_timestamp()": "NULL::timestamptz",
     "pg_last_wal_receive_lsn()": "NULL::pg_lsn",
     "pg_last_wal_replay_lsn()": "NULL::pg_lsn",

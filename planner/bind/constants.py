@@ -12,6 +12,7 @@ from catalog.errors import SqlError
 from catalog.forms.bits import read_bits
 from catalog.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
 from planner.bind.environment import Environment
+from planner.bind.literals import unsigned_zero
 from planner.expression import Literal, Scalar
 
 
@@ -49,7 +50,7 @@ def number(text: str) -> Literal:
         plain = str(int(plain, 0))
     if plain.lstrip("-").isdigit() and -(1 << 63) <= int(plain) < 1 << 63:
         return Literal(int(plain), INT4 if -(1 << 31) <= int(plain) < 1 << 31 else INT8)
-    value = Decimal(plain)
+    value = unsigned_zero(Decimal(plain))
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)

@@ -156,7 +156,12 @@ def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
         raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
         raise _overflow(precision, scale, kind.is_loose)
-    return rounded
+    return unsigned_zero(rounded)
+
+
+def unsigned_zero(value: Decimal) -> Decimal:
+    """A number as a numeric, whose zero has no sign."""
+    return value or value.copy_abs()
 
 
 def _overflow(precision: int, scale: int, unconstrained: bool) -> SqlError:

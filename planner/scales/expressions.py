@@ -97,6 +97,8 @@ def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     """A cast that nobody wrote brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
     if source.name in _ARRAYS and target.name in _ARRAYS:
+        if (told := _declared(cast)) is not None:
+            return told
         found = scales(cast.argument) if is_kept(source, target, cast.explicit) else UNKNOWN
         return found if source.name == target.name or found == UNKNOWN else Cast(found, scale_kind(target))
     if is_padded(target):
@@ -108,6 +110,24 @@ def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     if target.name == "numeric" and target.is_loose and source.name in TEXTS:
         return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
     return of_type(target)
+
+
+def _declared(cast: Cast) -> Scalar | None:
+    """The scales of an array whose own type says them all and whose new one does not; None for every other."""
+    element = cast.argument.type.element
+    if element is None or not loses_digits(cast):
+        return None
+    return _repeated(
+        Call("scales_alike", (cast.argument, constant(element.scale)), scale_kind(cast.type)), cast.argument
+    )
+
+
+def loses_digits(cast: Cast) -> bool:
+    """Whether the elements' type of an array says how many decimals they show, and the new one does not."""
+    element, wanted = cast.argument.type.element, cast.type.element
+    if element is None or wanted is None or isinstance(cast.argument, Literal | Call):  # which tell more than types do
+        return False
+    return wanted.name == "numeric" and wanted.is_loose and not element.is_loose and element.name == "numeric"
 
 
 def _of_padded(cast: Cast, scales: Scales) -> Scalar:
@@ -308,7 +328,10 @@ def _taken(call: Call, scales: Scales) -> Scalar:
 
 def _joined(call: Call, scales: Scales) -> Scalar:
     """Arrays and elements behind one another: all have scales, or none is known."""
-    found = [_told(item, scales) for item in call.arguments]
+    found = [
+        Literal(None, scale_kind(item.type)) if item == Literal(None, item.type) else _told(item, scales)
+        for item in call.arguments
+    ]
     kinds = [item.type.element or item.type for item in call.arguments]
     if all(_says(kind, scale) for kind, scale in zip(kinds, found, strict=True)):
         return UNKNOWN
@@ -398,7 +421,7 @@ _OF_NESTED: Final[Mapping[str, Rule]] = {
     "array": _of_array,
     "row": _of_row,
     **dict.fromkeys(("subscript", "slice", "trim_array", "field"), _taken),
-    **dict.fromkeys(("shaped_at", "shaped_slice", "shaped_items", "stacked"), _taken),
+    **dict.fromkeys(("shaped_at", "shaped_slice", "shaped_items", "stacked", "gathered"), _taken),
     **dict.fromkeys(("array_append", "array_prepend", "array_cat", "shaped_cat"), _joined),
     "array_remove": _removed,
     "array_replace": _replaced,

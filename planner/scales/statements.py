@@ -41,7 +41,7 @@ from planner.scales.changes import (
     updated,
     viewed,
 )
-from planner.scales.expressions import TRANSCENDENTAL, is_number, of_literal, of_type
+from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, keeping_columns
 from planner.statement_nodes import roots
@@ -130,11 +130,16 @@ def _pads(nodes: list[Node]) -> bool:
 
 
 def _is_mixed_outside(nodes: list[Node]) -> bool:
-    """Whether constants of several scales meet outside of aggregates, which would take longer with each row's scale."""
+    """Whether constants of several scales meet outside of aggregates, which would take longer with each row's scale;
+    arrays of these have them anyway."""
     if not any(map(_is_mixed, nodes)):
         return False
     inside = {id(item) for node in nodes if isinstance(node, AggregateCall) for item in walk(node)}
-    return any(_is_mixed(item) for item in nodes if id(item) not in inside)
+    return any(_is_mixed(item) for item in nodes if id(item) not in inside or _is_array(item))
+
+
+def _is_array(node: object) -> bool:
+    return isinstance(node, Cast) and loses_digits(node)
 
 
 def _is_mixed(node: object) -> bool:
@@ -143,6 +148,8 @@ def _is_mixed(node: object) -> bool:
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)
+        case Cast() if loses_digits(node):
+            return True
         case Call(function=function, type=kind) if function in TRANSCENDENTAL and kind.name == "numeric":
             return True
         case Literal(value=Decimal(), type=kind):

@@ -58,11 +58,11 @@ def _abbreviations(instants: pa.Array, zone: str) -> pa.Array:
     moments = vector(instants, "<i8") // 1_000_000
     usual = (moments > _FIRST) & (moments < _LAST)
     name = arrow_zone(zone)
-    later = usual & is_later(moments, name)
+    later = usual & is_later(moments, zone)
     seconds = pa.array(np.where(usual & ~later, moments, 0), pa.timestamp("s", tz=name))
     names = pc.strftime(seconds, "%Z")
     if later.any():
-        names = pc.replace_with_mask(names, pa.array(later), pa.array(later_names(moments[later], name), pa.string()))
+        names = pc.replace_with_mask(names, pa.array(later), pa.array(later_names(moments[later], zone), pa.string()))
     return names if usual.all() else pc.if_else(pa.array(usual), names, constant("UTC"))
 
 

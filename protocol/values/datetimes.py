@@ -23,7 +23,7 @@ from catalog.errors import SqlError
 from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
 from catalog.types import SqlType
 from catalog.zoned_times import offset_text
-from catalog.zones import arrow_zone
+from catalog.zones import arrow_zone, is_ruled
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,
@@ -126,17 +126,18 @@ def _timestamptz_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Arra
         usual = from_vector(np.where(unusual, 0, moments), array.type, array)
         far = [_far_timestamp(int(moment), "+00") for moment in moments[unusual]]
         return _patch(_timestamptz_text(usual, type_, timezone), unusual, array, far)
-    zone = arrow_zone(zone_of(timezone))
+    name = zone_of(timezone)
+    zone = arrow_zone(name)
     naive = array.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).view(pa.timestamp("us"))
-    if zone == "UTC":
+    if zone == "UTC" and not is_ruled(name):
         return pc.binary_join_element_wise(
             _without_fraction_zeros(naive, pa.timestamp("s")), constant("+00"), constant("")
         )
     local = pc.local_timestamp(array.cast(pa.timestamp("us", tz=zone)))
     seconds = (vector(local, "<i8") - moments) // 1_000_000
-    later = is_later(moments // 1_000_000, zone)
+    later = is_later(moments // 1_000_000, name)
     if later.any():
-        seconds[later] = east(moments[later] // 1_000_000, zone)
+        seconds[later] = east(moments[later] // 1_000_000, name)
         local = from_vector(moments + seconds * 1_000_000, local.type, array)
     shifts, codes = np.unique(seconds, return_inverse=True)
     shown = pa.array([offset_text(int(shift)) for shift in shifts], pa.string()).take(pa.array(codes))
@@ -271,7 +272,8 @@ def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.
     def parse(text: str) -> object:
         return carried_moment(parse_timestamptz(text, zone_of(timezone), order_of(timezone)))
 
-    zone = arrow_zone(zone_of(timezone))
+    name = zone_of(timezone)
+    zone = arrow_zone(name)
     first = next((text for text in strings[:100].to_pylist() if text is not None), "")
     with_offset = len(first) > 10 and ("+" in first or "Z" in first or "-" in first[10:])
     if with_offset:
@@ -283,6 +285,8 @@ def _timestamptz_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.
         # A wall clock that a change skips or repeats raises, and is then read by the exact way.
         return pc.assume_timezone(local, zone).cast(type_.arrow)
 
+    if is_ruled(name):
+        return by_value(strings, parse, type_.arrow)
     dates = _RULED_DATE if has_rules(zone) else _DATE
     try:
         return fast_or_exact(strings, f"^{dates}(?:[ T]{_CLOCK})?$", convert, parse, type_.arrow)

@@ -1,14 +1,15 @@
-"""Clocks of time zones later than Arrow knows them: its rules end with 2037, Python's do not."""
+"""Clocks of time zones where Arrow does not know them: its rules end with 2037, and it has none of a session's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from catalog.zones import session_zone
+from catalog.zones import is_ruled, session_zone
 from protocol.values.codec import Vector
 
 #: Seconds. Clocks change at quarters of an hour.
@@ -17,13 +18,13 @@ _QUARTER: Final = 900
 
 
 def has_rules(zone: str) -> bool:
-    """Whether a zone, as Arrow names it, is not always as far from Greenwich."""
-    return zone != "UTC" and zone[0] not in "+-"
+    """Whether a zone is not always as far from Greenwich."""
+    return isinstance(session_zone(zone), ZoneInfo)
 
 
 def is_later(seconds: Vector, zone: str) -> Vector:
     """Which moments a zone's clock is asked of here, of the years to 9999."""
-    return (seconds >= _RULES_END) & has_rules(zone)
+    return ((seconds >= _RULES_END) & has_rules(zone)) | is_ruled(zone)
 
 
 def east(seconds: Vector, zone: str) -> Vector:
@@ -38,6 +39,7 @@ def names(seconds: Vector, zone: str) -> Vector:
 
 def _asked(seconds: Vector, zone: str, ask: Callable[[Any], Any], kind: str) -> Vector:
     rules = session_zone(zone)
-    quarters, codes = np.unique(seconds // _QUARTER, return_inverse=True)
-    found = np.array([ask(datetime.fromtimestamp(int(item) * _QUARTER, rules)) for item in quarters], kind)
+    step = 1 if is_ruled(zone) else _QUARTER
+    steps, codes = np.unique(seconds // step, return_inverse=True)
+    found = np.array([ask(datetime.fromtimestamp(int(item) * step, rules)) for item in steps], kind)
     return found[codes]

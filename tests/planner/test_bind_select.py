@@ -315,7 +315,7 @@ def test_views_that_multiply_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("query", "construct"),
     [
-        ("select unistr(t) from a", "unistr"),
+        ("select to_ascii(t) from a", "to_ascii"),
     ],
 )
 def test_what_is_not_there_names_itself(database: Database, query: str, construct: str) -> None:
@@ -382,16 +382,9 @@ def test_what_has_no_order_of_ours_is_refused(database: Database, query: str) ->
     assert caught.value.sqlstate == "0A000"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT array[1.0] UNION ALL SELECT '{1.55}'",
-        "SELECT timestamp '2020-06-01 00:00:00' AT TIME ZONE 'MSK'",
-    ],
-)
-def test_what_would_be_answered_wrongly_is_refused(database: Database, query: str) -> None:
+def test_what_would_be_answered_wrongly_is_refused(database: Database) -> None:
     with pytest.raises(SqlError) as caught:
-        database.bind(query)
+        database.bind("SELECT array[1.0] UNION ALL SELECT '{1.55}'")
     assert caught.value.sqlstate == "0A000"
 
 

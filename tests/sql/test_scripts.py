@@ -35,7 +35,7 @@ CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config
 EVERY = 24
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (
-    *("numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
+    *("numeric_arrays", "numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
     *("numeric_spreads", "numeric_stored"),
 )
 #: Whose bounds may be infinite dates, which Python has not.

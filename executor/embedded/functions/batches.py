@@ -22,6 +22,7 @@ _ARROW: Final = {
     "BOOLEAN": pa.bool_(),
     "INTEGER": pa.int32(),
     "BIGINT": pa.int64(),
+    "BIGINT[]": pa.list_(pa.int64()),
     "DOUBLE": pa.float64(),
     "BLOB": pa.binary(),
     "DATE": pa.date32(),

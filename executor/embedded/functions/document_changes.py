@@ -51,6 +51,8 @@ def _remove_path(document: str, path: Sequence[str | None]) -> str:
     value = parse(document)
     if not isinstance(value, dict | list):
         raise error("22023", "cannot delete path in scalar")
+    if not value:
+        return document
     steps = _steps(path)
     holder, place = _reach(value, steps)
     if isinstance(holder, dict):
@@ -64,6 +66,8 @@ def _set(document: str, path: Sequence[str | None], new: str, create: bool) -> s
     value = parse(document)
     if not isinstance(value, dict | list):
         raise error("22023", "cannot set path in scalar")
+    if not value and not create:
+        return document
     holder, place = _reach(value, _steps(path))
     if isinstance(holder, dict):
         if place in holder or create:

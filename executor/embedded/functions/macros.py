@@ -304,17 +304,22 @@ CREATE MACRO ms_oid_wide(x) AS CASE WHEN x BETWEEN 0 AND 4294967295 THEN x
     WHEN x IS NOT NULL THEN CAST(error('!22003!OID out of range') AS BIGINT) END;
 CREATE MACRO ms_ascii(n) AS CASE WHEN n = 0 THEN '' WHEN n < 128 THEN chr(n)
     WHEN n IS NOT NULL THEN error('!0A000!a "char" beyond ASCII is not supported') END;
+CREATE MACRO ms_number_char(n) AS CASE WHEN n < -128 OR n > 127 THEN error('!22003!"char" out of range')
+    ELSE ms_ascii(n & 255) END;
+CREATE MACRO ms_char_number(s) AS CASE WHEN s IS NOT NULL THEN CAST(greatest(unicode(s), 0) AS INTEGER) END;
+CREATE MACRO ms_oid_number(x) AS CAST(CASE WHEN x > 2147483647 THEN x - 4294967296 ELSE x END AS INTEGER);
 CREATE MACRO ms_char(s) AS CASE WHEN regexp_full_match(s, '\\\\[0-7]{3}')
     THEN ms_ascii((CAST(s[2] AS INTEGER) * 64 + CAST(s[3] AS INTEGER) * 8 + CAST(s[4] AS INTEGER)) % 256)
     WHEN s = '' THEN s ELSE ms_ascii(unicode(s)) END;
 CREATE MACRO ms_remainder(x, y) AS x % CASE WHEN y = -1 THEN 1 ELSE y END;
 CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
+    WHEN stride IS NULL OR source IS NULL OR origin IS NULL THEN NULL
+    WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')
     WHEN datepart('year', stride) <> 0 OR datepart('month', stride) <> 0
     THEN error('!0A000!timestamps cannot be binned into intervals containing months or years')
     WHEN abs(datepart('day', stride)::BIGINT) > 106751991 THEN error('!22008!interval out of range')
     WHEN epoch_us(stride) <= 0 THEN error('!22008!stride must be greater than zero')
-    WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')
     ELSE origin + to_microseconds(ms_floored(epoch_us(source) - epoch_us(origin), epoch_us(stride))) END;
 CREATE MACRO ms_hop_start(slide, source, origin, number) AS
     origin + to_microseconds(
@@ -342,6 +347,7 @@ CREATE MACRO ms_array_replace(a, x, y) AS
 CREATE MACRO ms_scales_without(s, a, x) AS list_filter(s, lambda e, i: a[i] IS DISTINCT FROM x);
 CREATE MACRO ms_scales_with(s, a, x, y) AS
     list_transform(s, lambda e, i: CASE WHEN a[i] IS NOT DISTINCT FROM x THEN y ELSE e END);
+CREATE MACRO ms_scales_alike(a, scale) AS list_transform(a, lambda e: CAST(scale AS INTEGER));
 CREATE MACRO ms_scales_once(s, a) AS list_filter(s, lambda e, i: i = 1 OR a[i] IS DISTINCT FROM a[i - 1]);
 CREATE MACRO ms_array_position(a, x) AS list_position(a, x);
 CREATE MACRO ms_array_position_from(a, x, i) AS CASE WHEN i IS NULL
@@ -366,13 +372,17 @@ CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step
     ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
 CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
     THEN error('!22023!step size cannot equal zero') ELSE generate_series(a, b, step) END;
+CREATE MACRO ms_zoned_moments(a, b, step, zone) AS CASE WHEN NOT isfinite(a) OR NOT isfinite(b)
+    THEN error('!0A000!a series without an end is not supported')
+    ELSE list_transform(moments_series(epoch_us(a), epoch_us(b), ms_interval_months(step), ms_interval_day(step),
+        ms_interval_micros(step), zone), lambda m: make_timestamptz(m)) END;
 CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
     WHEN (b - a) * sign(step) < 0 THEN []
     ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
         lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
 CREATE MACRO ms_array_subscripts(a, d, backwards, low) AS CASE WHEN d = 1 AND backwards
     THEN list_reverse(generate_series(low, len(a) - 1 + low))
-    WHEN d = 1 THEN generate_series(low, len(a) - 1 + low) END;
+    WHEN d = 1 AND NOT backwards THEN generate_series(low, len(a) - 1 + low) END;
 CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NULL
     ELSE list_count(b) = len(b) AND list_has_all(a, b) END;
 """

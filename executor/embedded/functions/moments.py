@@ -5,6 +5,7 @@ Owns: ``read``, and the functions of the engine that it calls. DuckDB reads whol
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -13,7 +14,9 @@ from catalog.intervals import carried_interval
 from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
 from catalog.precision import EPOCH, is_fitted, smallest_field, unit_of
 from catalog.types import SqlType
+from catalog.zones import east_at, east_of_local, session_zone
 from executor.embedded.functions.batches import Functions
+from executor.embedded.functions.moment_series import moment_series
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, case, function, number, text
 
@@ -46,10 +49,18 @@ def _timestamptz(written: str, zone: str) -> object:
     return carried_moment(parse_timestamptz(written, zone))
 
 
+def _zone_name(instant: datetime, zone: str) -> str:
+    return instant.astimezone(session_zone(zone)).tzname() or ""
+
+
 #: Of an interval's time, what its smallest field is of.
 _CUT: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
 
 FUNCTIONS: Final[Functions] = {
+    "moments_series": (moment_series, "BIGINT[]"),
+    "moments_east": (east_at, "BIGINT"),
+    "moments_east_of_local": (east_of_local, "BIGINT"),
+    "moments_zone_name": (_zone_name, "VARCHAR"),
     "moments_interval": (carried_interval, "INTERVAL"),
     "moments_date": (_day, "DATE"),
     "moments_time": (parse_time, "TIME"),
@@ -60,6 +71,10 @@ FUNCTIONS: Final[Functions] = {
 
 #: Whole units of so many microseconds, halves away from zero, of what counts from anywhere at a whole second.
 STATEMENTS: Final = f"""
+CREATE MACRO ms_in_zone(x TIMESTAMP, zone) AS CASE WHEN isfinite(x)
+    THEN make_timestamptz(epoch_us(x) - moments_east_of_local(epoch_us(x), zone)) ELSE timezone('UTC', x) END,
+    (x TIMESTAMPTZ, zone) AS CASE WHEN isfinite(x)
+    THEN make_timestamp(epoch_us(x) + moments_east(epoch_us(x), zone)) ELSE timezone('UTC', x) END;
 CREATE MACRO ms_rounded_micros(us, unit) AS CASE WHEN us < 0 THEN -((-us + unit // 2) // unit * unit)
     ELSE (us + unit // 2) // unit * unit END;
 CREATE MACRO ms_rounded_epoch(us, unit) AS CAST(

@@ -102,7 +102,7 @@ def _encode_escape(data: bytes) -> str:
     return "".join(shown.get(byte) or chr(byte) for byte in data)
 
 
-def _as_text(data: bytes) -> str:
+def as_text(data: bytes) -> str:
     """Octets in UTF-8. Raises 22021."""
     try:
         text = data.decode()
@@ -131,7 +131,7 @@ FUNCTIONS: Final[Functions] = {
     "octets_like": (_like, "BOOLEAN"),
     "octets_encode_escape": (_encode_escape, "VARCHAR"),
     "octets_read": (read_bytea, "BLOB"),
-    "octets_as_text": (_as_text, "VARCHAR"),
+    "octets_as_text": (as_text, "VARCHAR"),
     "octets_of_text": (str.encode, "BLOB"),
     **{f"octets_sha{bits}": (_hashed(f"sha{bits}"), "BLOB") for bits in (224, 384, 512)},
 }

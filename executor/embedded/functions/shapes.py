@@ -102,6 +102,7 @@ CREATE MACRO ms_replaced(items, shape, given, low, high, is_slice) AS {
 CREATE MACRO ms_shaped_put(x, empty, given, low, high, is_slice) AS
     CASE WHEN given IS NULL THEN coalesce(x, {'items': empty, 'shape': [0]})
     ELSE ms_replaced(coalesce(ms_items(x), empty), coalesce(ms_shape(x), [0]), given, low, high, is_slice) END;
+CREATE MACRO ms_shaped_alike(x, scale) AS ms_with_shape(ms_scales_alike(ms_items(x), scale), ms_shape(x));
 CREATE MACRO ms_shaped_replace(x, old, new) AS ms_with_shape(ms_array_replace(ms_items(x), old, new), ms_shape(x));
 """
 

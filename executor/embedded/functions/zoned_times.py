@@ -14,9 +14,9 @@ from catalog.errors import unsupported
 from catalog.moments import parse_timetz
 from catalog.types import SqlType
 from executor.embedded.functions.batches import Functions
-from executor.embedded.printing.nodes import called, macro
+from executor.embedded.printing.nodes import called, in_zone, macro
 from executor.printing.nodes import Build, Expr, function, text
-from planner.expression import Call
+from planner.expression import Call, Literal
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter
@@ -70,7 +70,7 @@ def _utc(instant: Expr) -> Expr:
 
 
 def _local(printer: DuckPrinter, instant: Expr) -> Expr:
-    return function("timezone", text(printer.timezone), instant)
+    return in_zone(printer.timezone, instant)
 
 
 def of_instant(printer: DuckPrinter, instant: Expr) -> Expr:
@@ -109,12 +109,16 @@ def at_zone(otherwise: Build) -> Build:
 
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         zone, moment = arguments
+        named = node.arguments[0]
         if not is_zoned(node.type):
+            if isinstance(named, Literal) and named.value is not None:
+                return in_zone(str(named.value), moment)
             return otherwise(printer, arguments, node)
-        if node.arguments[0].type.name == "interval":
+        if named.type.name == "interval":
             return macro("ms_timetz_at_span", moment, zone)
         now = function("now")
-        west = called("ms_west_of", function("timezone", zone, now), _utc(now.copy()))
+        local = in_zone(str(named.value), now) if isinstance(named, Literal) else function("timezone", zone, now)
+        west = called("ms_west_of", local, _utc(now.copy()))
         return macro("ms_timetz_at", moment, west)
 
     return build

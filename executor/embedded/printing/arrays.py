@@ -88,8 +88,26 @@ def _prepended(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return called("ms_array_cat", _single(printer, arguments[0], node.type), arguments[1])
 
 
+def _joined(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """An array that is NULL has its type all the same."""
+    absent = [isinstance(item, Literal) and item.value is None for item in node.arguments]
+    typed = [
+        cast_to(printer, item, node.type) if is_null else item for item, is_null in zip(arguments, absent, strict=True)
+    ]
+    return called("ms_array_cat", *typed)
+
+
 def _single(printer: Any, value: Expr, kind: SqlType) -> Expr:
     return cast_to(printer, exp.Array(expressions=[value]), kind)
+
+
+def _alike(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A scale for each element, in a new shape where the type has one."""
+    items, scale = arguments
+    if node.arguments[0].type.name == "shaped":
+        return called("ms_shaped_alike", items, scale)
+    found = called("ms_scales_alike", items, scale)
+    return called("ms_shaped", found) if node.type.name == "shaped" else found
 
 
 def _position(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -126,11 +144,12 @@ ARRAYS: Final[Mapping[str, Build]] = {
     "array_lower": _retyped("ms_array_lower"),
     "array_append": _appended,
     "array_prepend": _prepended,
-    "array_cat": _named("ms_array_cat"),
+    "array_cat": _joined,
     "array_remove": _named("ms_array_remove"),
     "array_replace": _named("ms_array_replace"),
     "scales_without": _named("ms_scales_without"),
     "scales_with": _named("ms_scales_with"),
+    "scales_alike": _alike,
     "scales_once": _named("ms_scales_once"),
     "array_position": _position,
     "array_positions": _retyped("ms_array_positions"),

@@ -36,7 +36,7 @@ from catalog.types import (
     array,
 )
 from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
-from executor.embedded.printing.nodes import bound, is_simple, macro
+from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
 from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
@@ -68,6 +68,12 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return _bits(argument, node)
     if (target.name in FORMED or target.name in INTERNAL) and source.name not in OPAQUE:
         return function(f"form_{target.name}", to_text(printer, argument, source))
+    if (source.name, target.name) == ("int4", "char"):
+        return macro("ms_number_char", argument)
+    if (source.name, target.name) == ("char", "int4"):
+        return macro("ms_char_number", argument)
+    if (source.name, target.name) == ("oid", "int4"):
+        return macro("ms_oid_number", argument)
     if target.name in TEXTS:
         return _length(to_text(printer, argument, source), source, target, node.explicit)
     if source.name in TEXTS:
@@ -133,7 +139,7 @@ def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
 
 def local(printer: DuckPrinter, argument: Expr) -> Expr:
     """A timestamptz as the session's local timestamp; and back."""
-    return function("timezone", text(printer.timezone), argument)
+    return in_zone(printer.timezone, argument)
 
 
 def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlType) -> Expr:
@@ -242,8 +248,8 @@ def _zoned_text(printer: DuckPrinter, argument: Expr) -> Expr:
     if printer.timezone == "UTC":
         return case([infinite], operand(exp.DPipe(this=shown, expression=text("+00"))))
     utc = function("timezone", text("UTC"), argument.copy())
-    minutes = function("date_diff", text("minute"), utc, local(printer, argument.copy()))
-    return case([infinite], operand(exp.DPipe(this=shown, expression=macro("ms_offset_text", minutes))))
+    west = function("date_diff", text("second"), local(printer, argument.copy()), utc)
+    return case([infinite], operand(exp.DPipe(this=shown, expression=macro("ms_timetz_offset", west))))
 
 
 def shown(printer: DuckPrinter, value: Expr, kind: SqlType) -> Expr:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
 from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.printing.casts import FLOATS, local
 from executor.embedded.printing.nodes import bound, cast_to, decimal, macro, once
@@ -122,6 +121,10 @@ def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
+    if kind == "interval" and not _SPANS.keys() >= {
+        item.name for item in moment_pattern(pattern) if isinstance(item, Word)
+    }:
+        return _whole_span(value, pattern)
     shown = local(printer, value) if kind == "timestamptz" else value
     fields = [
         text(item.text) if isinstance(item, Between) else _field(printer, item, shown, value, kind)
@@ -137,20 +140,29 @@ def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
     return case([(absent, exp.null())], result)
 
 
+def _whole_span(value: Expr, pattern: str) -> Expr:
+    """An interval in a pattern of every word, by the kernel; NULL where the pattern is empty."""
+    parts = [macro(f"ms_interval_{part}", value.copy()) for part in ("months", "day", "micros")]
+    return function("moments_shown_interval", *parts, text(pattern))
+
+
 def _field(printer: Any, word: Word, moment: Expr, source: Expr, kind: str) -> Expr:
     name = word.name
     known = _SPANS if kind == "interval" else _NUMBERS
     if name in known:
         shown = _digits(known[name], word.fill or name in _FRACTIONS, moment, kind if name != "DD" else "")
         return macro("ms_ordinal", shown, text(word.ordinal)) if word.ordinal else shown
-    if kind == "interval":
-        raise unsupported(f"the pattern {word.text} of to_char({kind})")
     if name == "RM":
         roman = macro("ms_roman_month", _part("month")(moment))
         roman = function("lower", roman) if word.text == "rm" else roman
         return function("rpad", roman, number(4), text(" ")) if word.fill else roman
     if name in _NAMES:
         return _name(word, moment)
+    if name == "TZ":
+        zone = (
+            function("moments_zone_name", source.copy(), text(printer.timezone)) if kind == "timestamptz" else text("")
+        )
+        return function("lower", zone) if word.text == "tz" else zone
     if name in ("OF", "TZH", "TZM"):
         return _offset(printer, name, source, kind)
     if name == "Y,YYY":
@@ -196,7 +208,8 @@ def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
     minutes = number(0)
     if kind == "timestamptz":
         utc = function("timezone", text("UTC"), source.copy())
-        minutes = function("date_diff", text("minute"), utc, local(printer, source.copy()))
+        seconds = function("date_diff", text("second"), utc, local(printer, source.copy()))
+        minutes = binary(exp.IntDiv, seconds, number(60))
     if name == "OF":
         return macro("ms_offset_text", minutes)
     if name == "TZH":

@@ -84,7 +84,7 @@ BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
             "md5",
             "sha256",
         ),
-        *("encode_hex", "encode_base64", "late", "require"),
+        *("encode_hex", "encode_base64", "late", "require", "octets_decoded", "octets_converted"),
     )
 )
 
@@ -283,6 +283,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "regex_groups": regex_groups,
     "translate": _named("translate"),
     "normalize": _named("nfc_normalize"),
+    **{name: _named(name) for name in ("text_normalized", "text_is_normalized", "text_unescaped")},
+    **{name: _named(name) for name in ("octets_decoded", "octets_encoded", "octets_converted")},
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),

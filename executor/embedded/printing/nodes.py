@@ -14,7 +14,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.types import SqlType
-from executor.printing.nodes import Expr, function, number
+from catalog.zones import fixed_offset, is_region
+from executor.printing.nodes import Expr, function, number, text
 from planner.expression import Call, Scalar
 from planner.walk import walk
 
@@ -70,6 +71,19 @@ def once(value: Expr, source: Scalar, body: Callable[[Expr], Expr]) -> Expr:
 def repeats(scalar: Scalar) -> bool:
     """Whether an argument stands several times in a scalar's text."""
     return any(isinstance(node, Call) and node.function in _REPEATING for node in walk(scalar))
+
+
+def in_zone(zone: str, value: Expr) -> Expr:
+    """A zone's wall clock at an instant, or the instant of its wall clock; a zone that DuckDB does not know by name, or
+    as hours and minutes, by the kernel."""
+    if is_region(zone):
+        return function("timezone", text(zone), value)
+    east = fixed_offset(zone)
+    if east is None or east.total_seconds() % 60:
+        return macro("ms_in_zone", value, text(zone))
+    minutes = int(abs(east).total_seconds()) // 60
+    sign = "-" if east.total_seconds() < 0 else "+"
+    return function("timezone", text(f"GMT{sign}{minutes // 60:02}:{minutes % 60:02}"), value)
 
 
 def called(name: str, *arguments: Expr) -> Expr:

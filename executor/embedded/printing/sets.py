@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import VECTORS
 from executor.embedded.printing.nodes import cast_to, macro
-from executor.printing.nodes import Build, Expr, column_name, function, identifier, number
+from executor.printing.nodes import Build, Expr, column_name, function, identifier, number, text
 from planner.algebra import Unnest, Values
 from planner.expression import Call, Cast
 from planner.walk import RELATIONS, used_columns, walk
@@ -52,6 +52,8 @@ def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         if element.precision > _STEP:
             raise unsupported("generate_series() of numerics of many digits", "Cast to numeric(20, s).")
         return cast_to(printer, macro("ms_numeric_series", *arguments), node.type)
+    if element.name == "timestamptz" and printer.timezone != "UTC":
+        return cast_to(printer, macro("ms_zoned_moments", *arguments, text(printer.timezone)), node.type)
     name = "ms_series" if element.name in _INTEGERS else "ms_moments"
     return cast_to(printer, macro(name, *arguments), node.type)
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.errors import unsupported
-from catalog.types import INT4, SqlType
+from catalog.types import INT4, TEXT, SqlType
 from executor.embedded.functions import zoned_times
 from executor.embedded.printing.casts import local
-from executor.embedded.printing.nodes import called, cast_to, decimal, macro
+from executor.embedded.printing.nodes import called, cast_to, decimal, in_zone, macro
 from executor.printing.nodes import Expr, binary, case, function, operand, text
 from planner.expression import Call, Literal
 
@@ -101,9 +101,11 @@ def _shifted(micros: Expr, digits: int) -> Expr:
 
 def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
-    zone = arguments[2] if len(arguments) == 3 else text(printer.timezone)
+    named = node.arguments[2] if len(arguments) == 3 else Literal(printer.timezone, TEXT)
+    assert isinstance(named, Literal), "a zone that is computed is put off"
+    zone = str(named.value)
     if source.name == "timestamptz":
-        value = function("timezone", zone, value)
+        value = in_zone(zone, value)
     result = function("date_trunc", text(field), value)
     if field in _LONG and source.name != "interval":  # the first century began with the year 1
         place = exp.Mod(
@@ -116,7 +118,7 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         )
         result = function("coalesce", result, _kept_infinite(value.copy()))
     if source.name == "timestamptz":
-        return function("timezone", zone.copy(), result)
+        return in_zone(zone, result)
     return cast_to(printer, result, node.type)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import zoneinfo
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -26,6 +25,7 @@ from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
 from catalog.precision import expressed
 from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
+from catalog.zones import session_zone
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
@@ -383,7 +383,7 @@ def _local(item: Scalar, parameters: Parameters, time_zone: str) -> Scalar:
     moment = key_value(item.argument, parameters)
     if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
-            return Literal(moment.astimezone(zoneinfo.ZoneInfo(time_zone)).replace(tzinfo=None), item.type)
+            return Literal(moment.astimezone(session_zone(time_zone)).replace(tzinfo=None), item.type)
     return item
 
 

@@ -38,7 +38,7 @@ def bind_behind(env: Environment, name: str, arguments: list[Scalar], node: Any,
         return operate(env, operator.name, operands[0], operands[1], node, tuple(node.args))
     if operator is not None:
         return prefix(env, operator.name, operands[0], node, node.args[0])
-    target = cast_behind(function.oid)
+    target = cast_behind(function)
     if target is None or len(operands) != 1 or not is_known(target):
         return None
     return coerce(env.binding, operands[0], by_oid(target), "explicit", node.args[0])

@@ -26,7 +26,8 @@ from planner.bind.calls.late import is_late, late
 from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
 from planner.bind.calls.notifying import bind_notify_call, is_notify_call
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
-from planner.bind.calls.overloads import ANY, ANY_SPAN
+from planner.bind.calls.overloads import ANY, ANY_SPAN, Overload, chosen_function
+from planner.bind.calls.polymorphic import POLYMORPHIC, named_type
 from planner.bind.calls.ranges import of_ranges, range_of
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
@@ -149,6 +150,8 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
     if (meant := bind_behind(env, name, arguments, node, known)) is not None:
         return meant
     chosen = choose(env, name, arguments, node, known)
+    if (nothing := _nothing(name, arguments, chosen)) is not None:
+        return nothing
     if isinstance(chosen, TypeCall):
         if arguments[0].type.row is not None:  # text(row) could be meant as a field's name
             raise no_function(env, arguments, node)
@@ -173,6 +176,18 @@ def _call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
         coerced = [blank_padded(item) for item in coerced]
     kind = _numeric_kind(env, chosen.name, coerced, node) if chosen.result == "numeric" else by_name(chosen.result)
     return called(env, chosen.name, coerced, kind, name, node)
+
+
+def _nothing(name: str, arguments: list[Scalar], chosen: Overload | TypeCall) -> Scalar | None:
+    """NULL for a strict function of a constant NULL, whatever the other arguments are (evaluate_function)."""
+    if isinstance(chosen, TypeCall) or chosen.result in POLYMORPHIC:
+        return None
+    if not any(isinstance(item, Literal) and item.value is None for item in arguments):
+        return None
+    found = chosen_function(name, tuple(item.type.oid for item in arguments))
+    assert isinstance(found, tuple), "the overload was chosen"
+    kind = named_type(chosen.result, {}) or by_name(chosen.result)
+    return Literal(None, kind) if found[0].strict else None
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:

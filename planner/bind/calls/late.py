@@ -22,7 +22,6 @@ CONSTANTS: Final[Mapping[str, tuple[int, ...]]] = {
     "date_trunc": (0, 2),
     "timezone": (0,),
     "make_timestamptz": (6,),
-    "normalize": (1,),
     "encode": (1,),
     "decode": (1,),
     "format": (0,),

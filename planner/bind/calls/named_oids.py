@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/datatype-oid.html
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
@@ -20,12 +20,21 @@ from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
 from catalog.system.names import NAMED
 from catalog.types import TEXT, SqlType, array
+from planner.bind.calls.calling import wrong_for
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
-from planner.expression import Literal, Scalar
+from planner.expression import Call, Literal, Scalar
 from planner.parse import parse
 from planner.rules.support import has_subquery
+
+#: What a computed text is that names nothing.
+_UNNAMED: Final = {
+    "regclass": ("42P01", "relation does not exist"),
+    "regtype": ("42704", "type does not exist"),
+    "regnamespace": ("3F000", "schema does not exist"),
+    "regrole": ("42704", "role does not exist"),
+}
 
 
 def shown_oid(binding: Binding, scalar: Scalar) -> Scalar:
@@ -62,7 +71,9 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
         return known
     if body is None:
         raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
-    return _computed(binding, f"CASE WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} ELSE {body} END", scalar, target)
+    number = f"WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} WHEN $1 = '-' THEN 0::oid::{target.name}"
+    found = _computed(binding, f"CASE {number} ELSE {body} END", scalar, target)
+    return Call("coalesce", (found, wrong_for(scalar, target, *_UNNAMED[target.name])), target)
 
 
 def _computed(binding: Binding, body: str, scalar: Scalar, kind: SqlType) -> Scalar:

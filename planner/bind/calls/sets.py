@@ -138,11 +138,6 @@ def _values(env: Environment, chosen: Overload, arguments: list[Scalar], node: A
 
 def _series(env: Environment, arguments: list[Scalar], kind: SqlType, node: Any) -> Scalar:
     """generate_series(first, last, step); numerics of one number of digits."""
-    if kind.name == "timestamptz" and env.binding.context.time_zone != "UTC":
-        words = f"generate_series() in time zone {env.binding.context.time_zone}"
-        raise unsupported(
-            words, "Use timestamps without time zone, or SET TimeZone = 'UTC'.", env.binding.position(node)
-        )
     if kind.name == "numeric":
         kind = common_numeric([item.type for item in arguments])
         arguments = [Cast(item, kind) if item.type != kind else item for item in arguments]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from catalog.names import quoted_words
 from catalog.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
 from planner.bind.calls.calling import Special, wrong_for
@@ -18,7 +18,7 @@ from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
 from planner.expression import Call, Case, Cast, Literal, Scalar
-from planner.formats import Word, moment_pattern, written_pattern
+from planner.formats import Word, moment_pattern
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:
@@ -174,10 +174,14 @@ def _quote(env: Environment, name: str, arguments: list[Scalar], node: Any) -> S
 
 
 def _normalize(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    form = arguments[1].value if len(arguments) > 1 and isinstance(arguments[1], Literal) else "nfc"
-    if len(arguments) > 1 and str(form).lower() != "nfc":
-        raise unsupported("a normal form other than NFC", position=env.binding.position(node))
-    return Call("normalize", (arguments[0],), TEXT)
+    value, form = (*arguments, Literal("nfc", TEXT))[:2]
+    if isinstance(form, Literal) and str(form.value).lower() == "nfc":
+        return Call("normalize", (value,), TEXT)
+    return Call("text_normalized", (value, form), TEXT)
+
+
+def _is_normalized(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
+    return Call("text_is_normalized", tuple((*arguments, Literal("nfc", TEXT))[:2]), BOOL)
 
 
 def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
@@ -196,15 +200,16 @@ def _recode(env: Environment, name: str, arguments: list[Scalar], node: Any) -> 
 
 
 def _converted(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """convert_from() and convert_to() of the encoding that all texts have."""
+    """convert_from(), convert_to() and length() in an encoding; UTF8 is that of all texts."""
     value, encoding = arguments
-    if not isinstance(encoding, Literal) or encoding.value is None:
-        words = f"{name}() of an encoding that is no constant"
-        raise unsupported(words, "Write 'UTF8'.", env.binding.position(node))
-    if str(encoding.value).lower().replace("-", "").replace("_", "") not in ("utf8", "unicode"):
-        raise unsupported(f"{name}() of the encoding {encoding.value}", "Use UTF8.", env.binding.position(node))
-    from_octets = name == "convert_from"
-    return Call("octets_as_text" if from_octets else "octets_of_text", (value,), TEXT if from_octets else BYTEA)
+    usual = isinstance(encoding, Literal) and re.sub("[^a-z0-9]", "", str(encoding.value).lower()) in (
+        "utf8",
+        "unicode",
+    )
+    if name == "convert_to":
+        return Call("octets_of_text", (value,), BYTEA) if usual else Call("octets_encoded", (value, encoding), BYTEA)
+    text = Call("octets_as_text", (value,), TEXT) if usual else Call("octets_decoded", (value, encoding), TEXT)
+    return Call("char_length", (text,), INT4) if name == "length" else text
 
 
 def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
@@ -212,14 +217,11 @@ def _bit_length(env: Environment, name: str, arguments: list[Scalar], node: Any)
 
 
 def _to_char(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """The pattern is read here, so that what no engine writes is refused with its place."""
     value, pattern = arguments
     assert isinstance(pattern, Literal)
     is_moment = value.type.name in ("timestamp", "timestamptz", "interval")
     if pattern.value is None or (is_moment and not pattern.value):
         return Literal(None, TEXT)
-    if is_moment:
-        _check(env, written_pattern, pattern, node)
     return Call("to_char", (value, pattern), TEXT)
 
 
@@ -252,6 +254,7 @@ def _read_moment(env: Environment, name: str, arguments: list[Scalar], node: Any
 TEXT_FUNCTIONS: Final[dict[str, Special]] = {
     **dict.fromkeys(("quote_ident", "quote_literal", "quote_nullable"), _quote),
     "normalize": _normalize,
+    "text_is_normalized": _is_normalized,
     **dict.fromkeys(("encode", "decode"), _recode),
     **dict.fromkeys(("octets_as_text", "octets_of_text"), _converted),
     "to_char": _to_char,

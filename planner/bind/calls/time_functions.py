@@ -12,8 +12,8 @@ from typing import Any, Final
 from catalog.errors import SqlError, unsupported
 from catalog.intervals import unit_of_word
 from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
-from catalog.zones import UTC_NAMES, abbreviations, displacement, fixed_offset
-from planner.bind.calls.calling import Bind, Special, called, wrong_for
+from catalog.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
+from planner.bind.calls.calling import Bind, Special, called, required, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display
@@ -90,8 +90,7 @@ _REGIONS: Final = {name.lower(): name for name in zoneinfo.available_timezones()
 
 
 def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
-    """A zone's name as both engines know it, or its offset as an interval. Raises 22023, and 0A000 for POSIX rules of
-    daylight saving time and for an abbreviation that has not always meant the same."""
+    """A zone's name, or its offset as an interval. Raises 22023."""
     assert isinstance(scalar, Literal)
     if scalar.value is None:
         return scalar
@@ -100,14 +99,9 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     offset = None if found else fixed_offset(name)
     if offset is not None:
         return _offset(offset)
-    changing = abbreviations().get(name.lower())
-    is_rule = "/" not in name and any(char.isdigit() for char in name)
-    if found is None and changing is None and not is_rule:
-        raise env.error("22023", f'time zone "{name}" not recognized', None)
     if found is None:
-        known = changing.zone if changing is not None else "Europe/Berlin"
-        instead = f"Name a zone as {known}, or give an interval."
-        raise unsupported(f'time zone "{name}"', instead, env.binding.position(node))
+        find_zone(name)  # an abbreviation that has not always meant the same, or a rule
+        found = name.upper()
     return Literal(found, TEXT)
 
 
@@ -144,10 +138,18 @@ def _wrong_cut(field: Scalar, moment: Scalar) -> Scalar | None:
     kind = moment.type
     word = _field(str(field.value))
     if word in _ZONE_FIELDS or (word == "week" and kind == INTERVAL):
-        return wrong_for(moment, kind, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
+        return _uncut(moment, "0A000", f'unit "{field.value}" not supported for type {display(kind)}')
     if word not in _CUTS:
-        return wrong_for(moment, kind, "22023", f'unit "{field.value}" not recognized for type {display(kind)}')
+        return _uncut(moment, "22023", f'unit "{field.value}" not recognized for type {display(kind)}')
     return None
+
+
+def _uncut(moment: Scalar, sqlstate: str, message: str) -> Scalar:
+    """NULL and what is infinite, of which no field is looked at; any other moment is an error."""
+    if moment.type == INTERVAL:
+        return wrong_for(moment, moment.type, sqlstate, message)
+    is_infinite = Call("not", (Call("isfinite", (moment,), BOOL),), BOOL)
+    return required(Call("or", (Call("is_null", (moment,), BOOL), is_infinite), BOOL), moment, sqlstate, message)
 
 
 def _date_trunc(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:

@@ -24,4 +24,5 @@ SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'raise_exception');
 SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'nothing');
 SELECT jsonb_set_lax('{"a": 1}', '{a}', '2', true, NULL);
 SELECT jsonb_set_lax(NULL, '{a}', NULL, true, NULL), jsonb_set_lax('{"a": 1}', NULL, NULL, true, 'raise_exception');
+SELECT jsonb_set('[]', '{a}', '1', false), jsonb_set('{}', '{a,b}', '1', false), '[]'::jsonb #- '{a}', '{}'::jsonb #- '{a,b}', jsonb_set_lax('[]', '{a}', NULL, true, 'delete_key');
 DROP TABLE v;

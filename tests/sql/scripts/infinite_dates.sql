@@ -55,3 +55,6 @@ SELECT 'infinity'::time;
 SELECT 'infinityx'::date;
 DROP VIEW kv;
 DROP TABLE k, i;
+SELECT date_trunc('bogus', timestamp 'infinity')::text, date_trunc('timezone', timestamptz '-infinity')::text, date_bin('-1 day', timestamp 'infinity', timestamp '2024-01-01')::text, date_trunc('bogus', x) FROM (VALUES (NULL::timestamp)) v(x);
+SELECT date_trunc('bogus', x) FROM (VALUES (timestamp '2024-01-01'), ('infinity')) v(x);
+SELECT date_bin('1 day', timestamp '2024-01-01', timestamp 'infinity');

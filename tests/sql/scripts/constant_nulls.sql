@@ -1,0 +1,28 @@
+-- Strict functions of a constant NULL, casts between numbers, "char" and oids, and names that are computed.
+CREATE TABLE c (i int PRIMARY KEY, x numeric(6, 2), t text, m timestamp);
+INSERT INTO c VALUES (1, 1.55, 'a,b', '2024-02-29 12:00'), (2, -2.5, '', NULL);
+SELECT i, trunc(x, NULL), round(x, NULL), split_part(t, '', NULL), date_trunc(NULL, m), date_trunc('bogus', NULL::timestamp), age(m, NULL), substring(NULL FROM t FOR 'ab'), repeat(t, NULL), to_char(x, NULL), date_bin('-1 day', NULL, m) FROM c ORDER BY i;
+SELECT ARRAY[1.5] || NULL::numeric[], NULL::int[] || ARRAY[1], ARRAY[1] || NULL::int[], NULL::text[] || NULL::text[], array_cat(NULL::int[], ARRAY[2]);
+SELECT 65::"char", 0::"char", 127::"char", 'a'::"char"::int, ''::"char"::int, i::"char", (t::"char")::int FROM c ORDER BY i;
+SELECT (i + 200)::"char" FROM c;
+SELECT 4294967295::oid::int, 5::oid::int, oid(10::int8), pg_typeof(oid(10::int8));
+SELECT pg_size_pretty(0.5), pg_size_pretty(10239.9), pg_size_pretty(20000.7), pg_size_pretty(-123456789.5), oidvectortypes('23 25'), oidvectortypes(NULL), pg_is_other_temp_schema(NULL);
+SELECT i, (CASE WHEN i > 0 THEN 'pg_class' END)::regclass, (CASE WHEN i > 1 THEN 'int4' END)::regtype FROM c ORDER BY i;
+SELECT (t || 'nothing')::regclass FROM c WHERE i = 2;
+SELECT (t || 'nothing')::regtype FROM c WHERE i = 2;
+SELECT (t || 'nothing')::regnamespace FROM c WHERE i = 2;
+SELECT (t || 'nothing')::regrole FROM c WHERE i = 2;
+SET TimeZone = 'America/New_York';
+SELECT g, to_char(g, 'HH24:MI TZ') FROM generate_series(timestamptz '2024-03-08 02:30', '2024-03-12', '1 day') g ORDER BY g;
+SELECT g FROM generate_series(timestamptz '2024-11-02 01:30', '2024-11-04 12:00', '12 hours') g ORDER BY g;
+SELECT g FROM generate_series(timestamptz '2024-05-31', '2023-12-01', '-1 month') g ORDER BY g;
+SELECT g FROM generate_series(timestamptz '2024-01-31', '2024-06-01', '1 month 1 day 01:00') g ORDER BY g;
+SELECT g FROM generate_series(timestamptz '2024-05-31', '2023-12-01', '1 day') g;
+SELECT g FROM generate_series(timestamptz '2024-05-31', '2024-12-01', '0') g;
+SELECT i, g FROM c, generate_series(m::timestamptz, '2024-03-03', '1 day') g ORDER BY i, g;
+RESET TimeZone;
+SELECT (-0.0)::float8, -0.0::float8, '-0.0'::numeric::float8, atan2(-0.0, -1), '-0.00'::numeric, sqrt(-0.0);
+SELECT x FROM (VALUES (0.5::float8), (-0.0)) v(x) ORDER BY x;
+SELECT generate_subscripts(ARRAY[1, 2], 1, NULL), generate_subscripts(ARRAY[1, 2], 1, true);
+SELECT regexp_match(NULL, 'x'), regexp_split_to_array(NULL, 'x'), upper(NULL::int4range), int4range(NULL, 5), to_number(NULL, '9'), abs(NULL::numeric(5, 2)), make_date(NULL, 1, 1), sha256(NULL), parse_ident(NULL), isempty(NULL::int4range), concat(NULL, 'a');
+DROP TABLE c;

@@ -1,0 +1,23 @@
+-- Octets in encodings of one octet a character, normal forms, and unistr().
+CREATE TABLE e (i int PRIMARY KEY, t text, o bytea, n text);
+INSERT INTO e VALUES (1, 'Grüße', '\x4772fc7365', 'LATIN1'), (2, E'e\u0301 \u00e9 \ufb01', '\x80a4', 'win1252'), (3, NULL, NULL, NULL), (4, 'Привет', '\xcff0e8e2e5f2', 'windows-1251'), (5, '', '', 'koi8-r');
+SELECT i, convert_from(o, 'LATIN1'), convert_from(o, 'iso-8859-15'), convert_from(o, 'WIN1251'), convert_from(o, 'KOI8R'), convert_from(o, n::name), length(o, 'LATIN9'), convert(o, 'LATIN1', 'UTF8') FROM e ORDER BY i;
+SELECT i, convert_to(t, 'UTF8'), length(convert_to(t, 'UTF8'), 'UTF8') FROM e ORDER BY i;
+SELECT i, convert_to(t, n::name), convert(convert_to(t, 'utf-8'), 'unicode', n::name) FROM e WHERE i IN (1, 3, 4, 5) ORDER BY i;
+SELECT convert_to(t, 'LATIN1') FROM e WHERE i = 4;
+SELECT convert_from('\x81', 'WIN1252');
+SELECT convert_from('\x4100', 'LATIN1');
+SELECT convert_from('\x41', 'nothing');
+SELECT convert_to('a', 'nothing');
+SELECT convert('\x41', 'UTF8', 'nothing');
+SELECT convert('\xff', 'UTF8', 'LATIN1');
+SELECT convert('\x41', 'LATIN1', 'WIN1252');
+SELECT convert('\xe9', 'LATIN1', 'LATIN1');
+SELECT i, normalize(t, NFD) = t, length(normalize(t, NFD)), normalize(t, NFKC), length(normalize(t, NFKD)), normalize(t) FROM e ORDER BY i;
+SELECT i, t IS NORMALIZED, t IS NFD NORMALIZED, t IS NOT NFKC NORMALIZED, is_normalized(t, f), normalize(t, f) FROM e, (VALUES ('NFC'), ('nfkd')) v(f) ORDER BY i, f;
+SELECT normalize('a', 'bogus');
+SELECT unistr('d\0061t\+000061 \u0441\U0001F600 \\ \d83d\de00'), unistr(NULL), unistr('');
+SELECT unistr('wrong: \06');
+SELECT unistr('wrong: \db99');
+SELECT unistr('wrong: \U0FFFFFFF');
+DROP TABLE e;
