@@ -10,8 +10,10 @@ https://www.postgresql.org/docs/15/sql-set-constraints.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from catalog.errors import SqlError
@@ -134,6 +136,20 @@ def _broken(
     )
     connection.unbind({name: keys})
     return found[0] if found else None
+
+
+def require_whole(table: Table, reference: ForeignKey, rows: pa.Table) -> None:
+    """MATCH FULL over rows that come. Raises 23503 for one with a null beside a value."""
+    nulls = [pc.is_null(rows.column(name)) for name in reference.columns]
+    if pc.any(pc.and_not(reduce(pc.or_, nulls), reduce(pc.and_, nulls))).as_py():
+        raise mixed(table, reference)
+
+
+def mixed(table: Table, reference: ForeignKey) -> SqlError:
+    """A row with a null beside a value under MATCH FULL."""
+    message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
+    detail = "MATCH FULL does not allow mixing of null and nonnull key values."
+    return SqlError("23503", message, detail, about=subject(table, constraint=reference.name))
 
 
 def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[object, ...]) -> SqlError:
