@@ -11,7 +11,6 @@ See https://www.postgresql.org/docs/15/ddl-constraints.html.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -209,14 +208,27 @@ class Checker:
         self._connection.unbind(names)
         return keys if keys.num_rows else None
 
-    def _given_up(self, columns: tuple[str, ...], change: Change) -> pa.Table | None:
+    def _given_up(self, table: Table, columns: tuple[str, ...], change: Change) -> pa.Table | None:
         """The keys of rows that go, or that have another one now; None when there are none."""
-        old = change.deleted.select(list(columns))
-        if change.updated and not change.keeps(columns):
-            new = change.inserted.select(list(columns))
-            pairs = zip(old.columns, new.columns, strict=True)
-            return old.filter(reduce(pc.or_, (pc.fill_null(pc.not_equal(*pair), True) for pair in pairs)))
-        return old if old.num_rows and not change.updated else None
+        if not change.updated:
+            return change.deleted.select(list(columns)) if change.deleted.num_rows else None
+        keys = None if change.keeps(columns) else self._changed_keys(table, columns, change)
+        return keys if keys is not None and keys.num_rows else None
+
+    def _changed_keys(self, table: Table, columns: tuple[str, ...], change: Change, also: str = "") -> pa.Table:
+        """The old keys of the pairs that have another one now; ``also`` may name the new ones, "__after<oid>"."""
+        places = pa.array(range(change.updated), pa.int64())
+        rows = (change.deleted.select(list(columns)), change.inserted.select(list(columns)))
+        before, after = f"__before{table.oid}", f"__after{table.oid}"
+        names = {name: _numbered(keys, places) for name, keys in zip((before, after), rows, strict=True)}
+        self._connection.bind(names)
+        changed = " OR ".join(f"b.{quoted(column)} IS DISTINCT FROM a.{quoted(column)}" for column in columns)
+        query = (
+            f'SELECT {listed(columns, "b")} FROM "{before}" b JOIN "{after}" a USING ({ROW_ID}) WHERE {changed}{also}'
+        )
+        keys = self._connection.table(query, rows[0].schema)
+        self._connection.unbind(names)
+        return keys
 
     def _children(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> pa.Table | None:
         """Rows of ``child`` that stay and refer to keys that vanish, with their row ids first."""
@@ -251,7 +263,7 @@ class Checker:
     def _check_restricted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
         """RESTRICT never waits, and takes no other row with the key for the one that had it."""
         for action, part in ((reference.on_update, change.replaced), (reference.on_delete, change.removed)):
-            keys = self._given_up(reference.target_columns, part) if action == "r" else None
+            keys = self._given_up(table, reference.target_columns, part) if action == "r" else None
             rows = None if keys is None else self._staying(child, reference, keys)
             if rows is not None:
                 raise self._still_referenced(table, child, reference, rows)
@@ -330,19 +342,10 @@ class Checker:
         the row, one row after the other."""
         if change.keeps(reference.target_columns):
             return
-        columns, count = list(reference.target_columns), change.updated
-        places = pa.array(range(count), pa.int64())
-        rows = (change.deleted.select(columns), change.inserted.select(columns))
-        before, after = f"__before{table.oid}", f"__after{table.oid}"
-        names = {name: _numbered(keys, places) for name, keys in zip((before, after), rows, strict=True)}
-        self._connection.bind(names)
-        changed = " OR ".join(f"b.{quoted(column)} <> a.{quoted(column)}" for column in columns)
-        query = (
-            f'SELECT {listed(columns, "b")} FROM "{before}" b JOIN "{after}" a USING ({ROW_ID}) WHERE {changed} '
-            f'INTERSECT SELECT {listed(columns)} FROM "{after}"'
+        columns = reference.target_columns
+        keys = self._changed_keys(
+            table, columns, change, f' INTERSECT SELECT {listed(columns)} FROM "__after{table.oid}"'
         )
-        keys = self._connection.table(query, rows[0].schema)
-        self._connection.unbind(names)
         if keys.num_rows and self._referring(child, reference, keys):
             hint = "Change them in several statements, the last ones first."
             raise unsupported(f'moving keys of "{table.name}" from row to row while others refer to them', hint)

@@ -10,10 +10,9 @@ https://www.postgresql.org/docs/15/sql-set-constraints.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from catalog.errors import SqlError
@@ -140,8 +139,8 @@ def _broken(
 
 def require_whole(table: Table, reference: ForeignKey, rows: pa.Table) -> None:
     """MATCH FULL over rows that come. Raises 23503 for one with a null beside a value."""
-    nulls = [pc.is_null(rows.column(name)) for name in reference.columns]
-    if pc.any(pc.and_not(reduce(pc.or_, nulls), reduce(pc.and_, nulls))).as_py():
+    nulls = np.column_stack([rows.column(name).is_null().to_numpy() for name in reference.columns])
+    if np.any(nulls.any(axis=1) & ~nulls.all(axis=1)):
         raise mixed(table, reference)
 
 
