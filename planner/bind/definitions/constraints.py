@@ -20,6 +20,7 @@ from planner.bind.definitions.index_parts import labels_of
 from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
+from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -131,6 +132,8 @@ def make_foreign_key(
     if is_full and attributes.is_deferrable and len(columns) > 1:
         raise unsupported("MATCH FULL of several columns in a deferrable constraint", "Leave DEFERRABLE out.", position)
     for name in columns:
+        if name in SYSTEM_COLUMNS:
+            raise SqlError("0A000", "system columns cannot be used in foreign keys")
         if parts.column(name) is None:
             raise SqlError("42703", f'column "{name}" referenced in foreign key constraint does not exist')
     target = _referenced(binding, table, node)
@@ -161,7 +164,7 @@ def _delete_columns(parts: Parts, columns: tuple[str, ...], named: tuple[str, ..
         if name not in columns:
             message = f'column "{name}" referenced in ON DELETE SET action must be part of foreign key'
             raise SqlError("42P10", message)
-    return named
+    return tuple(dict.fromkeys(named))
 
 
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
@@ -186,6 +189,8 @@ def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...]) -> t
         raise SqlError("42830", message)
     known = {column.name for column in target.columns}
     for name in wanted:
+        if name in SYSTEM_COLUMNS:
+            raise SqlError("0A000", "system columns cannot be used in foreign keys")
         if name not in known:
             message = f'column "{name}" referenced in foreign key constraint does not exist'
             raise SqlError("42703", message)
