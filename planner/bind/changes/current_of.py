@@ -34,11 +34,13 @@ def current_rows(binding: Binding, query: Query) -> tuple[Query, int, int]:
     if not isinstance(table, Table) or not key or not any(isinstance(item, Project) for item in above):
         return query, 0, 0
     by_name = {item.name: column for item, column in zip(table.columns, leaf.columns, strict=False)}
-    carried, whole = tuple(by_name[name] for name in key), leaf
+    carried = tuple(by_name[name] for name in key)
+    whole: Relation = leaf
     for item in reversed(above):
         if isinstance(item, Project):
             passed = tuple((binding.column(column.name, column.type), ColumnRef(column)) for column in carried)
-            carried, whole = tuple(column for column, _ in passed), Project(whole, (*item.outputs, *passed))
+            carried = tuple(column for column, _ in passed)
+            whole = Project(whole, (*item.outputs, *passed))
         else:
             whole = replace(item, input=whole)
     outputs = tuple(Output(column.name, column.type) for column in carried)
