@@ -112,7 +112,8 @@ class ForeignKey(Struct, frozen=True):
     """REFERENCES: each non-null tuple of ``columns`` has a partner in ``target``'s ``target_columns``.
 
     ``deferrable``: SET CONSTRAINTS chooses when that is checked; ``deferred``: by default when a transaction commits.
-    ``validated``: it holds of the rows that were there before it, too.
+    ``validated``: it holds of the rows that were there before it, too. ``full``: MATCH FULL, where all columns are null
+    or none. ``delete_columns`` are those that ON DELETE SET NULL or DEFAULT sets, where that names some.
     """
 
     name: str
@@ -125,6 +126,8 @@ class ForeignKey(Struct, frozen=True):
     deferred: bool = False
     validated: bool = True
     comment: str | None = None
+    full: bool = False
+    delete_columns: tuple[str, ...] = ()
 
 
 class Check(Struct, frozen=True):

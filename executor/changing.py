@@ -108,4 +108,4 @@ def _changes(
     bindings: Bindings,
 ) -> Changes:
     writer, evaluate = transaction.writer(), session.evaluator(transaction)
-    return writer.change(statement, parameters, bindings, session.time_zone, evaluate)
+    return writer.change(statement, parameters, bindings, session.time_zone, evaluate, session.catalog)

@@ -364,6 +364,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("adopt_server", 1, 1, "volatile"),
     Function("forget_query", 1, 1, "volatile"),
     Function("current_setting", 1, 2, "stable"),
+    Function("current_of", 3, 3, "stable"),  # of a cursor, a table's oid and a place in its key
     Function("set_config", 3, 3, "volatile"),
 )
 
@@ -390,6 +391,7 @@ SESSION_FUNCTIONS: Final = SESSION_VALUES | {
     "adopt_server",
     *("suspend_view", "resume_view", "checkpoint_view", "migrate_view"),
     "set_config",
+    "current_of",
 }
 
 #: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.

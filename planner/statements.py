@@ -300,7 +300,10 @@ class Discard(Struct, frozen=True):
 
 
 class DeclareCursor(Struct, frozen=True):
-    """DECLARE name CURSOR FOR query; ``scroll`` None leaves it to the query, ``text`` is the statement's own."""
+    """DECLARE name CURSOR FOR query; ``scroll`` None leaves it to the query, ``text`` is the statement's own.
+
+    The query's last columns may be the primary ``key`` of the ``table`` (its oid) of which each row shows a row.
+    """
 
     name: str
     query: Query
@@ -308,6 +311,8 @@ class DeclareCursor(Struct, frozen=True):
     scroll: bool | None = None
     hold: bool = False
     binary: bool = False
+    table: int = 0
+    key: int = 0
 
 
 class Fetch(Struct, frozen=True):

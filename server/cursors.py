@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
+from catalog.types import SqlType
 from executor.result import Result
+from planner.expression import Value
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Output
 from server.forward import PORTION_ROWS, Forward
+from server.rows import sent_value
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -40,22 +43,32 @@ class SqlCursor(Struct, eq=False):
     position: int = 0
     passed: int = 0  # rows that were sent before there was this cursor
     kept: bool = False  # beyond the transaction that made it
+    table: int = 0  # the oid of the table whose row each row shows, by its key in ``keys``
+    keys: pa.Table | None = None
+    key_types: tuple[SqlType, ...] = ()
+    locks: bool = False
 
     @classmethod
     def of(cls, statement: DeclareCursor, result: Result, now: datetime.datetime) -> SqlCursor:
         """The cursor that a DECLARE makes of its query's result."""
         live = Forward(result.batches or ()) if result.live else None
         batches = [] if live is not None else list(result.batches or ())
+        rows = pa.Table.from_batches(batches) if batches else None
+        width = len(statement.query.outputs) - statement.key
         return cls(
             statement.name,
             statement.text,
-            statement.query.outputs,
-            statement.scroll is not False and live is None,
+            statement.query.outputs[:width],
+            statement.scroll is not False and live is None and statement.query.locking is None,
             statement.hold,
             statement.binary,
             now,
-            pa.Table.from_batches(batches) if batches else None,
+            None if rows is None else rows.select(range(width)),
             live,
+            table=statement.table,
+            keys=None if rows is None else rows.select(range(width, rows.num_columns)),
+            key_types=tuple(item.type for item in statement.query.outputs[width:]),
+            locks=statement.query.locking is not None,
         )
 
     @classmethod
@@ -90,6 +103,20 @@ class SqlCursor(Struct, eq=False):
         if statement.moves:
             return Result(f"MOVE {count}")
         return Result("FETCH", self.outputs, self._between(first, last).to_batches() if count and self.rows else ())
+
+    def key_here(self, table: int, name: str) -> list[Value]:
+        """The key of the row of a table on which it is. Raises 24000, and 0A000 where it may be one of several."""
+        if self.table != table:
+            if self.locks:
+                raise unsupported("WHERE CURRENT OF a cursor over more than the table", "Name the row by its key.")
+            message = f'cursor "{self.name}" is not a simply updatable scan of table "{name}"'
+            raise SqlError("24000", message)
+        if self.kept:
+            raise SqlError("24000", f'cursor "{self.name}" is held from a previous transaction')
+        if self.keys is None or not 1 <= self.position <= self._size:
+            raise SqlError("24000", f'cursor "{self.name}" is not positioned on a row')
+        kinds = zip(self.keys.columns, self.key_types, strict=True)
+        return [sent_value(column[self.position - 1], kind) for column, kind in kinds]
 
     def _between(self, first: int, last: int) -> pa.Table:
         """The rows from one place to another, in the order in which they are passed."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
 from executor.planned import Planned
-from executor.printing.literals import literal_value
 from executor.result import Result
 from planner.algebra import Project, Values
 from planner.bind.context import Context
@@ -79,7 +76,7 @@ from server.identity import take_on
 from server.kinds import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
-from server.rows import Names, encode_rows, is_named, shown_by_name
+from server.rows import Names, encode_rows, is_named, sent_value, shown_by_name
 from server.schemas import run_schema
 from server.settings import IDENTITY, OF_TRANSACTION
 
@@ -388,12 +385,4 @@ def _argument_values(session: Session, statement: ExecutePrepared, plan: Plan) -
     query = showing(query, lambda name, kind: Column(next(ids), name, kind))
     result = session.db.execute(functions.evaluate(session, query, ()))
     (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
-    return tuple(_parameter(scalar, kind) for scalar, kind in zip(row, plan.given, strict=True))
-
-
-def _parameter(scalar: pa.Scalar, kind: SqlType) -> Value:
-    """A numeric comes as text where its decimals are its own; of a bpchar, the blanks that do not count go."""
-    value = literal_value(scalar)
-    if kind.name == "bpchar" and isinstance(value, str):
-        return value.rstrip(" ")
-    return Decimal(value) if kind.name == "numeric" and isinstance(value, str) else value
+    return tuple(sent_value(scalar, kind) for scalar, kind in zip(row, plan.given, strict=True))

@@ -171,6 +171,14 @@ def _set_config(session: Session, name: Value, value: Value, is_local: Value) ->
     return session.settings.show(str(name))
 
 
+def _current_of(session: Session, name: Value, table: Value, place: Value) -> Value:
+    """WHERE CURRENT OF: a part of the key of the row on which a cursor is (execCurrentOf)."""
+    if name in session.portals:
+        raise unsupported("WHERE CURRENT OF a portal of the protocol", "DECLARE the cursor.")
+    item = session.db.catalog.objects[int(str(table))].name
+    return session.cursors.find(str(name)).key_here(int(str(table)), item)[int(str(place))]
+
+
 _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "now": _now,
     "current_date": _current_date,
@@ -198,5 +206,6 @@ _FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "forget_query": named_views.forget,
     "current_setting": _current_setting,
     "set_config": _set_config,
+    "current_of": _current_of,
 }
 assert _FUNCTIONS.keys() == SESSION_FUNCTIONS

@@ -6,6 +6,7 @@ Owns: the choice of format per column. The encodings themselves are protocol's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from catalog.errors import SqlError
 from catalog.nested import split_array
 from catalog.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
+from executor.printing.literals import literal_value
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context
 from planner.expression import Literal, Value
@@ -153,3 +155,12 @@ def literal_values(literals: Sequence[Literal], types: tuple[SqlType, ...], time
             value = decode_value(value.encode(), kind, TEXT_FORMAT, time_zone)
         values.append(value)
     return tuple(values)
+
+
+def sent_value(scalar: pa.Scalar, kind: SqlType) -> Value:
+    """A value of a result as a parameter's: a numeric comes as text where its decimals are its own, and of a bpchar the
+    blanks that do not count go."""
+    value = literal_value(scalar)
+    if kind.name == "bpchar" and isinstance(value, str):
+        return value.rstrip(" ")
+    return Decimal(value) if kind.name == "numeric" and isinstance(value, str) else value

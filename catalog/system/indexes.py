@@ -301,7 +301,8 @@ def _reference(catalog: Catalog, table: Table, reference: ForeignKey, target: Ta
         "confrelid": target.oid,
         "confupdtype": reference.on_update,
         "confdeltype": reference.on_delete,
-        "confmatchtype": "s",
+        "confmatchtype": "f" if reference.full else "s",
+        "confdelsetcols": _places(table, reference.delete_columns) if reference.delete_columns else None,
         "connoinherit": True,
         "conkey": _places(table, reference.columns),
         "confkey": _places(target, reference.target_columns),
@@ -385,10 +386,12 @@ def _key_text(key: UniqueKey) -> str:
 
 
 def _reference_rest(reference: ForeignKey) -> str:
-    text = _listed(reference.target_columns)
+    text = _listed(reference.target_columns) + (" MATCH FULL" if reference.full else "")
     for words, action in (("UPDATE", reference.on_update), ("DELETE", reference.on_delete)):
         if action in _ACTIONS:
             text += f" ON {words} {_ACTIONS[action]}"
+    if reference.delete_columns:
+        text += f" {_listed(reference.delete_columns)}"
     if reference.deferrable:
         text += " DEFERRABLE INITIALLY DEFERRED" if reference.deferred else " DEFERRABLE"
     return text + _not_valid(reference)

@@ -20,6 +20,7 @@ from pglast.enums.parsenodes import (
 )
 
 from catalog.errors import SqlError
+from planner.bind.changes.current_of import current_rows
 from planner.bind.context import Binding
 from planner.bind.definitions.table_as import into_of
 from planner.bind.select import bind_query
@@ -44,10 +45,10 @@ def _declare(binding: Binding, node: Any) -> Statement:
     if into_of(query) is not None:
         position = binding.position(query.intoClause.rel) if query.intoClause is not None else None
         raise SqlError("42601", "DECLARE CURSOR cannot use SELECT ... INTO", position=position)
-    bound = bind_query(binding, query)
+    bound, table, key = current_rows(binding, bind_query(binding, query))
     scroll = True if options & CURSOR_OPT_SCROLL else False if options & CURSOR_OPT_NO_SCROLL else None
     hold, binary = bool(options & CURSOR_OPT_HOLD), bool(options & CURSOR_OPT_BINARY)
-    return DeclareCursor(node.portalname, bound, binding.raw.text, scroll, hold, binary)
+    return DeclareCursor(node.portalname, bound, binding.raw.text, scroll, hold, binary, table, key)
 
 
 def _fetch(binding: Binding, node: Any) -> Statement:

@@ -160,10 +160,10 @@ def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | S
             yield from _read(target, looked_at | _returned(statement, statement.row))
         case Update(target=target):
             yield target, "w", partial(binding.given.__getitem__, (target.oid, "w"))
-            yield from _read(target, _looked_at(statement) | _returned(statement, statement.new))
+            yield from _read(target, _looked_at(binding, statement) | _returned(statement, statement.new))
         case Delete(target=target):
             yield target, "d", None
-            yield from _read(target, _looked_at(statement) | _returned(statement, statement.old))
+            yield from _read(target, _looked_at(binding, statement) | _returned(statement, statement.old))
         case Merge(target=target, actions=actions):
             letters = dict.fromkeys(_ACTIONS[action.kind] for action in actions if action.kind in _ACTIONS)
             if not letters:
@@ -194,15 +194,17 @@ def _returned(statement: Insert | Update | Delete, row: tuple[Column, ...]) -> f
     return frozenset(definition.name for definition, column in pairs if column in used)
 
 
-def _looked_at(statement: Update | Delete) -> frozenset[str]:
-    """The target's columns of which a condition or a new value is made."""
+def _looked_at(binding: Binding, statement: Update | Delete) -> frozenset[str]:
+    """The target's columns of which a condition or a new value is made, be it their own (SET b = b)."""
     relation, target = statement.relation, statement.target
     assert isinstance(relation, Project)
     scan = next(item for item in walk(relation) if isinstance(item, Scan) and item.oid == target.oid)
     made, outputs = set[Column](), dict(relation.outputs)
     if isinstance(statement, Update):
-        pairs = zip(statement.old, statement.new, strict=True)
-        made = {new for old, new in pairs if outputs[new] != outputs[old]}  # others stay as they are
+        # others stay as they are; what several statements in WITH assign is known of all together
+        given = frozenset[str]() if binding.modifications else binding.given[target.oid, "w"]
+        places = zip(target.stored, statement.old, statement.new, strict=False)
+        made = {new for column, old, new in places if column.name in given or outputs[new] != outputs[old]}
     used = {item.column for item in walk(relation.input) if isinstance(item, ColumnRef)}
     used |= {column for item in (*made, *statement.beside) for column in used_columns(outputs[item])}
     named = zip(target.columns, scan.columns, strict=False)

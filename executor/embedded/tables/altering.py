@@ -13,7 +13,7 @@ from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, UniqueKe
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import DuckPrinter, type_text
 from executor.embedded.tables.changes import listed, quoted, stored
-from executor.embedded.tables.deferral import missing
+from executor.embedded.tables.deferral import missing, mixed
 from executor.embedded.tables.unique_keys import Key, enforced, key_of
 from planner.expression import Literal
 
@@ -98,3 +98,9 @@ class Verifier:
         found = self._first(f"SELECT {listed(reference.columns, 't')} FROM {rows}")
         if found is not None:
             raise missing(table, reference, target, found)
+        if reference.full and len(reference.columns) > 1:
+            some, none = (
+                f" {word} ".join(f"{quoted(name)} IS NULL" for name in reference.columns) for word in ("OR", "AND")
+            )
+            if self._first(f"SELECT 1 FROM {stored(table)} WHERE ({some}) AND NOT ({none})") is not None:
+                raise mixed(table, reference)

@@ -11,7 +11,7 @@ See https://www.postgresql.org/docs/15/ddl-constraints.html.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,11 +31,14 @@ from executor.embedded.tables.changes import (
     replacement,
     stored,
 )
-from executor.embedded.tables.deferral import Deferred, Timing, missing, repeated, still_referenced
+from executor.embedded.tables.deferral import Deferred, Timing, missing, repeated, require_whole, still_referenced
 from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import Key, enforced, key_of
 from executor.tables.shapes import schema_of
 from planner.algebra import ROW_ID
+
+if TYPE_CHECKING:
+    from executor.embedded.tables.following import Following
 
 Statement = dict[int, Change]
 
@@ -62,11 +65,19 @@ class Checker:
     """Checks one statement's changes, after it has added what foreign keys' actions change."""
 
     def __init__(
-        self, connection: Connection, definitions: Mapping[int, Table], changes: Statement, timing: Timing
+        self,
+        connection: Connection,
+        definitions: Mapping[int, Table],
+        changes: Statement,
+        timing: Timing,
+        following: Following | None = None,
     ) -> None:
         self._connection = connection
         self._definitions = definitions
         self._timing = timing
+        self._following = following
+        #: Tables of which rows have followed others.
+        self._followed: set[int] = set()
         self.changes = changes
         #: What waits for the commit.
         self.deferred: list[Deferred] = []
@@ -74,6 +85,8 @@ class Checker:
     def check(self) -> None:
         """Adds the actions' changes, then checks everything. Raises 23502, 23503, 23505."""
         self._act()
+        for oid in self._followed:
+            self._rules.check(self._definitions[oid], self.changes[oid].inserted)
         for oid, change in self.changes.items():
             table = self._definitions[oid]
             check_not_null(table, change.inserted)
@@ -84,6 +97,11 @@ class Checker:
             for reference in table.foreign_keys:
                 self._check_reference(table, reference, change)
             self._check_referencing(table, change)
+
+    @property
+    def _rules(self) -> Following:
+        assert self._following is not None, "an INSERT alone moves no key"
+        return self._following
 
     def _bind(self, table: Table) -> None:
         bound(self._connection, table, self.changes.get(table.oid) or nothing(table))
@@ -139,6 +157,8 @@ class Checker:
         if not change.inserted.num_rows or kept:
             return
         target = self._definitions[reference.target]
+        if reference.full:
+            require_whole(table, reference, change.inserted)
         self._bind(table)
         self._bind(target)
         pairs = list(zip(reference.columns, reference.target_columns, strict=True))
@@ -188,6 +208,28 @@ class Checker:
         self._connection.unbind(names)
         return keys if keys.num_rows else None
 
+    def _given_up(self, table: Table, columns: tuple[str, ...], change: Change) -> pa.Table | None:
+        """The keys of rows that go, or that have another one now; None when there are none."""
+        if not change.updated:
+            return change.deleted.select(list(columns)) if change.deleted.num_rows else None
+        keys = None if change.keeps(columns) else self._changed_keys(table, columns, change)
+        return keys if keys is not None and keys.num_rows else None
+
+    def _changed_keys(self, table: Table, columns: tuple[str, ...], change: Change, also: str = "") -> pa.Table:
+        """The old keys of the pairs that have another one now; ``also`` may name the new ones, "__after<oid>"."""
+        places = pa.array(range(change.updated), pa.int64())
+        rows = (change.deleted.select(list(columns)), change.inserted.select(list(columns)))
+        before, after = f"__before{table.oid}", f"__after{table.oid}"
+        names = {name: _numbered(keys, places) for name, keys in zip((before, after), rows, strict=True)}
+        self._connection.bind(names)
+        changed = " OR ".join(f"b.{quoted(column)} IS DISTINCT FROM a.{quoted(column)}" for column in columns)
+        query = (
+            f'SELECT {listed(columns, "b")} FROM "{before}" b JOIN "{after}" a USING ({ROW_ID}) WHERE {changed}{also}'
+        )
+        keys = self._connection.table(query, rows[0].schema)
+        self._connection.unbind(names)
+        return keys
+
     def _children(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> pa.Table | None:
         """Rows of ``child`` that stay and refer to keys that vanish, with their row ids first."""
         keys = self._vanished(table, reference.target_columns, change)
@@ -211,8 +253,7 @@ class Checker:
     def _check_referencing(self, table: Table, change: Change) -> None:
         for child, reference in self._referencing(table):
             waits = self._timing.waits(child, reference)
-            if waits:
-                self._check_restricted(table, child, reference, change)
+            self._check_restricted(table, child, reference, change)
             rows = self._children(table, child, reference, change)
             if waits and self._vanished(table, reference.target_columns, change) is not None:
                 self._defer(table, child, reference, None if rows is None else rows.select(list(reference.columns)))
@@ -220,9 +261,10 @@ class Checker:
                 raise self._still_referenced(table, child, reference, rows)
 
     def _check_restricted(self, table: Table, child: Table, reference: ForeignKey, change: Change) -> None:
-        """RESTRICT never waits."""
+        """RESTRICT never waits, and takes no other row with the key for the one that had it."""
         for action, part in ((reference.on_update, change.replaced), (reference.on_delete, change.removed)):
-            rows = self._children(table, child, reference, part) if action == "r" else None
+            keys = self._given_up(table, reference.target_columns, part) if action == "r" else None
+            rows = None if keys is None else self._staying(child, reference, keys)
             if rows is not None:
                 raise self._still_referenced(table, child, reference, rows)
 
@@ -244,6 +286,7 @@ class Checker:
                     (reference.on_delete, whole.removed),
                 ):
                     if action not in "ar" and self._follow(table, child, reference, action, change):
+                        self._followed.add(child.oid)
                         pending.append(child.oid)
 
     def _follow(self, table: Table, child: Table, reference: ForeignKey, action: str, change: Change) -> bool:
@@ -258,15 +301,22 @@ class Checker:
         if rows is not None:
             self._add(child, self._action(child, reference, action, rows, change))
         places = self._coming(child, reference, keys)
-        if places is None:
-            return rows is not None
+        if places is not None:
+            self._follow_again(child, reference, action, places, change)
+        if action == "d" and (left := self._coming(child, reference, keys)) is not None:
+            raise self._still_referenced(table, child, reference, self.changes[child.oid].inserted.take(left))
+        return rows is not None or places is not None
+
+    def _follow_again(
+        self, child: Table, reference: ForeignKey, action: str, places: pa.ChunkedArray, change: Change
+    ) -> None:
+        """The action for rows that come."""
         known = self.changes[child.oid]
         if action == "c" and not change.updated:
             self.changes[child.oid] = known.without(places)
-        else:
-            followed = self._action(child, reference, action, _numbered(known.inserted.take(places), places), change)
-            self.changes[child.oid] = known.with_new(places, followed.inserted)
-        return True
+            return
+        followed = self._action(child, reference, action, _numbered(known.inserted.take(places), places), change)
+        self.changes[child.oid] = known.with_new(places, followed.inserted)
 
     def _coming(self, child: Table, reference: ForeignKey, keys: pa.Table) -> pa.ChunkedArray | None:
         """The places of rows of ``child`` that come and refer to some of these keys; None where there are none."""
@@ -292,19 +342,10 @@ class Checker:
         the row, one row after the other."""
         if change.keeps(reference.target_columns):
             return
-        columns, count = list(reference.target_columns), change.updated
-        places = pa.array(range(count), pa.int64())
-        rows = (change.deleted.select(columns), change.inserted.select(columns))
-        before, after = f"__before{table.oid}", f"__after{table.oid}"
-        names = {name: _numbered(keys, places) for name, keys in zip((before, after), rows, strict=True)}
-        self._connection.bind(names)
-        changed = " OR ".join(f"b.{quoted(column)} <> a.{quoted(column)}" for column in columns)
-        query = (
-            f'SELECT {listed(columns, "b")} FROM "{before}" b JOIN "{after}" a USING ({ROW_ID}) WHERE {changed} '
-            f'INTERSECT SELECT {listed(columns)} FROM "{after}"'
+        columns = reference.target_columns
+        keys = self._changed_keys(
+            table, columns, change, f' INTERSECT SELECT {listed(columns)} FROM "__after{table.oid}"'
         )
-        keys = self._connection.table(query, rows[0].schema)
-        self._connection.unbind(names)
         if keys.num_rows and self._referring(child, reference, keys):
             hint = "Change them in several statements, the last ones first."
             raise unsupported(f'moving keys of "{table.name}" from row to row while others refer to them', hint)
@@ -316,11 +357,13 @@ class Checker:
     def _action(self, child: Table, reference: ForeignKey, action: str, rows: pa.Table, change: Change) -> Change:
         old = rows.drop_columns([ROW_ID])
         ids = rows.column(ROW_ID)
-        if action == "n":
-            nulls = {own: pa.nulls(len(ids), old.schema.field(own).type) for own, _ in self._stored(child, reference)}
-            return replacement(ids, old, _with(old, nulls))
+        names = reference.columns if change.updated else reference.delete_columns or reference.columns
         if action == "d":
-            raise unsupported("SET DEFAULT of a foreign key", "use SET NULL or CASCADE")
+            return replacement(ids, old, _with(old, self._rules.defaults(child, names, old)))
+        if action == "n":
+            sets = {*names, *map(scale_name, names)}
+            nulls = {own: pa.nulls(len(ids), old.schema.field(own).type) for own, _ in self._stored(child, reference)}
+            return replacement(ids, old, _with(old, {own: values for own, values in nulls.items() if own in sets}))
         if not change.updated:
             return removal(ids, old)
         return replacement(ids, old, _with(old, self._moved(old, child, reference, change)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
@@ -134,6 +135,20 @@ def _broken(
     )
     connection.unbind({name: keys})
     return found[0] if found else None
+
+
+def require_whole(table: Table, reference: ForeignKey, rows: pa.Table) -> None:
+    """MATCH FULL over rows that come. Raises 23503 for one with a null beside a value."""
+    nulls = np.column_stack([rows.column(name).is_null().to_numpy() for name in reference.columns])
+    if np.any(nulls.any(axis=1) & ~nulls.all(axis=1)):
+        raise mixed(table, reference)
+
+
+def mixed(table: Table, reference: ForeignKey) -> SqlError:
+    """A row with a null beside a value under MATCH FULL."""
+    message = f'insert or update on table "{table.name}" violates foreign key constraint "{reference.name}"'
+    detail = "MATCH FULL does not allow mixing of null and nonnull key values."
+    return SqlError("23503", message, detail, about=subject(table, constraint=reference.name))
 
 
 def missing(table: Table, reference: ForeignKey, target: Table, values: tuple[object, ...]) -> SqlError:

@@ -247,6 +247,12 @@ class Effects(Struct):
                 about = subject(table, constraint=name)
                 raise SqlError("23514", message, failing_row(table, rows, place), about=about, row=place)
 
+    def computed(
+        self, outputs: tuple[tuple[Column, Scalar], ...], row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
+    ) -> pa.Table:
+        """Expressions for each of some rows, whose columns are ``row``."""
+        return self._evaluate(Project(bound(row), outputs), row, rows, arguments)
+
     def _returned(
         self, returning: Returning | None, row: tuple[Column, ...], rows: pa.Table, arguments: Arguments
     ) -> pa.Table | None:

@@ -319,7 +319,10 @@ class KeyedWriter:
         target = self._definitions[reference.target]
         if reference.target_columns not in keys_of(target):
             return False
-        keys = [each for each in keys_in(change.inserted, reference.columns) if None not in each]
+        every = keys_in(change.inserted, reference.columns)
+        keys = [each for each in every if None not in each]
+        if reference.full and any(set(each) != {None} for each in every if None in each):
+            return False
         return all(self._find(target, reference.target_columns, each).place is not None for each in keys)
 
     def _is_missed(self, table: Table, change: Change) -> bool:

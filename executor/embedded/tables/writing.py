@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, failed_transaction
 from catalog.objects import Stream, Table, is_temporary
 from executor.commit.records import TableChange, TableValues
@@ -29,6 +31,7 @@ from executor.embedded.tables.deferral import Deferred, Settled, Timing, require
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
 from executor.embedded.tables.documents import Documents
 from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
+from executor.embedded.tables.following import Following
 from executor.embedded.tables.journal import (
     Altered,
     Changed,
@@ -48,6 +51,8 @@ from executor.trace.index import Row
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.statements import Generated, Insert
+
+_NO_CATALOG: Final = Catalog()
 
 
 class WriteTransaction:
@@ -146,8 +151,10 @@ class WriteTransaction:
         bindings: Bindings = NOTHING,
         timezone: str = "UTC",
         evaluate: Evaluate = plainly,
+        catalog: Catalog = _NO_CATALOG,
     ) -> Changes:
-        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement."""
+        """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement. Rows of other
+        tables that follow by foreign keys are checked by what their tables' checks mean in ``catalog``."""
         with self._statement():
             for part in parts_of(statement):
                 self._require_current(part.target)
@@ -158,7 +165,7 @@ class WriteTransaction:
                 return Changes(effect.count, effect.returned)
             if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
                 effect = self._effects.of(statement, arguments)
-            self._apply(dict(effect.changes))
+            self._apply(dict(effect.changes), Following(self._effects, arguments, catalog))
             return Changes(effect.count, effect.returned)
 
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
@@ -278,9 +285,9 @@ class WriteTransaction:
         if known is not table and known != table:
             raise SqlError("40001", "could not serialize access due to concurrent update")
 
-    def _apply(self, statement: dict[int, Change]) -> None:
+    def _apply(self, statement: dict[int, Change], following: Following | None = None) -> None:
         """Checks one statement's changes and applies them with what foreign keys add."""
-        checker = Checker(self.connection, self.definitions, statement, self.timing)
+        checker = Checker(self.connection, self.definitions, statement, self.timing, following)
         checker.check()
         self.journal += checker.deferred
         for oid, change in checker.changes.items():

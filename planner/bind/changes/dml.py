@@ -22,6 +22,7 @@ from catalog.types import INT8, SqlType
 from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
+from planner.bind.changes.current_of import is_current
 from planner.bind.changes.fields import with_part
 from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of, shown_by
 from planner.bind.changes.through_views import Through, through_view
@@ -287,7 +288,7 @@ def bind_update(binding: Binding, node: Any, level: Level | None = None) -> Upda
         relation = Join("inner", relation, other.relation, None)
     env = Environment(binding, scope if other is None else other.beside(scope), "UPDATE", subquery_binder(level))
     if node.whereClause is not None:
-        relation = Filter(relation, _condition(env, node.whereClause))
+        relation = Filter(relation, _condition(env, node.whereClause, target, scan.columns, through))
     items = node.targetList
     if through is not None:
         items = through.assigned(binding, items)
@@ -320,7 +321,7 @@ def bind_delete(binding: Binding, node: Any, level: Level | None = None) -> Dele
     relation, scope = with_place(binding, scan, scope) if through is None else (through.shown(scan), scope)
     other = _others(level, scope, node.usingClause)
     env = Environment(binding, scope if other is None else other.beside(scope), "WHERE", subquery_binder(level))
-    predicate = None if node.whereClause is None else _condition(env, node.whereClause)
+    predicate = None if node.whereClause is None else _condition(env, node.whereClause, target, scan.columns, through)
     old = row_columns(binding, target)
     if through is not None:
         through.need(binding, node.relation.alias, "d", (), node.whereClause, *shown_by(node))
@@ -345,9 +346,11 @@ def _updated(node: Any) -> tuple[Any, ...]:
     return tuple(clause.targetList)
 
 
-def _condition(env: Environment, node: Any) -> Scalar:
+def _condition(env: Environment, node: Any, target: Table, row: tuple[Column, ...], through: Through | None) -> Scalar:
     if type(node).__name__ == "CurrentOfExpr":
-        raise unsupported("WHERE CURRENT OF", "Name the row by its key.")
+        if through is not None:
+            raise SqlError("0A000", "WHERE CURRENT OF on a view is not implemented")
+        return is_current(env.binding, target, row, node)
     return bind_boolean(env.without_aggregates("WHERE"), node, "WHERE")
 
 

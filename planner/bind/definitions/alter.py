@@ -15,7 +15,7 @@ from typing import Any, Final
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Stream, Table, View
+from catalog.objects import Stream, SystemView, Table, View
 from planner.bind.context import Binding
 from planner.bind.definitions import altered_columns, altered_constraints
 from planner.bind.definitions.alteration import (
@@ -93,6 +93,8 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
         return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
     if isinstance(found, Stream) and node.objtype in (ObjectType.OBJECT_TABLE, ObjectType.OBJECT_FOREIGN_TABLE):
         return bind_alter_stream(binding, node, found, words)
+    if isinstance(found, SystemView):
+        raise SqlError("42501", f'permission denied: "{found.name}" is a system catalog')
     if not isinstance(found, Table):
         raise unsupported(f"this form of ALTER {words}", "Drop it and create it again.", binding.position(name))
     if node.objtype != ObjectType.OBJECT_TABLE:

@@ -19,6 +19,7 @@ from planner.bind.definitions.dependents import broken_by
 from planner.bind.definitions.sequences import check_identity, with_options
 from planner.bind.domains import into_domain
 from planner.bind.rows import check_kept
+from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import type_or_domain
 from planner.bind.types import coerce, display
@@ -45,6 +46,8 @@ def add(change: Alteration, command: Any) -> None:
 def drop(change: Alteration, command: Any) -> None:
     """DROP COLUMN, with what reads it if CASCADE says so."""
     name, table = command.name, change.before
+    if name in SYSTEM_COLUMNS:
+        raise SqlError("0A000", f'cannot drop system column "{name}"')
     if change.parts.column(name) is None and command.missing_ok:
         change.notices.append(f'column "{name}" of relation "{table.name}" does not exist, skipping')
         return

@@ -12,6 +12,7 @@ from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ColumnDefinition, ForeignKey, Table, UniqueKey, is_temporary
+from catalog.scales import is_unconstrained
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
@@ -19,6 +20,7 @@ from planner.bind.definitions.index_parts import labels_of
 from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
+from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -126,11 +128,12 @@ def make_foreign_key(
 ) -> ForeignKey:
     node, columns, attributes = item
     position = binding.position(node)
-    if node.fk_matchtype not in ("s", "\0", None):
-        raise unsupported("MATCH FULL and MATCH PARTIAL", "Leave MATCH out.", position)
-    if node.fk_del_set_cols:
-        raise unsupported("ON DELETE SET NULL or DEFAULT of some columns", "Leave the columns out.", position)
+    is_full = node.fk_matchtype == "f"
+    if is_full and attributes.is_deferrable and len(columns) > 1:
+        raise unsupported("MATCH FULL of several columns in a deferrable constraint", "Leave DEFERRABLE out.", position)
     for name in columns:
+        if name in SYSTEM_COLUMNS:
+            raise SqlError("0A000", "system columns cannot be used in foreign keys")
         if parts.column(name) is None:
             raise SqlError("42703", f'column "{name}" referenced in foreign key constraint does not exist')
     target = _referenced(binding, table, node)
@@ -146,7 +149,22 @@ def make_foreign_key(
         check_partner(given, column, partner)
     actions = (node.fk_del_action or "a", node.fk_upd_action or "a")
     waits = (attributes.is_deferrable, bool(attributes.deferred))
-    return ForeignKey(given, columns, target.oid, wanted, *actions, *waits)
+    named = _delete_columns(parts, columns, names_of(node.fk_del_set_cols))
+    if "d" in actions and any((column := parts.column(name)) and is_unconstrained(column.type) for name in columns):
+        instead = "Declare its digits: numeric(p, s)."
+        raise unsupported("SET DEFAULT of a foreign key of numeric without digits", instead, position)
+    return ForeignKey(given, columns, target.oid, wanted, *actions, *waits, full=is_full, delete_columns=named)
+
+
+def _delete_columns(parts: Parts, columns: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that ON DELETE SET NULL and SET DEFAULT name. Raises 42703 and 42P10."""
+    for name in named:
+        if parts.column(name) is None:
+            raise SqlError("42703", f'column "{name}" referenced in foreign key constraint does not exist')
+        if name not in columns:
+            message = f'column "{name}" referenced in ON DELETE SET action must be part of foreign key'
+            raise SqlError("42P10", message)
+    return tuple(dict.fromkeys(named))
 
 
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
@@ -171,6 +189,8 @@ def _referenced_columns(target: Table, node: Any, columns: tuple[str, ...]) -> t
         raise SqlError("42830", message)
     known = {column.name for column in target.columns}
     for name in wanted:
+        if name in SYSTEM_COLUMNS:
+            raise SqlError("0A000", "system columns cannot be used in foreign keys")
         if name not in known:
             message = f'column "{name}" referenced in foreign key constraint does not exist'
             raise SqlError("42703", message)

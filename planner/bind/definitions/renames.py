@@ -158,7 +158,8 @@ def _renamed(table: Table, old: str, new: str) -> Table:
 
     def referring(key: ForeignKey) -> ForeignKey:
         own = among(key.target_columns) if key.target == table.oid else key.target_columns
-        return replace(key, columns=among(key.columns), target_columns=own)
+        named = among(key.delete_columns)
+        return replace(key, columns=among(key.columns), target_columns=own, delete_columns=named)
 
     return replace(
         table,

@@ -7,7 +7,7 @@ rejection of functions whose value changes below a grouping over a stream. The s
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
@@ -273,6 +273,27 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
     return tuple(found.items())
 
 
+#: What is done to columns of tables, in PostgreSQL's words (alter_table_type_to_string).
+_ACTIONS: Final = {
+    AlterTableType.AT_AddColumn: "ADD COLUMN",
+    AlterTableType.AT_DropColumn: "DROP COLUMN",
+    AlterTableType.AT_SetNotNull: "ALTER COLUMN ... SET NOT NULL",
+    AlterTableType.AT_DropNotNull: "ALTER COLUMN ... DROP NOT NULL",
+    AlterTableType.AT_AlterColumnType: "ALTER COLUMN ... SET DATA TYPE",
+    AlterTableType.AT_AddConstraint: "ADD CONSTRAINT",
+    AlterTableType.AT_DropConstraint: "DROP CONSTRAINT",
+}
+
+
+def _refuse_action(view: View, command: Any) -> NoReturn:
+    """Raises 42809 for what only tables have, 0A000 for what views have in PostgreSQL."""
+    words = _ACTIONS.get(command.subtype)
+    if words is None or view.materialized or view.continuous:
+        raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
+    message = f'ALTER action {words} cannot be performed on relation "{view.name}"'
+    raise SqlError("42809", message, "This operation is not supported for views.")
+
+
 def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
     """ALTER VIEW ... SET or RESET (options); None where a missing view is tolerated."""
     if node.missing_ok and look_up(binding, node.relation.relname, node.relation.schemaname) is None:
@@ -290,7 +311,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
             reset = {item.defname.lower() for item in command.def_}
             view = replace(view, options=tuple(item for item in view.options if item[0] not in reset))
         else:
-            raise unsupported("this form of ALTER VIEW", "Use SET or RESET (options), or create the view again.")
+            _refuse_action(view, command)
     return AlterView(view)
 
 

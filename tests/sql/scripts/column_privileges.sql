@@ -15,7 +15,18 @@ WHERE table_name = 'people' AND grantee = 'c_some' ORDER BY 1, 2;
 SELECT has_column_privilege('c_some', 'people', 'id', 'SELECT'), has_column_privilege('c_some', 'people', 'secret', 'SELECT'),
        has_column_privilege('c_some', 'people', 2::int2, 'UPDATE'), has_any_column_privilege('c_some', 'people', 'UPDATE'),
        has_any_column_privilege('c_some', 'people', 'REFERENCES'), has_table_privilege('c_some', 'people', 'SELECT');
+CREATE TABLE assigned (id int, a int, b int);
+INSERT INTO assigned VALUES (1, 2, 3);
+GRANT UPDATE ON assigned TO c_some;
+GRANT SELECT (id) ON assigned TO c_some;
 SET ROLE c_some;
+UPDATE assigned SET b = b;
+UPDATE assigned SET b = 1;
+UPDATE assigned SET b = DEFAULT;
+UPDATE assigned SET a = 1 WHERE id = 1;
+UPDATE assigned SET id = id;
+UPDATE assigned SET a = a, b = 7;
+WITH x AS (UPDATE assigned SET a = 5 RETURNING id) SELECT * FROM x;
 SELECT id, name FROM people ORDER BY id;
 SELECT count(*) FROM people;
 SELECT * FROM people;
