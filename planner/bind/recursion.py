@@ -1,7 +1,7 @@
 """WITH RECURSIVE: a query over its own rows -> a fixpoint.
 
 Owns: the form that such a query must have (base UNION [ALL] step), what its columns are, and where its name may stand
-in the step (42P19). A WITH query's name that comes later in the clause is refused: it must not mean a table instead.
+in the step (42P19). Queries of one clause may read later ones of it (``read_first``).
 https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
 """
 
@@ -64,6 +64,21 @@ def refers_to(query: Any, name: str) -> bool:
     names = _Names(name)
     names(query)
     return names.found
+
+
+def read_first(binding: Binding, items: Sequence[Any]) -> list[Any]:
+    """The queries of WITH RECURSIVE, each behind those that it reads, else as written. Raises 0A000 for a circle."""
+    names = {item.ctename for item in items}
+    reads = {item.ctename: (names & set(references(item.ctequery))) - {item.ctename} for item in items}
+    found: dict[str, Any] = {}
+    waiting = {item.ctename: item for item in items}
+    while waiting:
+        name = next((name for name in waiting if reads[name] <= found.keys()), None)
+        if name is None:
+            message = "mutual recursion between WITH items is not implemented"
+            raise SqlError("0A000", message, position=binding.position(next(iter(waiting.values()))))
+        found[name] = waiting.pop(name)
+    return list(found.values())
 
 
 def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
