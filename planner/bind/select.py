@@ -8,7 +8,7 @@ and what names mean in each. One query becomes, from the inside out::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ from planner.bind.locking import lock, words_of
 from planner.bind.ordering import direction
 from planner.bind.recursion import read_first, references, refers_to
 from planner.bind.scope import Scope
+from planner.bind.set_steps import drawn_by, steps
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, check_entries, item_nodes, typmod_of
@@ -197,10 +198,10 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
             relation = Filter(relation, having)
     if calls:
         relation = Window(relation, tuple(calls))
-    if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
+    if on and order and not drawn_by(unnested, [*on, *(key.expression for key in order)]):
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
     places: tuple[Column, ...] = ()
-    keeps_order = bool(order) and not _drawn_by(unnested, [key.expression for key in order])
+    keeps_order = bool(order) and not drawn_by(unnested, [key.expression for key in order])
     is_stream = keeps_order and any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
     if keeps_order and not is_stream:  # rows of a stream are not numbered, and in a view of it ORDER BY means nothing
         places = (level.binding.column("row", INT8, False),)
@@ -210,24 +211,6 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
         places += () if place is None else (place,)
         relation = Unnest(relation, step, place)
     return finish(level, node, scope, relation, targets, order, on, places)
-
-
-def steps(sets: Iterable[tuple[Column, Scalar]]) -> list[tuple[tuple[Column, Scalar], ...]]:
-    """Sets that are called in step with each other, those that others take as arguments before these."""
-    depths: dict[Column, int] = {}
-    found: list[list[tuple[Column, Scalar]]] = []
-    for column, values in sets:
-        depth = 1 + max((depths.get(item, -1) for item in used_columns(values)), default=-1)
-        depths[column] = depth
-        found += [[]] if depth == len(found) else []
-        found[depth].append((column, values))
-    return [tuple(step) for step in found]
-
-
-def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:
-    """Whether sets are called that must be there before DISTINCT ON: without any, or where it or ORDER BY needs one."""
-    sets = {column for column, _ in unnested}
-    return not sets or any(column in sets for scalar in scalars for column in used_columns(scalar))
 
 
 def _obstacle(node: Any, aggregates: bool, windows: bool, sets: bool) -> str | None:

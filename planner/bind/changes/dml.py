@@ -34,7 +34,8 @@ from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
 from planner.bind.relations import find_object
 from planner.bind.scope import Scope
-from planner.bind.select import bind_select, check_widths, steps, subquery_binder, with_ctes
+from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
+from planner.bind.set_steps import steps
 from planner.bind.sources import bind_from, scan_object, with_place
 from planner.bind.texts import bind_expression
 from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
@@ -131,12 +132,13 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         row = relation.columns
     else:
         default = cache(lambda index: default_of(binding, target.columns[index]))
-        series = Sets() if len(source or ()) == 1 else None  # a row alone is a select list
-        env = Environment(binding, Scope(), "VALUES", subquery_binder(level), sets=series)
+        series = Sets()
+        alone = len(source or ()) == 1  # and so a select list
+        env = Environment(binding, Scope(), "VALUES", subquery_binder(level), sets=series if alone else None)
         check_widths(env, source or ())
         rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source or ())
-        relation = _drawn(series.calls, row, rows[0]) if series is not None and series.calls else Values(row, rows)
-        literals = rows if isinstance(relation, Values) and all(_is_plain(item) for cells in rows for item in cells) else None
+        relation = _drawn(series.calls, row, rows[0]) if series.calls else Values(row, rows)
+        literals = rows if not series.calls and all(_is_plain(item) for cells in rows for item in cells) else None
     conflict = bind_conflict(level, target, row, node, through)
     updated = None if conflict is None or conflict.update is None else binding.column("xmax", SqlType("xid"), False)
     returning = returning_of(level, target, row, node, through=through, updated=updated)
