@@ -40,7 +40,7 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, first_of_each, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
-from planner.bind.levels import BoundQuery, Cte, Level, Returned
+from planner.bind.levels import BoundQuery, Cte, InFrom, Level, Returned, Visible
 from planner.bind.locking import lock, words_of
 from planner.bind.ordering import direction
 from planner.bind.recursion import read_first, references, refers_to
@@ -108,7 +108,7 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     if node.op != SetKindNode.SETOP_NONE:
         found = _set_operation(level, node)
         if node.lockingClause:
-            lock(level.binding, node, frozenset(), "UNION/INTERSECT/EXCEPT")
+            lock(level.binding, node, Visible(), "UNION/INTERSECT/EXCEPT")
         return found
     if node.valuesLists:
         if node.lockingClause:
@@ -125,12 +125,15 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
             message = f'WITH query name "{item.ctename}" specified more than once'
             raise SqlError("42712", message, position=level.binding.position(item))
         names.add(item.ctename)
-    for item in read_first(level.binding, clause.ctes) if clause.recursive else clause.ctes:
+    items = read_first(level.binding, clause.ctes) if clause.recursive else clause.ctes
+    around, bound, places = level.ctes, dict[str, InFrom](), {item.ctename: place for place, item in enumerate(items)}
+    for place, item in enumerate(items):
+        level = replace(level, ctes=Visible(around, bound, places, place))
         if type(item.ctequery).__name__ != "SelectStmt":
             returned = bind_modifying(level, clause, item)
             if isinstance(returned, Returned):
                 cte_names(level.binding, item, read_returned(level.binding, returned))
-            level = replace(level, ctes={**level.ctes, item.ctename: returned})
+            bound[item.ctename] = returned
             continue
         cte = Cte(
             item,
@@ -140,8 +143,8 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
         )
         check_tracing(level.binding, cte.node, cte.recursive)
         check_cte(level.binding, cte)
-        level = replace(level, ctes={**level.ctes, item.ctename: cte})
-    return level
+        bound[item.ctename] = cte
+    return replace(level, ctes=Visible(around, bound, places, len(items)))
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------
@@ -174,7 +177,7 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     on = distinct_on(inner, node.distinctClause, targets, order)
     calls, unnested = windows.calls, series.calls
     if node.lockingClause:
-        lock(level.binding, node, frozenset(level.ctes), _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
+        lock(level.binding, node, level.ctes, _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
     if sets is not None or groups.is_used or having is not None:
         grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
         grouped |= {column for _, key in twice for column in used_columns(key)}
