@@ -28,6 +28,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "ieee_floating_point_ops": False,  # 1.0 / 0.0 is an error
     "error_on_division_by_zero": True,
     "default_null_order": "nulls_last",
+    "order_by_non_integer_literal": True,  # what orders nothing is no error
     "max_expression_depth": 5000,
     # It makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows.
     "disabled_optimizers": "aggregate_function_rewriter",

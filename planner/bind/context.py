@@ -140,6 +140,7 @@ class Binding:
         self._origins: dict[int, Origin] = {}
         self._names: dict[int, tuple[Scalar, Callable[[], Scalar]]] = {}
         self._relations = 0
+        self._open: dict[int, int | None] = {}  # parameters that stand untyped, and where
         self._references: dict[int, int] = {}
         self.modifiers: dict[int, tuple[Any, int]] = {}  # of subqueries with one column, by the nodes' identity
         self.keeps_windows = False  # whether a view with a retention or emit = 'final' is being bound
@@ -264,15 +265,23 @@ class Binding:
         self._grow(index)
         return self.parameters[index]
 
+    def leave_open(self, index: int, node: Any) -> None:
+        """$index+1 stands where any type does, and no use before this one has fixed its."""
+        self._grow(index)
+        self._open.setdefault(index, self.position(node))
+
     def _grow(self, index: int) -> None:
         while len(self.parameters) <= index:
             self.parameters.append(None)
 
     def finished_parameters(self) -> tuple[SqlType, ...]:
-        """All parameters' types. Raises 42P18 for one that nothing determined."""
+        """All parameters' types. Raises 42P18 for one that nothing determined, 42P08 for one that came too late."""
         for index, kind in enumerate(self.parameters):
+            message = f"could not determine data type of parameter ${index + 1}"
             if kind is None:
-                raise SqlError("42P18", f"could not determine data type of parameter ${index + 1}")
+                raise SqlError("42P18", message)
+            if index in self._open:
+                raise SqlError("42P08", message, position=self._open[index])
         return tuple(kind or TEXT for kind in self.parameters)
 
 

@@ -43,6 +43,8 @@ class Groups(Struct):
     aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
     #: Whether there is an aggregate or GROUPING(): the query is one over groups then.
     is_used: bool = False
+    #: What all rows of a group must have in common, since an aggregate takes it as if it were the group's.
+    direct: list[Scalar] = field(default_factory=list)
 
     def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
         """The column of an aggregate's result."""

@@ -194,6 +194,11 @@ def _boolean(env: Environment, node: Any) -> Scalar:
 
 def _null_test(env: Environment, node: Any) -> Scalar:
     name = "is_null" if node.nulltesttype == NullTestType.IS_NULL else "is_not_null"
+    if type(node.arg).__name__ == "ParamRef":
+        scalar = _parameter(env, node.arg)
+        if isinstance(scalar, Parameter) and scalar.type.name == "unknown":
+            env.binding.leave_open(scalar.index, node.arg)
+            return Call(name, (scalar,), BOOL)
     return null_test(env, node, name, bind_typed)
 
 

@@ -17,7 +17,7 @@ from catalog.types import INT8, SqlType
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.json_rows import bind_rows, is_of_rows
-from planner.bind.calls.sets import SetColumn, bind_columns
+from planner.bind.calls.sets import FROM, SetColumn, bind_columns
 from planner.bind.calls.user_functions import UserRows, bind_user_array, bind_user_rows
 from planner.bind.context import Binding
 from planner.bind.derived import derived
@@ -46,7 +46,7 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
         first = (node.coldeflist or next(definitions for _, definitions in node.functions if definitions))[0]
         raise SqlError("42601", message, position=binding.position(first))
     outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    env = Environment(binding, Scope(outer=outer.outer), FROM, subqueries_of(outer))
     alone = len(node.functions) == 1 and not node.ordinality
     if alone and is_own_call(node.functions[0][0], "changes"):
         changes = bind_changes(env, node.functions[0][0], bind_scalar, nullable)
@@ -135,7 +135,7 @@ def _fields_apart(binding: Binding, relation: Relation, rows: list[Column]) -> R
 def _of_documents(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     """The rows that a function makes of a document."""
     outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(level.binding, Scope(outer=outer.outer), "functions in FROM", subqueries_of(outer))
+    env = Environment(level.binding, Scope(outer=outer.outer), FROM, subqueries_of(outer))
     call, definitions = node.functions[0]
     query, kind = bind_rows(env, call, node.coldeflist or definitions, bind_scalar)
     names = tuple(output.name for output in query.outputs)

@@ -61,27 +61,48 @@ class Grouping:
             self._queries.setdefault(said, column)
         return column
 
-    def over(self, scalar: _Item) -> _Item:
-        """An expression of the select list, HAVING or ORDER BY, or a window call, over the groups. Raises 42803."""
+    def over(self, scalar: _Item, node: Any = None) -> _Item:
+        """An expression of the select list, HAVING or ORDER BY, or a window call, over the groups. Raises 42803, at
+        ``node`` where a ``*`` there has written the column.
+        """
 
-        def change(node: Any) -> Any:
-            if not isinstance(node, SCALARS):
-                return node
-            if isinstance(node, Call) and node.function == GROUPING and self._is_own(node):
-                return self._mask(node)
-            for column, key in self._keys:
-                if node == key:
-                    return ColumnRef(column)
-            column_of_query = self._queries.get(said) if self._queries and (said := of_queries(node)) else None
-            if column_of_query is not None:
-                return ColumnRef(column_of_query)
-            if is_placeholder(node):
-                raise refuse_outside(node.function, self._binding.origin(node)[0])
-            if isinstance(node, ColumnRef) and node.column.id in self._local:
-                return ColumnRef(self._determined(node, scalar))
-            return node
+        def change(item: Any) -> Any:
+            if not isinstance(item, SCALARS):
+                return item
+            if isinstance(item, Call) and item.function == GROUPING and self._is_own(item):
+                return self._mask(item)
+            key = self._key(item)
+            if key is not None:
+                return ColumnRef(key)
+            if is_placeholder(item):
+                raise refuse_outside(item.function, self._binding.origin(item)[0])
+            if isinstance(item, ColumnRef) and item.column.id in self._local:
+                return ColumnRef(self._determined(item, scalar, node))
+            return item
 
         found: _Item = descend(scalar, change)
+        return found
+
+    def check_direct(self, scalars: Sequence[Scalar]) -> None:
+        """That direct arguments of aggregates are the same for all rows of each group. Raises 42803 and 0A000."""
+        for scalar in scalars:
+            detail = "Direct arguments of an ordered-set aggregate must use only grouped columns."
+            try:
+                used = used_columns(self.over(scalar))
+            except SqlError as error:
+                if error.sqlstate == "42803":
+                    error.detail = detail
+                raise
+            for column, key in self._keys:
+                if column in used and not all(key in keys for keys in self._sets):
+                    what = "a direct argument of an aggregate by which not all grouping sets group"
+                    raise unsupported(what, "Write a query for each set.", self._binding.origin(key)[0])
+
+    def _key(self, item: Scalar) -> Column | None:
+        """The column of the key that an expression is."""
+        found = next((column for column, key in self._keys if item == key), None)
+        if found is None and self._queries and (said := of_queries(item)) is not None:
+            return self._queries.get(said)
         return found
 
     def _is_own(self, node: Call) -> bool:
@@ -109,7 +130,7 @@ class Grouping:
     def _in_set(self, number: int) -> Scalar:
         return _among(self._set, [number])
 
-    def _determined(self, node: ColumnRef, whole: Scalar | WindowCall) -> Column:
+    def _determined(self, node: ColumnRef, whole: Scalar | WindowCall, written: Any) -> Column:
         """The key column of a column that a primary key determines which every set groups by: it becomes a key of all
         of them itself."""
         common = [key for _, key in self._keys if all(key in keys for keys in self._sets)]
@@ -119,10 +140,10 @@ class Grouping:
             if covered and any(entry.scalar == node for entry in source.entries):
                 self._sets = [(*keys, node) for keys in self._sets]
                 return self._add(node)
-        raise self._ungrouped(node, whole)
+        raise self._ungrouped(node, whole, written)
 
-    def _ungrouped(self, node: ColumnRef, whole: Scalar | WindowCall) -> SqlError:
-        position, _ = self._binding.origin(node)
+    def _ungrouped(self, node: ColumnRef, whole: Scalar | WindowCall, written: Any) -> SqlError:
+        position = self._binding.origin(node)[0] or self._binding.start(written)
         name = written_name(self._scope, node)
         if _directly_in(whole, node):
             message = f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function'

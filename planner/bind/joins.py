@@ -93,8 +93,8 @@ def _using(
     merged: list[Entry] = []
     for name in names:
         first, second = _joined(env, left, name, "left", node), _joined(env, right, name, "right", node)
-        conditions.append(operate(env, "=", first.scalar, second.scalar, node, (node, node)))
         merged.append(_merge(env, kind, first, second))
+        conditions.append(operate(env, "=", first.scalar, second.scalar, node, (node, node)))
     rest = [entry for entry in (*left.entries, *right.entries) if entry.name not in names]
     predicate = (
         None
@@ -118,6 +118,7 @@ def _joined(env: Environment, scope: Scope, name: str, side: str, node: Any) -> 
 def _merge(env: Environment, kind: JoinKind, first: Entry, second: Entry) -> Entry:
     left, right = unify(env, [first.scalar, second.scalar], "JOIN/USING", [None, None])
     if kind == "full":
-        return Entry(first.name, Call("coalesce", (left, right), left.type))
+        typmod = first.typmod if (first.typmod, left.type.name) == (second.typmod, right.type.name) else -1
+        return Entry(first.name, Call("coalesce", (left, right), left.type), typmod=typmod)
     kept, scalar = (second, right) if kind == "right" else (first, left)
     return replace(kept, scalar=scalar) if scalar == kept.scalar else Entry(first.name, scalar)

@@ -67,12 +67,52 @@ class Known(Struct, frozen=True):
     names: tuple[str, ...]
 
 
+class Visible:
+    """The names of WITH that a query sees: those of a clause that are bound so far, then those ``around`` it.
+
+    All queries of a clause share its dictionary, so that tens of thousands of them take memory in proportion.
+    """
+
+    def __init__(
+        self,
+        around: Visible | None = None,
+        bound: Mapping[str, InFrom] | None = None,
+        places: Mapping[str, int] | None = None,
+        count: int = 1,
+    ) -> None:
+        self._around = around
+        self._bound = {} if bound is None else bound
+        self._places = dict.fromkeys(self._bound, 0) if places is None else places
+        self._count = count
+
+    def get(self, name: str) -> InFrom | None:
+        """What a name means."""
+        level: Visible | None = self
+        while level is not None:
+            if level._places.get(name, level._count) < level._count:
+                return level._bound[name]
+            level = level._around
+        return None
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def is_later(self, name: str) -> bool:
+        """Whether a clause has the name further on."""
+        level: Visible | None = self
+        while level is not None:
+            if level._places.get(name, -1) >= level._count:
+                return True
+            level = level._around
+        return False
+
+
 class Level(Struct, frozen=True):
     """Where a query stands: the scope around it and the CTEs that it sees."""
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Mapping[str, InFrom] = field(default_factory=dict)
+    ctes: Visible = field(default_factory=lambda: Visible())
 
 
 #: What a name of WITH means.

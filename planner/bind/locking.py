@@ -14,6 +14,7 @@ from pglast.enums import LockClauseStrength, LockWaitPolicy
 
 from catalog.errors import SqlError
 from planner.bind.context import Binding
+from planner.bind.levels import Visible
 from planner.bind.relations import look_up
 from planner.statements import Locking
 
@@ -32,7 +33,7 @@ def words_of(clause: Any) -> str:
     return _WORDS[clause.strength]
 
 
-def lock(binding: Binding, node: Any, with_queries: frozenset[str], obstacle: str | None) -> None:
+def lock(binding: Binding, node: Any, with_queries: Visible, obstacle: str | None) -> None:
     """Notes a query's locking clauses. ``obstacle`` is a part of it that goes with none. Raises 0A000, 42601, 42P01."""
     for clause in node.lockingClause:
         words = words_of(clause)
@@ -62,7 +63,7 @@ def _check_named(binding: Binding, words: str, named: Any, sources: dict[str, st
         raise SqlError("0A000", f"{words} cannot be applied to {what}", position=position)
 
 
-def _relations(items: tuple[Any, ...], with_queries: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def _relations(items: tuple[Any, ...], with_queries: Visible) -> Iterator[tuple[str, Any]]:
     """The relations in FROM by the names that they have there."""
     for item in items:
         if type(item).__name__ == "JoinExpr":
@@ -71,7 +72,7 @@ def _relations(items: tuple[Any, ...], with_queries: frozenset[str]) -> Iterator
             yield item.alias.aliasname if item.alias else item.relname, item
 
 
-def _sources(items: tuple[Any, ...], with_queries: frozenset[str]) -> Iterator[tuple[str, str | None]]:
+def _sources(items: tuple[Any, ...], with_queries: Visible) -> Iterator[tuple[str, str | None]]:
     """The names in FROM, each with what it is where that cannot be locked."""
     for item in items:
         kind, alias = type(item).__name__, getattr(item, "alias", None)

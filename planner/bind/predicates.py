@@ -61,14 +61,13 @@ def bind_pattern(env: Environment, node: Any, bind: Bind) -> Scalar | None:
 def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
     pattern, escape = (bind(env, item) for item in node.args)
-    if not isinstance(pattern, Literal) and isinstance(escape, Literal) and len(str(escape.value or "")) == 1:
+    if not isinstance(escape, Literal):
+        raise unsupported("ESCAPE with a computed character", "Write the character.", env.binding.position(node))
+    if escape.value is None or (isinstance(pattern, Literal) and pattern.value is None):
+        coerce(env.binding, pattern, TEXT, "implicit", node)  # a parameter is a text even so
+        return Literal(None, TEXT)
+    if not isinstance(pattern, Literal):
         return _rewritten(env, pattern, str(escape.value), node)
-    if (
-        not (isinstance(pattern, Literal) and isinstance(escape, Literal))
-        or pattern.value is None
-        or escape.value is None
-    ):
-        raise unsupported("ESCAPE with a pattern that is no constant", "Escape with \\.", env.binding.position(node))
     if isinstance(pattern.value, bytes):
         mark = escape.value.decode("latin-1") if isinstance(escape.value, bytes) else str(escape.value)
         text = _with_backslashes(env, pattern.value.decode("latin-1"), mark, node)
@@ -78,8 +77,7 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 def _with_backslashes(env: Environment, text: str, mark: str, node: Any) -> str:
     """A pattern escaped by a mark, by backslashes."""
-    if len(mark) > 1:
-        raise env.error("22025", "invalid escape string", None, hint="Escape string must be empty or one character.")
+    _check_mark(env, mark)
     pieces, position = [], 0
     while position < len(text):
         char = text[position]
@@ -94,13 +92,21 @@ def _with_backslashes(env: Environment, text: str, mark: str, node: Any) -> str:
     return "".join(pieces)
 
 
+def _check_mark(env: Environment, mark: str) -> None:
+    """Raises 22025 for more than a character."""
+    if len(mark) > 1:
+        raise env.error("22025", "invalid escape string", None, hint="Escape string must be empty or one character.")
+
+
 def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scalar:
     """The same of a pattern that is known when the statement runs."""
+    _check_mark(env, mark)
     found = coerce(env.binding, pattern, TEXT, "implicit", node)
     assert found is not None, "like_escape() takes texts"
     if mark == "\\":
         return found
-    for old, new in (("\\", "\\\\"), (mark * 2, "\1"), (mark, "\\"), ("\1", f"\\{mark}")):
+    of_mark = ((mark * 2, "\1"), (mark, "\\"), ("\1", f"\\{mark}")) if mark else ()
+    for old, new in (("\\", "\\\\"), *of_mark):
         found = Call("replace", (found, Literal(old, TEXT), Literal(new, TEXT)), TEXT)
     return found
 
@@ -125,9 +131,11 @@ def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
 
 
 def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
-    """The scalar for another place of the tree: a subquery in it needs columns of its own there. Raises 54001."""
+    """The scalar for another place of the tree: a subquery in it needs columns of its own there, and a parameter may
+    have got its type meanwhile. Raises 54001.
+    """
     refuse_large(scalar)
-    if any(isinstance(item, RELATIONS) for item in walk(scalar)):
+    if scalar.type.name == "unknown" or any(isinstance(item, RELATIONS) for item in walk(scalar)):
         return bind(env, node)
     return scalar
 

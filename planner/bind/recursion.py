@@ -1,7 +1,7 @@
 """WITH RECURSIVE: a query over its own rows -> a fixpoint.
 
 Owns: the form that such a query must have (base UNION [ALL] step), what its columns are, and where its name may stand
-in the step (42P19). A WITH query's name that comes later in the clause is refused: it must not mean a table instead.
+in the step (42P19). Queries of one clause may read later ones of it (``read_first``).
 https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
-from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
+from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused, Visible
 from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
 from planner.bind.tracing import BASE, added_names, traced
@@ -66,6 +67,32 @@ def refers_to(query: Any, name: str) -> bool:
     return names.found
 
 
+def read_first(binding: Binding, items: Sequence[Any]) -> list[Any]:
+    """The queries of WITH RECURSIVE, each behind those that it reads, else as written. Raises 0A000 for a circle."""
+    places = {item.ctename: place for place, item in enumerate(items)}
+    waits: list[int] = []
+    readers: dict[int, list[int]] = {}
+    for place, item in enumerate(items):
+        read = {places[name] for name in references(item.ctequery) if name in places} - {place}
+        waits.append(len(read))
+        for other in read:
+            readers.setdefault(other, []).append(place)
+    ready = [place for place, count in enumerate(waits) if not count]  # a heap: the first as written comes first
+    found: list[Any] = []
+    while ready:
+        place = heappop(ready)
+        found.append(items[place])
+        for reader in readers.get(place, ()):
+            waits[reader] -= 1
+            if not waits[reader]:
+                heappush(ready, reader)
+    if len(found) < len(items):
+        message = "mutual recursion between WITH items is not implemented"
+        position = next(binding.position(item) for item, count in zip(items, waits, strict=True) if count)
+        raise SqlError("0A000", message, position=position)
+    return found
+
+
 def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     """One reference's copy of a WITH query that reads itself. Raises 42P19, 42804 and 0A000."""
     from planner.bind.select import bind_select, retyped, with_ctes
@@ -74,12 +101,12 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     _check_form(binding, node, query)
     level = cte.level if query.withClause is None else with_ctes(cte.level, query.withClause)
     refused = Refused("42P19", f'recursive reference to query "{name}" must not appear within its non-recursive term')
-    before = replace(level, ctes={**level.ctes, name: refused})
+    before = replace(level, ctes=Visible(level.ctes, {name: refused}))
     base = bind_select(before, query.larg)
     labels, added = cte_names(binding, node, base), added_names(node)
     if added:
         query = traced(binding, node, labels)
-        known = replace(before, ctes={**before.ctes, BASE: Known(base, labels)})
+        known = replace(before, ctes=Visible(before.ctes, {BASE: Known(base, labels)}))
         base, labels = bind_select(known, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
     typmods = tuple(output.typmod for output in base.outputs)
@@ -87,7 +114,7 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     def stepped() -> tuple[Itself, BoundQuery]:
         columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
         itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
-        return itself, bind_select(replace(level, ctes={**level.ctes, name: itself}), query.rarg, False)
+        return itself, bind_select(replace(level, ctes=Visible(level.ctes, {name: itself})), query.rarg, False)
 
     itself, step = stepped()
     pairs = zip(kinds, step.relation.columns, typmods, strict=False)

@@ -29,6 +29,9 @@ ANY_SCHEMA: Final = ""
 #: The transaction that made what is there from the beginning: BootstrapTransactionId.
 _BOOTSTRAP: Final = Literal(1, SqlType("xid"))
 
+#: Those of a column with everything around it: database, schema, table.
+_NAMES: Final = 4
+
 
 class Entry(Struct, frozen=True):
     """A column that FROM offers: name and value; for RowDescription, the table's column behind it and its modifier."""
@@ -132,6 +135,9 @@ def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, ke
 
 def resolve(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> Entry:
     """The column that a reference means, the innermost level first."""
+    if len(names) > _NAMES:
+        message = f"improper qualified name (too many dotted names): {'.'.join(names)}"
+        raise SqlError("42601", message, position=binding.position(node))
     name, qualifier, schema = (*reversed(names[-3:]), None, None)[:3]
     assert name is not None
     for level in scope.levels():

@@ -40,11 +40,12 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, first_of_each, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
-from planner.bind.levels import BoundQuery, Cte, Level, Refused, Returned
+from planner.bind.levels import BoundQuery, Cte, InFrom, Level, Returned, Visible
 from planner.bind.locking import lock, words_of
 from planner.bind.ordering import direction
-from planner.bind.recursion import references, refers_to
+from planner.bind.recursion import read_first, references, refers_to
 from planner.bind.scope import Scope
+from planner.bind.set_steps import drawn_by, steps
 from planner.bind.sharing import with_shared
 from planner.bind.sources import bind_from, cte_names
 from planner.bind.targets import Target, bind_targets, check_entries, item_nodes, typmod_of
@@ -107,7 +108,7 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     if node.op != SetKindNode.SETOP_NONE:
         found = _set_operation(level, node)
         if node.lockingClause:
-            lock(level.binding, node, frozenset(), "UNION/INTERSECT/EXCEPT")
+            lock(level.binding, node, Visible(), "UNION/INTERSECT/EXCEPT")
         return found
     if node.valuesLists:
         if node.lockingClause:
@@ -118,19 +119,21 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
 
 def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) -> Level:
     """The level that a WITH clause makes. Every query in it is checked, referenced or not; ``uses`` says how often."""
-    if clause.recursive:
-        level = replace(level, ctes={**level.ctes, **{item.ctename: _LATER for item in clause.ctes}})
     names: set[str] = set()
     for item in clause.ctes:
         if item.ctename in names:
             message = f'WITH query name "{item.ctename}" specified more than once'
             raise SqlError("42712", message, position=level.binding.position(item))
         names.add(item.ctename)
+    items = read_first(level.binding, clause.ctes) if clause.recursive else clause.ctes
+    around, bound, places = level.ctes, dict[str, InFrom](), {item.ctename: place for place, item in enumerate(items)}
+    for place, item in enumerate(items):
+        level = replace(level, ctes=Visible(around, bound, places, place))
         if type(item.ctequery).__name__ != "SelectStmt":
             returned = bind_modifying(level, clause, item)
             if isinstance(returned, Returned):
                 cte_names(level.binding, item, read_returned(level.binding, returned))
-            level = replace(level, ctes={**level.ctes, item.ctename: returned})
+            bound[item.ctename] = returned
             continue
         cte = Cte(
             item,
@@ -140,14 +143,8 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
         )
         check_tracing(level.binding, cte.node, cte.recursive)
         check_cte(level.binding, cte)
-        level = replace(level, ctes={**level.ctes, item.ctename: cte})
-    return level
-
-
-#: A name that WITH RECURSIVE defines further on.
-_LATER: Final = Refused(
-    "0A000", "a WITH query that reads a later one is not supported: put the one that is read before it"
-)
+        bound[item.ctename] = cte
+    return replace(level, ctes=Visible(around, bound, places, len(items)))
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------
@@ -180,48 +177,43 @@ def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     on = distinct_on(inner, node.distinctClause, targets, order)
     calls, unnested = windows.calls, series.calls
     if node.lockingClause:
-        lock(level.binding, node, frozenset(level.ctes), _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
-    if having is not None and sets is None and not groups.is_used:  # one row, whatever there is
-        relation = Values((), ((),))
+        lock(level.binding, node, level.ctes, _obstacle(node, groups.is_used, bool(calls), bool(unnested)))
     if sets is not None or groups.is_used or having is not None:
         grouped = {column for keys in sets or () for key in keys for column in used_columns(key)}
         grouped |= {column for _, key in twice for column in used_columns(key)}
-        below = tuple(item for item in unnested if item[0] in grouped)
-        relation = Unnest(relation, below) if below else relation
+        for column, values in reversed(unnested):
+            grouped |= used_columns(values) if column in grouped else set()
+        for step in steps(item for item in unnested if item[0] in grouped):
+            relation = Unnest(relation, step)
         if twice:
             relation = Project(relation, (*((column, ColumnRef(column)) for column in relation.columns), *twice))
         grouping = Grouping(level.binding, scope, relation, sets, groups)
-        targets = [target.over(grouping.over(target.scalar)) for target in targets]
+        grouping.check_direct(groups.direct)
+        targets = [target.over(grouping.over(target.scalar, target.node)) for target in targets]
         order = [replace(key, expression=grouping.over(key.expression)) for key in order]
         on = [grouping.over(scalar) for scalar in on]
         having = grouping.over(having) if having is not None else None
         calls = [(column, grouping.over(call)) for column, call in calls]
         unnested = [(column, grouping.over(values)) for column, values in unnested if column not in grouped]
-        relation = grouping.relation()
+        one_row = sets is None and not groups.is_used  # HAVING alone: one row, whatever there is
+        relation = Values((), ((),)) if one_row else grouping.relation()
         if having is not None:
             relation = Filter(relation, having)
     if calls:
         relation = Window(relation, tuple(calls))
-    if on and order and not _drawn_by(unnested, [*on, *(key.expression for key in order)]):
+    if on and order and not drawn_by(unnested, [*on, *(key.expression for key in order)]):
         relation, on = first_of_each(level.binding, relation, tuple(on), tuple(order)), []
     places: tuple[Column, ...] = ()
-    if unnested and order and not _drawn_by(unnested, [key.expression for key in order]):
-        row, place = (level.binding.column(name, INT8, False) for name in ("row", "place"))
-        if any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation)):
-            places = (place,)  # rows of a stream are not numbered, and in a view of it ORDER BY means nothing
-        else:
-            places = (row, place)
-            relation = Window(relation, ((row, WindowCall("row_number", (), INT8)),))
-        relation = Unnest(relation, tuple(unnested), place)
-    elif unnested:
-        relation = Unnest(relation, tuple(unnested))
+    keeps_order = bool(order) and not drawn_by(unnested, [key.expression for key in order])
+    is_stream = keeps_order and any(isinstance(item, Scan) and item.kind == "stream" for item in walk(relation))
+    if keeps_order and not is_stream:  # rows of a stream are not numbered, and in a view of it ORDER BY means nothing
+        places = (level.binding.column("row", INT8, False),)
+        relation = Window(relation, ((places[0], WindowCall("row_number", (), INT8)),))
+    for step in steps(unnested):
+        place = level.binding.column("place", INT8, False) if keeps_order else None
+        places += () if place is None else (place,)
+        relation = Unnest(relation, step, place)
     return finish(level, node, scope, relation, targets, order, on, places)
-
-
-def _drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:
-    """Whether sets are called that must be there before DISTINCT ON: without any, or where it or ORDER BY needs one."""
-    sets = {column for column, _ in unnested}
-    return not sets or any(column in sets for scalar in scalars for column in used_columns(scalar))
 
 
 def _obstacle(node: Any, aggregates: bool, windows: bool, sets: bool) -> str | None:

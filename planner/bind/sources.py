@@ -76,9 +76,16 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
 
 
 def _named(level: Level, node: Any, nullable: bool) -> tuple[Relation, Scope]:
-    if node.schemaname is None and node.relname in level.ctes:
-        return _reference(level, level.ctes[node.relname], node, nullable)
-    found = find_object(level.binding, node)
+    if node.schemaname is None and (cte := level.ctes.get(node.relname)) is not None:
+        return _reference(level, cte, node, nullable)
+    try:
+        found = find_object(level.binding, node)
+    except SqlError as error:
+        if error.sqlstate == "42P01" and node.schemaname is None and level.ctes.is_later(node.relname):
+            words = "but it cannot be referenced from this part of the query."
+            error.detail = f'There is a WITH item named "{node.relname}", {words}'
+            error.hint = "Use WITH RECURSIVE, or re-order the WITH items to remove forward references."
+        raise
     need = level.binding.need(found.oid)
     relation, scope = _read(level, node, nullable, found)
     need.columns = relation.columns

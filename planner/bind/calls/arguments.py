@@ -31,8 +31,8 @@ def by_position(env: Environment, node: Any) -> Any:
     """A call of one of PostgreSQL's functions without named arguments. Raises 42601, 42883 and 0A000."""
     arguments: Sequence[Any] = node.args or ()
     name = names_of(node.funcname)[-1]
-    labels = () if name in _OWN else labels_of(env, node)
-    if not labels:
+    labels = labels_of(env, node)
+    if not labels or name in _OWN:
         return node
     first = len(arguments) - len(labels)
     given = dict(zip(labels, unlabelled(arguments[first:]), strict=True))

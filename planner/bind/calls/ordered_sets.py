@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.opaque import KEYED
-from catalog.types import BOOL, FLOAT8, INT8, TEXT, SqlType, array, record
+from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function
@@ -23,14 +23,15 @@ from planner.bind.environment import Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, common_type
-from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar
-from planner.walk import walk
+from planner.expression import AggregateCall, Call, Case, Cast, Literal, Scalar
 
 _KNOWN: Final = {
     "percentile_cont": table(
         [
             Overload("percentile_cont", ("float8", "float8"), "float8"),
             Overload("percentile_cont", ("_float8", "float8"), "_float8"),
+            Overload("percentile_cont", ("float8", "interval"), "interval"),
+            Overload("percentile_cont", ("_float8", "interval"), "_interval"),
         ]
     ),
     "percentile_disc": table(
@@ -41,6 +42,8 @@ _KNOWN: Final = {
     ),
     "mode": table([Overload("mode", ("anyelement",), "anyelement")]),
 }
+#: What percentile_cont() yields, by its key's type.
+_RESULTS: Final = {"float8": FLOAT8, "interval": INTERVAL}
 #: Aggregates that exist only WITHIN GROUP.
 ORDERED_SETS: Final = frozenset(_KNOWN)
 _RANKS: Final = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
@@ -60,13 +63,11 @@ def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
             raise no_function(env, [*direct, *keys], node)
         message = f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
         raise env.error("42809", message, node)
-    for scalar, place in zip(direct, node.args or (), strict=True):
-        if name in _RANKS and any(isinstance(item, ColumnRef) for item in walk(scalar)):
-            instead = "Give it as a constant."
-            raise unsupported(f"a column as direct argument of {name}()", instead, env.binding.position(place))
     env = owner(env, [*direct, *keys, *([condition] if condition is not None else ())], node)
     check_place(env, node)
     if name in _RANKS:
+        assert env.groups is not None, "check_place has looked"
+        env.groups.direct += [item for item in direct if not isinstance(item, Literal)]
         return _rank(env, name, direct, keys, condition, node)
     return _set(env, name, direct, keys, condition, node)
 
@@ -78,8 +79,8 @@ def _set(
     env: Environment, name: str, direct: list[Scalar], keys: list[Scalar], condition: Scalar | None, node: Any
 ) -> Scalar:
     chosen = choose_overload(env, name, [*direct, *keys], node, _KNOWN[name])
-    is_float = chosen.result in ("float8", "_float8")
-    kind = FLOAT8 if is_float else TEXT if keys[0].type.name == "unknown" else keys[0].type
+    kind = _RESULTS.get(chosen.arguments[1]) if name == "percentile_cont" else None
+    kind = kind or (TEXT if keys[0].type.name == "unknown" else keys[0].type)
     key = coerce(env.binding, keys[0], kind, "implicit", node.agg_order[0].node)
     assert key is not None, "the overload was chosen so that its arguments coerce"
     order = (SortKey(key, *direction(env.binding, node.agg_order[0], key.type)),)
@@ -88,6 +89,8 @@ def _set(
         raise unsupported(what, "Use min(), max() or a window.", env.binding.position(node))
 
     def one(*arguments: Scalar) -> Scalar:
+        if name == "percentile_cont" and kind == INTERVAL:
+            return _between_intervals(env, key, arguments[0], order, condition, node)
         if not all(isinstance(item, Literal) for item in arguments):
             return _computed(env, name, key, arguments, order, condition, node)
         return register(env, name, AggregateCall(name, arguments, kind, filter=condition, order_by=order), node)
@@ -112,10 +115,40 @@ def _computed(
     node: Any,
 ) -> Scalar:
     """A percentile of a share that is known when the query runs: taken of the values, gathered in their order."""
+    return Call(f"{name}_at", (_gathered(env, name, key, order, condition, node), *fractions), key.type)
+
+
+def _gathered(
+    env: Environment, name: str, key: Scalar, order: tuple[SortKey, ...], condition: Scalar | None, node: Any
+) -> Scalar:
+    """A group's values in their order, without NULLs."""
     present: Scalar = Call("is_not_null", (key,), BOOL)
     only = present if condition is None else Call("and", (condition, present), BOOL)
-    gathered = AggregateCall("array_agg", (key,), array(key.type), filter=only, order_by=order)
-    return Call(f"{name}_at", (register(env, name, gathered, node), *fractions), key.type)
+    return register(env, name, AggregateCall("array_agg", (key,), array(key.type), filter=only, order_by=order), node)
+
+
+def _between_intervals(
+    env: Environment, key: Scalar, share: Scalar, order: tuple[SortKey, ...], condition: Scalar | None, node: Any
+) -> Scalar:
+    """percentile_cont() of intervals, by their own arithmetic (orderedsetaggs.c, interval_lerp)."""
+    if not isinstance(share, Literal):
+        what = "a percentile of intervals whose share is computed"
+        raise unsupported(what, "Give the share as a constant.", env.binding.position(node))
+    values = _gathered(env, "percentile_cont", key, order, condition, node)
+    steps = Call("sub", (Call("cardinality", (values,), INT4), Literal(1, INT4)), INT4)
+    place = Call("mul", (share, Cast(steps, FLOAT8)), FLOAT8)
+    floor = Call("floor", (place,), FLOAT8)
+
+    def at(number: Scalar) -> Scalar:
+        first = Call("add", (Cast(number, INT4), Literal(1, INT4)), INT4)
+        return Call("subscript", (values, first), INTERVAL)
+
+    def combined(symbol: str, left: Scalar, right: Scalar) -> Scalar:
+        return operate(env, symbol, left, right, node, (node, node))
+
+    low, high = at(floor), at(Call("ceil", (place,), FLOAT8))
+    step = combined("*", combined("-", high, low), Call("sub", (place, floor), FLOAT8))
+    return combined("+", step, low)
 
 
 def _fractions(env: Environment, scalar: Scalar, node: Any) -> list[Scalar] | None:
@@ -145,9 +178,17 @@ def _fraction(env: Environment, scalar: Scalar, node: Any) -> Scalar:
 def _rank(
     env: Environment, name: str, direct: list[Scalar], keys: list[Scalar], condition: Scalar | None, node: Any
 ) -> Scalar:
-    """The rank that a row of the direct arguments would have: from the number of rows before it, or not after it."""
-    if len(direct) != len(keys) or not keys:
-        raise no_function(env, [*direct, *keys], node)
+    """The rank that a row of the direct arguments would have: from the number of rows before it, or not after it.
+
+    The arguments are the same for all rows of a group, so each row is compared with what they are for itself.
+    """
+    if len(direct) != len(keys):
+        error = no_function(env, [*direct, *keys], node)
+        error.hint = (
+            f"To use the hypothetical-set aggregate {name}, the number of hypothetical direct arguments"
+            f" (here {len(direct)}) must match the number of ordering columns (here {len(keys)})."
+        )
+        raise error
     pairs = [_alike(env, key, value, node, place) for place, (key, value) in enumerate(zip(keys, direct, strict=True))]
     before, alike = _before(env, pairs, node)
 

@@ -41,6 +41,8 @@ _SIGNATURES: Final[dict[str, str]] = {
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
+#: The clause of what a function in FROM takes.
+FROM: Final = "functions in FROM"
 NAMES: Final = frozenset(FUNCTIONS) | frozenset(jsons.SETS) | TABLE_NAMES
 
 
@@ -59,9 +61,8 @@ def is_set(node: Any) -> bool:
 
 def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
     """A call in an expression: registered with the query level, whose row then has its value as a column."""
-    name = names_of(node.funcname)[-1]
     require_allowed(env, node)
-    columns = bind_columns(env.without_sets(name), node, bind)
+    columns = bind_columns(env, node, bind)
     found = [_registered(env, node, column.values) for column in columns]
     return found[0] if len(found) == 1 else _row(env, node, found, columns)
 
@@ -87,8 +88,11 @@ def require_allowed(env: Environment, node: Any) -> None:
         if inside:
             message = f"{words} function calls cannot contain set-returning function calls"
             raise env.error("0A000", message, node, hint=hint)
+    if env.clause == FROM:
+        raise env.error("0A000", "set-returning functions must appear at top level of FROM", node)
     if env.sets is None:
-        raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node)
+        where = hint if env.clause in ("CASE", "COALESCE") else None
+        raise env.error("0A000", f"set-returning functions are not allowed in {env.clause}", node, hint=where)
 
 
 def _row(env: Environment, node: Any, columns: list[ColumnRef], described: tuple[SetColumn, ...]) -> Scalar:

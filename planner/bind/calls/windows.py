@@ -179,7 +179,9 @@ def _own(node: Any, env: Environment) -> _Definition:
         if order and base.order:
             raise env.error("42P20", f'cannot override ORDER BY clause of window "{node.refname}"', node)
         if base.options & _NON_DEFAULT:
-            raise env.error("42P20", f'cannot copy window "{node.refname}" because it has a frame clause', node)
+            bare = not order and not node.frameOptions & _NON_DEFAULT
+            hint = "Omit the parentheses in this OVER clause." if bare else None
+            raise env.error("42P20", f'cannot copy window "{node.refname}" because it has a frame clause', node, hint)
         partition, order = base.partition, order or base.order
     return _Definition(partition, order, node.frameOptions, node.startOffset, node.endOffset, node)
 
@@ -264,12 +266,13 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bi
     target = _range_type(env, call, over, node) if call.mode == "range" else INT8
     if target.name in ("int2", "int4") and scalar.type.name in ("int2", "int4", "int8"):
         target = scalar.type
-    found = coerce(env.binding, scalar, target, "implicit", node)
+    found = coerce(env.binding, scalar, target, "implicit" if call.mode == "range" else "assignment", node)
     if found is None:
         if call.mode == "range":
             message = "RANGE with offset PRECEDING/FOLLOWING is not supported for column type "
             message += f"{display(call.order_by[0].expression.type)} and offset type {display(scalar.type)}"
-            raise env.error_at("0A000", message, node)
+            hint = "Cast the offset value to an appropriate type."
+            raise env.error_at("0A000", message, node, hint=hint)
         message = f"argument of {clause} must be type {display(target)}, not type {display(scalar.type)}"
         raise env.error_at("42804", message, node)
     null, negative = f"frame {words} offset must not be null", f"frame {words} offset must not be negative"

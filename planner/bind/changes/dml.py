@@ -19,7 +19,7 @@ from catalog import objects
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.types import INT8, SqlType
-from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Values
+from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.current_of import is_current
@@ -30,12 +30,13 @@ from planner.bind.context import Binding
 from planner.bind.definitions.generated import generated_of, refuse_inserted
 from planner.bind.definitions.identity import takes_given
 from planner.bind.domains import into_domain
-from planner.bind.environment import Environment
+from planner.bind.environment import Environment, Sets
 from planner.bind.expressions import bind_boolean, bind_scalar
 from planner.bind.levels import Level
 from planner.bind.relations import find_object
 from planner.bind.scope import Scope
 from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
+from planner.bind.set_steps import steps
 from planner.bind.sources import bind_from, scan_object, with_place
 from planner.bind.texts import bind_expression
 from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
@@ -132,11 +133,13 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         row = relation.columns
     else:
         default = cache(lambda index: default_of(binding, target.columns[index]))
-        env = Environment(binding, Scope(), "VALUES", subquery_binder(level))
+        series = Sets()
+        alone = len(source or ()) == 1  # and so a select list
+        env = Environment(binding, Scope(), "VALUES", subquery_binder(level), sets=series if alone else None)
         check_widths(env, source or ())
         rows = tuple(value_row(env, target, indexes, cells, node, node.cols, default) for cells in source or ())
-        relation = Values(row, rows)
-        literals = rows if all(_is_plain(item) for cells in rows for item in cells) else None
+        relation = _drawn(series.calls, row, rows[0]) if series.calls else Values(row, rows)
+        literals = rows if not series.calls and all(_is_plain(item) for cells in rows for item in cells) else None
     conflict = bind_conflict(level, target, row, node, through)
     updated = None if conflict is None or conflict.update is None else binding.column("xmax", SqlType("xid"), False)
     returning = returning_of(level, target, row, node, through=through, updated=updated)
@@ -150,6 +153,14 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
         binding.through.add(row[0])
     of_views = () if through is None else through.checks(row)
     return Insert(target, relation, row, checks, returning, literals, conflict, generated, of_views, updated)
+
+
+def _drawn(sets: list[tuple[Column, Scalar]], row: tuple[Column, ...], values: tuple[Scalar, ...]) -> Relation:
+    """The rows of a VALUES whose one row calls sets."""
+    relation: Relation = Values((), ((),))
+    for step in steps(sets):
+        relation = Unnest(relation, step)
+    return Project(relation, tuple(zip(row, values, strict=True)))
 
 
 def _shows(returning: Returning, column: Column) -> bool:

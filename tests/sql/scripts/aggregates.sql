@@ -45,3 +45,9 @@ SELECT stddev(i), stddev_pop(l::int4), variance(x), var_pop(n), stddev(s), var_s
 SELECT count(*), count(x), count(DISTINCT t), sum(s), sum(l), avg(n), min(t), max(ts), min(d) FROM a;
 
 DROP TABLE a;
+-- Orders by constants, which order nothing.
+CREATE TABLE o (id int, t text);
+INSERT INTO o VALUES (1, 'a'), (2, NULL), (3, 'c');
+SELECT array_agg(id ORDER BY 'x'::text, id DESC), string_agg(t, ',' ORDER BY NULL, id), json_agg(id ORDER BY 2, id) FROM o;
+SELECT mode() WITHIN GROUP (ORDER BY 'x'::text), percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5), string_agg('x', ',' ORDER BY 'y') FROM o;
+DROP TABLE o;

@@ -40,3 +40,15 @@ SELECT t::bytea FROM e WHERE id = 1;
 SELECT '12'::text::uuid;
 SELECT make_time(NULL, 1, 2.5), make_timestamp(2024, NULL, 1, 1, 1, 1);
 DROP TABLE e;
+-- HAVING alone, USING of columns that do not fit, calls by name.
+CREATE TABLE e (id int, j jsonb, c varchar(3));
+SELECT id FROM e HAVING id > 1;
+SELECT 1 FROM e HAVING true;
+SELECT 1 FROM e HAVING false ORDER BY id;
+SELECT * FROM e GROUP BY id;
+SELECT c FROM e FULL JOIN (SELECT c FROM e) q USING (c);
+SELECT 1 FROM e JOIN (SELECT id AS j FROM e) q USING (j);
+SELECT make_interval(days => 3, days => 4);
+SELECT make_interval(days => 3, 4);
+SELECT a.b.c.d.e FROM e;
+DROP TABLE e;

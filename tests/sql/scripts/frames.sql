@@ -35,3 +35,9 @@ SELECT x, last_value(x) OVER (ORDER BY x DESC RANGE BETWEEN CURRENT ROW AND 5 FO
 SELECT x, first_value(x) OVER (ORDER BY x RANGE 9223372036854775807 PRECEDING) FROM (VALUES (1), (-2), (NULL)) v (x) ORDER BY x;
 SELECT var_pop('inf'::float8), var_samp('inf'::float8), stddev_pop('nan'::float4), var_pop(3.0::float8), var_pop(NULL::float8);
 SELECT x, var_pop(x) OVER (ORDER BY x ROWS CURRENT ROW) FROM (VALUES (1::float8), ('inf'), (2)) v (x) ORDER BY x;
+-- Numbers of rows that are no integers, and what a window that is copied must not have.
+CREATE TABLE f (id int, g int);
+INSERT INTO f SELECT k, k % 3 FROM generate_series(1, 5) k;
+SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 1.5 PRECEDING AND 0.4 FOLLOWING) FROM f ORDER BY id;
+SELECT sum(id) OVER (w) FROM f WINDOW w AS (ORDER BY g ROWS 1 PRECEDING);
+DROP TABLE f;

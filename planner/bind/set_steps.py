@@ -1,0 +1,30 @@
+"""In which steps the sets that a select list calls become rows.
+
+Owns: that sets are drawn in step with each other, but those that others take as arguments before these (PostgreSQL's
+split_pathtarget_at_srfs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from planner.expression import Column, Scalar
+from planner.walk import used_columns
+
+
+def steps(sets: Iterable[tuple[Column, Scalar]]) -> list[tuple[tuple[Column, Scalar], ...]]:
+    """Sets that are called in step with each other, those that others take as arguments before these."""
+    depths: dict[Column, int] = {}
+    found: list[list[tuple[Column, Scalar]]] = []
+    for column, values in sets:
+        depth = 1 + max((depths.get(item, -1) for item in used_columns(values)), default=-1)
+        depths[column] = depth
+        found += [[]] if depth == len(found) else []
+        found[depth].append((column, values))
+    return [tuple(step) for step in found]
+
+
+def drawn_by(unnested: Sequence[tuple[Column, Scalar]], scalars: Sequence[Scalar]) -> bool:
+    """Whether sets are called that must be there before DISTINCT ON: without any, or where it or ORDER BY needs one."""
+    sets = {column for column, _ in unnested}
+    return not sets or any(column in sets for scalar in scalars for column in used_columns(scalar))
