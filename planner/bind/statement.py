@@ -51,8 +51,14 @@ _KEEPS_TEXTS: Final = (
 
 #: What the parser's names of statements shorten or write apart.
 _SHORT: Final = {
-    "EventTrig": "EventTrigger", "SecLabel": "SecurityLabel", "Am": "AccessMethod", "TableSpace": "Tablespace",
-    "Fdw": "ForeignDataWrapper", "TS": "TextSearch", "OpClass": "OperatorClass", "OpFamily": "OperatorFamily",
+    "EventTrig": "EventTrigger",
+    "SecLabel": "SecurityLabel",
+    "Am": "AccessMethod",
+    "TableSpace": "Tablespace",
+    "Fdw": "ForeignDataWrapper",
+    "TS": "TextSearch",
+    "OpClass": "OperatorClass",
+    "OpFamily": "OperatorFamily",
 }
 
 
