@@ -98,10 +98,9 @@ VIEWS = {
 }
 
 
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
-    engine = request.param
-    chosen = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 20}
+@pytest.fixture
+def mirror(postgres: Postgres) -> Iterator[Mirror]:
+    chosen = {"maintenance_engine": "embedded", "spark_enabled": False, "maintenance_rows": 20}
     with Millstream(settings=chosen) as server, mirrored(server, postgres) as found:
         for connection in (found.client, found.judge):
             connection.execute(ZONE)
