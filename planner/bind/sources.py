@@ -71,6 +71,11 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
             relation, scope = _item(level, node.relation, nullable, beside)
             env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", subqueries_of(level))
             return sampled(env, node, relation), scope
+        case "JsonTable":
+            instead = "Use jsonb_path_query() or jsonb_to_recordset()."
+            raise unsupported("JSON_TABLE", instead, level.binding.position(node))
+        case "RangeTableFunc":
+            raise unsupported("XMLTABLE", "Take the text apart in the client.", level.binding.position(node))
         case name:
             raise unsupported(name, position=level.binding.position(node))
 

@@ -49,6 +49,19 @@ _KEEPS_TEXTS: Final = (
 )
 
 
+#: What the parser's names of statements shorten or write apart.
+_SHORT: Final = {
+    "EventTrig": "EventTrigger",
+    "SecLabel": "SecurityLabel",
+    "Am": "AccessMethod",
+    "TableSpace": "Tablespace",
+    "Fdw": "ForeignDataWrapper",
+    "TS": "TextSearch",
+    "OpClass": "OperatorClass",
+    "OpFamily": "OperatorFamily",
+}
+
+
 class Bound(Struct, frozen=True):
     """A statement and the types of its parameters $1, $2, ..."""
 
@@ -101,7 +114,10 @@ def bind_node(binding: Binding, node: Any) -> Statement:
 
 def _words(name: str) -> str:
     """AlterTableStmt -> ALTER TABLE."""
-    pieces = "".join(f" {char}" if char.isupper() else char for char in name.removesuffix("Stmt"))
+    name = name.removesuffix("Stmt")
+    for short, long in _SHORT.items():
+        name = name.replace(short, long)
+    pieces = "".join(f" {char}" if char.isupper() else char for char in name)
     return pieces.strip().upper()
 
 

@@ -44,6 +44,16 @@ def bind_expression(
     return _bound(text, columns, context, kind, what)[0]
 
 
+def is_expression(text: str) -> bool:
+    """Whether a text that somebody wrote is one expression and nothing behind it. Raises 42601."""
+    statements = parse(f"SELECT {text}")
+    clauses = [name for name in statements[0].node if getattr(statements[0].node, name)]
+    if len(statements) > 1 or clauses != ["targetList"]:
+        return False
+    targets = statements[0].node.targetList
+    return len(targets) == 1 and targets[0].name is None
+
+
 def functions_called(text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
     """The users' functions that a text calls, itself or through others, by oid; none where it does not bind."""
     try:

@@ -276,5 +276,5 @@ def _without_window(stream: Scan, watermark: Watermark) -> SqlError:
     return unsupported(
         f'retention or emit = \'final\' of groups without a window over "{watermark.column}" of "{stream.name}"',
         f"Group by tumble({watermark.column}, size), hop({watermark.column}, slide, size) or "
-        f"session({watermark.column}, gap), or by date_bin or date_trunc of {watermark.column}.",
+        f"session({watermark.column}, gap), or by date_bin of it, or date_trunc of one without time zone.",
     )

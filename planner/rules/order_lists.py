@@ -3,20 +3,34 @@
     Aggregate(Sort(R, k), array_agg(x))                =  Aggregate(R, array_agg(x ORDER BY k))
     Aggregate(Project(Sort(R, k), x), array_agg(x))    =  Aggregate(Project(R, x, k), array_agg(x ORDER BY k))
 
-So too through Filter, Limit, Unnest, whose places come last, windows over all rows as they come, and references to a
-definition of WITH. The sort stays where something else may see it: below a limit, such a window, a volatile call, and
-in a definition. Engines promise no order of a subquery's rows (one that computes in parallel has none), and a join
-keeps none, so this comes before subqueries become joins.
+So too through Filter, Limit, Unnest, whose places come last, windows over all rows as they come, copies of each row
+(for grouping sets), and references to a definition of WITH. The sort stays where something else may see it: below a
+limit, such a window, a volatile call, and in a definition. Engines promise no order of a subquery's rows (one that
+computes in parallel has none), and a join keeps none, so this comes before subqueries become joins.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msgspec.structs import replace
 
 from catalog.types import INT8
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Snapshot, Sort, SortKey, Unnest, Window, With
+from planner.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Snapshot,
+    Sort,
+    SortKey,
+    Unnest,
+    Values,
+    Window,
+    With,
+)
 from planner.expression import AggregateCall, Column, ColumnRef
 from planner.rules.support import Fresh, volatility
 from planner.walk import children, transform_relations
@@ -48,6 +62,11 @@ def _takes_order(call: AggregateCall) -> bool:
     return call.function in _LISTS and not call.order_by and not call.distinct
 
 
+def _copies(relation: Relation) -> TypeGuard[Join]:
+    """Whether each row of an input comes as often as literal rows say: for grouping sets, windows that overlap."""
+    return isinstance(relation, Join) and relation.kind == "inner" and isinstance(relation.right, Values)
+
+
 class _Orders:
     """The orders of one plan's relations; ``known`` are its definitions, with the columns that theirs are by."""
 
@@ -72,9 +91,9 @@ class _Orders:
     def _ordered(self, relation: Relation) -> _Found | None:
         """The relation's rows in any order, with more columns perhaps, and the keys over them that it is ordered by."""
         above: list[Relation] = []
-        while isinstance(relation, Filter | Limit | Project | Unnest | Window):
+        while isinstance(relation, Filter | Limit | Project | Unnest | Window) or _copies(relation):
             above.append(relation)
-            relation = relation.input
+            relation = relation.left if isinstance(relation, Join) else relation.input
         found = self._source(relation)
         for node in reversed(above):
             found = None if found is None else self._passed(node, found)
@@ -100,6 +119,8 @@ class _Orders:
         match node:
             case Filter() | Limit():
                 return replace(node, input=source), keys
+            case Join():
+                return replace(node, left=source), keys
             case Project():
                 outputs, above = self._shown(keys)
                 return Project(source, (*node.outputs, *outputs)), above

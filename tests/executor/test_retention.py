@@ -232,6 +232,10 @@ REFUSED = [
     ("55000", "CREATE VIEW v WITH (retention = '1 s') AS SELECT tumble(ts, '1 s') FROM plain GROUP BY 1"),
     ("22023", "CREATE FOREIGN TABLE o (ts timestamp) SERVER stream OPTIONS (watermark 'ts + interval ''1 s''')"),
     ("22023", "CREATE FOREIGN TABLE o (ts timestamp) SERVER stream OPTIONS (watermark 'ts - interval ''1 mon''')"),
+    *(
+        ("22023", f"CREATE FOREIGN TABLE o (ts timestamp, x int) SERVER stream OPTIONS (watermark 'ts{more}')")
+        for more in ("; DROP TABLE x", ", x", " FROM o", " AS x", " UNION SELECT x", " ORDER BY 1")
+    ),
     ("22023", "CREATE FOREIGN TABLE o (ts int) SERVER stream OPTIONS (watermark 'ts')"),
     ("42703", "CREATE FOREIGN TABLE o (ts timestamp) SERVER stream OPTIONS (watermark 'at')"),
     ("42601", "CREATE FOREIGN TABLE o (ts timestamp) SERVER stream OPTIONS (watermark 'ts -')"),

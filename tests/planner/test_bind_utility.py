@@ -180,3 +180,26 @@ def test_copy_errors_are_postgresqls(database: Database, text: str, sqlstate: st
     with pytest.raises(SqlError) as caught:
         database.bind(text)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("CREATE EVENT TRIGGER e ON sql_drop EXECUTE FUNCTION f()", "CREATE EVENT TRIGGER"),
+        ("SECURITY LABEL ON TABLE r IS 'x'", "SECURITY LABEL"),
+        ("CREATE ACCESS METHOD a TYPE TABLE HANDLER h", "CREATE ACCESS METHOD"),
+        ("CREATE TABLESPACE t LOCATION '/t'", "CREATE TABLESPACE"),
+        ("CREATE FOREIGN DATA WRAPPER w", "CREATE FOREIGN DATA WRAPPER"),
+        ("CREATE OPERATOR FAMILY f USING btree", "CREATE OPERATOR FAMILY"),
+        ("SELECT * FROM json_table('[1]'::jsonb, '$[*]' COLUMNS (x int PATH '$'))", "JSON_TABLE"),
+        ("SELECT * FROM xmltable('/a' PASSING ('<a/>') COLUMNS x int)", "XMLTABLE"),
+        (
+            "CREATE FOREIGN TABLE f (a int[]) SERVER files OPTIONS (path '/f')",
+            "a foreign table's column of an array type",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named_in_full(database: Database, text: str, name: str) -> None:
+    with pytest.raises(SqlError, match="is not supported") as caught:
+        database.bind(text)
+    assert (caught.value.sqlstate, caught.value.message) == ("0A000", f"{name} is not supported")

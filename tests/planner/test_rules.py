@@ -68,6 +68,7 @@ from tests.planner.builders import (
     scalar,
     table,
     union,
+    values,
     where,
 )
 from tests.planner.evaluate import bag, evaluate
@@ -271,6 +272,7 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         lambda: _listed(_numbered(order(R, R.b), n=WindowCall("row_number", (), INT8))),
     ),
     "order_lists_of_volatile": (order_lists, lambda: _listed(project(order(R, R.b), x=RANDOM))),
+    "order_lists_of_copies": (order_lists, lambda: _listed(cross(order(R, R.b), values("n", (1,), (2,))))),
     "order_lists_of_definition": (order_lists, _shared_list),
     "order_lists_not_of_join": (order_lists, lambda: _listed(cross(order(R, R.b), S))),
     "order_lists_not_of_other_window": (

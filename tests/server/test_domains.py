@@ -63,7 +63,7 @@ def test_copy_fills_in_a_domains_default(client: Client) -> None:
         ("SELECT random()::int::positive", "a volatile function as a value of a domain is not supported"),
         ("SELECT '{0}'::positive[]", 'value for domain positive violates check constraint "positive_check"'),
         ("CREATE DOMAIN list AS int[]; SELECT '{}'::list[]", "an array of a domain over arrays is not supported"),
-        ("CREATE FOREIGN TABLE s (a positive) SERVER stream", "a stream's column of a constrained domain"),
+        ("CREATE FOREIGN TABLE s (a positive) SERVER stream", "a foreign table's column of a constrained domain"),
     ],
 )
 def test_messages(client: Client, query: str, message: str) -> None:

@@ -27,6 +27,7 @@ from planner.bind.definitions.altered_streams import bind_alter_stream
 from planner.bind.definitions.composites import bind_alter_composite
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.owners import bind_owner, new_owner
+from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object
 from planner.statements import NoOperation, Statement
@@ -73,10 +74,10 @@ _REFUSED: Final = {
 def bind_alter(binding: Binding, node: Any) -> Statement:
     """ALTER TABLE, VIEW, INDEX and so on, but for RENAME."""
     if node.objtype in (ObjectType.OBJECT_VIEW, ObjectType.OBJECT_MATVIEW) and new_owner(node.cmds) is None:
-        return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+        return bind_alter_view(binding, node) or NoOperation(f"ALTER {relation_words(node.objtype)}")
     if node.objtype == ObjectType.OBJECT_TYPE:
         return bind_alter_composite(binding, node)
-    words = ObjectType(node.objtype).name.removeprefix("OBJECT_").replace("_", " ")
+    words = relation_words(node.objtype)
     name = node.relation
     is_index = node.objtype == ObjectType.OBJECT_INDEX
     if node.missing_ok and not is_index and look_up(binding, name.relname, name.schemaname) is None:
@@ -90,7 +91,7 @@ def bind_alter(binding: Binding, node: Any) -> Statement:
     if all(command.subtype in _NOTHING for command in node.cmds):
         return NoOperation(f"ALTER {words}")
     if isinstance(found, View):
-        return bind_alter_view(binding, node) or NoOperation("ALTER VIEW")
+        return bind_alter_view(binding, node) or NoOperation(f"ALTER {words}")
     if isinstance(found, Stream) and node.objtype in (ObjectType.OBJECT_TABLE, ObjectType.OBJECT_FOREIGN_TABLE):
         return bind_alter_stream(binding, node, found, words)
     if isinstance(found, SystemView):

@@ -43,19 +43,20 @@ def add_column(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:
     written = names_of(node.typeName.names)
     serial = SERIALS.get(written[0]) if len(written) == 1 else None
     if serial is not None and stream:
-        raise unsupported("a serial column of a stream", "Give its values yourself.", binding.position(node.typeName))
+        instead = "Give its values yourself."
+        raise unsupported("a serial column of a foreign table", instead, binding.position(node.typeName))
     kind, domain = (serial, 0) if serial is not None else type_or_domain(binding, node.typeName)
     check_kept(binding.context.catalog, name, kind)
     collation = 0 if node.collClause is None else check_collation(binding, node.collClause, kind)
     if stream and kind.row is not None:
         instead = "Use a column for each of its fields."
-        raise unsupported("a stream's column of a composite type", instead, binding.position(node.typeName))
+        raise unsupported("a foreign table's column of a composite type", instead, binding.position(node.typeName))
     if stream and is_constrained(binding, domain):
         instead = "Use its base type, and filter the rows in the views."
-        raise unsupported("a stream's column of a constrained domain", instead, binding.position(node.typeName))
+        raise unsupported("a foreign table's column of a constrained domain", instead, binding.position(node.typeName))
     if stream and kind.element is not None:
         instead = "Use one row for each element."
-        raise unsupported("a stream's column of an array type", instead, binding.position(node.typeName))
+        raise unsupported("a foreign table's column of an array type", instead, binding.position(node.typeName))
     parts.columns.append(ColumnDefinition(name, kind, serial is not None, domain=domain, collation=collation))
     if serial is not None:
         parts.owned[name] = ()

@@ -14,7 +14,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.intervals import parse_interval
 from catalog.objects import ColumnDefinition, Stream
 from planner.bind.context import Binding
-from planner.bind.texts import bind_expression
+from planner.bind.texts import bind_expression, is_expression
 from planner.eventtime import Keeping, Watermark, microseconds, span
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 
@@ -27,7 +27,8 @@ def bind_watermark(binding: Binding, text: str, columns: Sequence[ColumnDefiniti
     """A stream's watermark. Raises 22023 for what is none."""
     known = [Column(-1 - index, column.name, column.type) for index, column in enumerate(columns)]
     try:
-        found = _watermark(bind_expression(text, known, binding.context, what="watermark"))
+        scalar = bind_expression(text, known, binding.context, what="watermark") if is_expression(text) else None
+        found = None if scalar is None else _watermark(scalar)
     except SqlError as error:
         error.position = binding.position(node)
         raise

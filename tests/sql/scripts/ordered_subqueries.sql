@@ -17,6 +17,7 @@ SELECT json_agg(e)::text, string_agg(n::text, ',') FROM (SELECT id, b FROM o WHE
 SELECT array_agg(g) FROM (SELECT id FROM o WHERE id < 5 ORDER BY id DESC) q, LATERAL generate_series(1, id) g;
 WITH q AS MATERIALIZED (SELECT id FROM o WHERE id < 6 ORDER BY a, id DESC) SELECT array_agg(x.id), (SELECT array_agg(y.id) FROM q y WHERE y.id > 2) FROM q x;
 SELECT array_agg(w.id) FROM (SELECT id, count(*) OVER () FROM (SELECT id FROM o WHERE id < 6 ORDER BY a, id DESC) q) w;
+SELECT string_agg(b, ',') FROM (SELECT b, a, id FROM o ORDER BY a, id DESC) q GROUP BY GROUPING SETS ((), ());
 CREATE TABLE many AS SELECT i * 6007 % 300007 AS y FROM generate_series(1, 300000) i;
 SELECT md5(string_agg(y::text, ',')) FROM (SELECT y FROM many ORDER BY y + 1) q;
 SELECT y % 5, md5(string_agg(y::text, ',')) FROM (SELECT y FROM many ORDER BY y % 5, y % 300007 DESC) q GROUP BY y % 5 ORDER BY 1;
