@@ -62,8 +62,10 @@ def _target(statement: Statement) -> Table | None:
 @contextmanager
 def _savepoint(transaction: Transaction) -> Iterator[None]:
     transaction.set_savepoint(_SAVEPOINT)
-    yield
-    transaction.release(_SAVEPOINT)
+    try:
+        yield
+    finally:
+        transaction.release(_SAVEPOINT)
 
 
 def _widen(session: DatabaseSession, transaction: Transaction, catalog: Catalog, oid: int) -> bool:
