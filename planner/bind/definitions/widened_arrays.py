@@ -17,6 +17,7 @@ from planner.bind.definitions.alteration import finish, start
 from planner.bind.definitions.altered_columns import widen
 from planner.definitions import AlterTable
 from planner.parse import Raw
+from planner.scales import with_scales
 
 
 def widened(catalog: Catalog, table: Table) -> AlterTable | None:
@@ -28,7 +29,11 @@ def widened(catalog: Catalog, table: Table) -> AlterTable | None:
             widen(change, column, shaped(column.type.element))
         except SqlError:
             continue  # a view or a generated column reads it
-    return finish(change, "ALTER TABLE") if change.gone else None
+    if not change.gone:
+        return None
+    altered = with_scales(finish(change, "ALTER TABLE"), catalog.objects, change.binding.column)
+    assert isinstance(altered, AlterTable)
+    return altered
 
 
 def may_be_widened(column: ColumnDefinition) -> bool:

@@ -54,3 +54,8 @@ PREPARE dims(int[]) AS SELECT $1, array_dims($1);
 EXECUTE dims('{1}');
 EXECUTE dims('[2:3]={1,2}');
 DEALLOCATE ALL;
+-- What keeps decimals and blanks beside its values.
+CREATE TABLE beside (n numeric[], m numeric, c bpchar);
+INSERT INTO beside VALUES ('{1.50,2}', 3.10, 'ab  ');
+INSERT INTO beside VALUES (array[array[1.1, 1.20]], 4.200, 'x ');
+SELECT n, m, octet_length(c) FROM beside ORDER BY m;
