@@ -36,12 +36,21 @@ def malformed_array(text: str, detail: str) -> SqlError:
     return SqlError("22P02", f'malformed array literal: "{text}"', detail)
 
 
+#: How the engine's error of such an array begins, too.
+_NO_DIMENSIONS: Final = "an array of more than one dimension, or with bounds,"
+
+
+def is_of_dimensions(error: SqlError) -> bool:
+    """Whether an error is ``no_dimensions``, the engine's included."""
+    return error.sqlstate == "0A000" and error.message.startswith(_NO_DIMENSIONS)
+
+
 def no_dimensions(position: int | None = None) -> SqlError:
     """0A000 for an array whose dimensions or bounds are lost where it is to go."""
     hint = (
         "Declare the column as int[][] is, which ALTER TABLE ... ALTER COLUMN ... TYPE int[][] does to one that exists."
     )
-    return unsupported("an array of more than one dimension, or with bounds, in this place", hint, position)
+    return unsupported(f"{_NO_DIMENSIONS} in this place", hint, position)
 
 
 def split_array(text: str, delimiter: str = ",") -> Iterator[str | None]:

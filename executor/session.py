@@ -40,6 +40,7 @@ from executor.tables.drawing import Caller
 from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
+from executor.widening import run_widening
 from planner.algebra import Relation
 from planner.definitions import CreateTableAs, CreateView, Truncate
 from planner.expression import Value
@@ -245,13 +246,26 @@ class DatabaseSession:
                     planned = planned.again()
                 self.reader.planned, self.running = planned.catalog, planned.statement
                 try:
-                    return self.run(planned.statement, parameters, transaction)
+                    return self._run_planned(planned, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
                 finally:
                     self.reader.planned = self.running = None
             raise AssertionError("unreachable")
+
+    def _run_planned(self, planned: Planned, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        """Runs a statement, for which columns may have to be widened; then it is planned once more."""
+
+        def run(statement: Statement) -> Result:
+            return self.run(statement, parameters, transaction)
+
+        def again() -> Statement:
+            new = planned.again()
+            self.reader.planned, self.running = new.catalog, new.statement
+            return new.statement
+
+        return run_widening(self, planned.statement, transaction, run, again)
 
     def run(self, statement: Statement, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement within a transaction, whose end is the caller's."""

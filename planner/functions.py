@@ -301,11 +301,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     # Over a document, a path, its variables, and whether its errors are passed over.
     Function("path_found", 2, 2),  # path_exists and path_match with no variables, errors passed over
     Function("path_holds", 2, 2),
-    Function("path_exists", 4, 4),
-    Function("path_match", 4, 4),
-    Function("path_first", 4, 4),
-    Function("path_array", 4, 4),
-    Function("path_all", 4, 4),
+    *(Function(f"path_{name}", 4, 4) for name in ("exists", "match", "first", "array", "all")),
+    *(Function(f"path_{name}_tz", 4, 4, "stable") for name in ("exists", "match", "first", "array", "all")),
     Function("json_elements", 1, 1),
     Function("json_elements_text", 1, 1),
     Function("json_assign", 4, 4),  # document, path, the new value, whether NULL is an empty array

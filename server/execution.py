@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
+from catalog.nested import is_of_dimensions
+from catalog.nesting import delimiter_of
+from catalog.types import SqlType, shaped
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values
@@ -366,7 +369,20 @@ def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, t
             f'wrong number of parameters for prepared statement "{statement.name}"',
             f"Expected {len(plan.types)} parameters but got {len(statement.arguments)}.",
         )
-    return plan, _argument_values(session, statement, plan)
+    try:
+        return plan, _argument_values(session, statement, plan)
+    except SqlError as error:
+        if not is_of_dimensions(error) or session.db.status == "E":
+            raise
+        kinds = tuple(shaped(kind.element) if _is_list(kind) and kind.element else kind for kind in plan.types)
+        find_statement(session, statement.name).reshaped(session, kinds)
+        plan = executed_plan(session, statement)
+        return plan, _argument_values(session, statement, plan)
+
+
+def _is_list(kind: SqlType) -> bool:
+    """Whether a parameter's values are arrays that say no dimensions, and could."""
+    return kind.name == "array" and kind.element is not None and delimiter_of(kind.element) == ","
 
 
 def _argument_values(session: Session, statement: ExecutePrepared, plan: Plan) -> tuple[Value, ...]:

@@ -175,10 +175,10 @@ class Points:
 
     def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:
         """The encoded rows of a reader's relation."""
-        key = (reader.relation, reader.columns, formats, time_zone)
+        types = tuple(item.type for item in reader.outputs)
+        key = (reader.relation, reader.columns, types, formats, time_zone)
         known = self._rows.get(key)
         if known is None:
-            types = tuple(item.type for item in reader.outputs)
             known = Rows(Form(reader.columns, types, formats, time_zone), self._threads)
             self._rows.put(key, known)
         return known

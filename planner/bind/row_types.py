@@ -11,7 +11,7 @@ from typing import Any
 
 from catalog.errors import SqlError, unsupported
 from catalog.nesting import holds
-from catalog.opaque import refuse_order
+from catalog.opaque import check_equality, check_sorted, refuse_order
 from catalog.types import BOOL, INT4, Composite, SqlType, plain
 from planner.bind.context import Binding
 from planner.bind.domains import has_domains, into_domain
@@ -112,6 +112,11 @@ def check_alike(left: SqlType, right: SqlType, ordered: bool) -> None:
             raise SqlError("42804", f"cannot compare dissimilar column types {words}")
     if len(left.row.fields) != len(right.row.fields):
         raise SqlError("42804", "cannot compare record types with different numbers of columns")
+    for _, field in left.row.fields:
+        if ordered:
+            check_sorted(field, "a comparison function")
+        else:
+            check_equality(field)
     for kind in (left, right):
         if holds(kind, lambda item: item.name == "json"):
             what = "a comparison function" if ordered else "an equality operator"

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from planner.documents import Number, number
-from planner.jsonpath.items import METHODS, At, Items, PathError, compared, computed, is_text, starts_with
+from planner.jsonpath.errors import PathError
+from planner.jsonpath.items import METHODS, At, Items, compared, computed, is_text, starts_with
 from planner.jsonpath.nodes import (
     LAST,
     PREDICATES,
@@ -48,21 +49,21 @@ from planner.regex_matching import find
 from planner.regex_syntax import parse as parse_pattern
 
 
-def found(path: Path, document: Any, variables: Any) -> Items:
-    """A path's items. Raises PathError where it goes wrong, 22023 and 42704."""
-    yield from _items(_at(path, document, variables), path.root)
+def found(path: Path, document: Any, variables: Any, zone: str = "") -> Items:
+    """A path's items. Raises PathError where it goes wrong, 22023, 42704, and 0A000 where times need a ``zone``."""
+    yield from _items(_at(path, document, variables, zone), path.root)
 
 
-def finds(path: Path, document: Any, variables: Any) -> bool:
+def finds(path: Path, document: Any, variables: Any, zone: str = "") -> bool:
     """Whether a path has an item. Raises as ``found``."""
-    return _any(_at(path, document, variables), path.root)
+    return _any(_at(path, document, variables, zone), path.root)
 
 
-def _at(path: Path, document: Any, variables: Any) -> At:
+def _at(path: Path, document: Any, variables: Any, zone: str) -> At:
     if not isinstance(variables, dict):
         detail = 'Jsonpath parameters should be encoded as key-value pairs of "vars" object.'
         raise SqlError("22023", '"vars" argument is not an object', detail)
-    return At(path, document, variables, document, loose=not path.strict)
+    return At(path, document, variables, document, loose=not path.strict, zone=zone)
 
 
 def _any(at: At, node: Any) -> bool:
@@ -159,7 +160,7 @@ def _from(at: At, item: Any, step: Step) -> Items:
         case Descendants(first=first, last=last):
             yield from _descendants(item, 0, first, last)
         case Method(name=name):
-            yield from METHODS[name](at, item)
+            yield from METHODS[name](at, item, step)
         case Filter(condition=condition):
             if _holds(replace(at, current=item), condition) is True:
                 yield item
@@ -240,7 +241,7 @@ def _holds(at: At, node: Any) -> bool | None:
         case Exists(operand=operand):
             return _exists(at, operand)
         case Comparison(symbol=symbol, left=left, right=right):
-            return _any_pair(at, left, lambda: _unwrapped(at, right), lambda a, b: compared(symbol, a, b))
+            return _any_pair(at, left, lambda: _unwrapped(at, right), lambda a, b: compared(at, symbol, a, b))
         case StartsWith(operand=operand, prefix=prefix):
             return _any_pair(at, operand, lambda: _items(at, prefix), starts_with)
         case LikeRegex(operand=operand, pattern=pattern, flags=flags):

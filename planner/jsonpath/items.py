@@ -1,11 +1,12 @@
 """What a path's steps are about: items of documents, where they stand, and what is computed of them.
 
-Owns: ``PathError``, methods, arithmetic in numeric's digits, and comparisons. Items are values of
+Owns: methods, arithmetic in numeric's digits, and comparisons. Items are values of
 ``planner.documents.parse``.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from math import isfinite
@@ -15,26 +16,20 @@ from msgspec import Struct
 
 from catalog.errors import SqlError
 from planner.documents import Number, number
-from planner.jsonpath.nodes import Path
+from planner.jsonpath.errors import PathError
+from planner.jsonpath.moments import Moment, order, read_moment
+from planner.jsonpath.nodes import Method, Path
 
 Items = Iterator[Any]
 #: More digits than any numeric has, before the point and behind it.
 _EXACT: Final = Context(prec=200_000)
 
 
-class PathError(Exception):
-    """What a path does not find, or cannot compute: ``sqlstate`` and ``message``."""
-
-    def __init__(self, sqlstate: str, message: str) -> None:
-        super().__init__(message)
-        self.sqlstate = sqlstate
-        self.message = message
-
-
 class At(Struct, frozen=True):
     """Where an expression is evaluated: the document, the filter's item, the array around a subscript.
 
-    ``loose`` steps find nothing where they could not go on: below ``.**`` even of a strict path.
+    ``loose`` steps find nothing where they could not go on: below ``.**`` even of a strict path. ``zone`` is the
+    session's, where dates and times without one may be compared with those that have one, else empty.
     """
 
     path: Path
@@ -43,6 +38,7 @@ class At(Struct, frozen=True):
     current: Any
     size: int = 0
     loose: bool = False
+    zone: str = ""
 
     @property
     def lax(self) -> bool:
@@ -59,14 +55,16 @@ def kind_of(item: Any) -> str:
         return "number"
     if item is None:
         return "null"
+    if isinstance(item, Moment):
+        return item.name
     return {bool: "boolean", str: "string", list: "array", dict: "object"}[type(item)]
 
 
-def _type(at: At, item: Any) -> Items:
+def _type(at: At, item: Any, step: Method) -> Items:
     yield kind_of(item)
 
 
-def _size(at: At, item: Any) -> Items:
+def _size(at: At, item: Any, step: Method) -> Items:
     if isinstance(item, list):
         yield Number(len(item))
     elif at.lax:
@@ -75,8 +73,8 @@ def _size(at: At, item: Any) -> Items:
         raise PathError("22039", "jsonpath item method .size() can only be applied to an array")
 
 
-def _numeric(name: str, compute: Callable[[Decimal], Decimal]) -> Callable[[At, Any], Items]:
-    def method(at: At, item: Any) -> Items:
+def _numeric(name: str, compute: Callable[[Decimal], Decimal]) -> Callable[[At, Any, Method], Items]:
+    def method(at: At, item: Any, step: Method) -> Items:
         if not isinstance(item, Number):
             raise PathError("22036", f"jsonpath item method .{name}() can only be applied to a numeric value")
         with localcontext(_EXACT):
@@ -85,7 +83,7 @@ def _numeric(name: str, compute: Callable[[Decimal], Decimal]) -> Callable[[At, 
     return method
 
 
-def _double(at: At, item: Any) -> Items:
+def _double(at: At, item: Any, step: Method) -> Items:
     if not isinstance(item, str):
         message = "jsonpath item method .double() can only be applied to a string or numeric value"
         raise PathError("22036", message)
@@ -103,7 +101,7 @@ def _double(at: At, item: Any) -> Items:
     yield item if isinstance(item, Number) else number(Decimal(f"{value:.15g}"))
 
 
-def _pairs(at: At, item: Any) -> Items:
+def _pairs(at: At, item: Any, step: Method) -> Items:
     if not isinstance(item, dict):
         raise PathError("2203C", "jsonpath item method .keyvalue() can only be applied to an object")
     if item is not at.document:  # whose id would be its place in jsonb's bytes
@@ -112,8 +110,14 @@ def _pairs(at: At, item: Any) -> Items:
         yield {"id": Number("0"), "key": key, "value": value}
 
 
+def _moment(at: At, item: Any, step: Method) -> Items:
+    if not is_text(item):
+        raise PathError("22031", "jsonpath item method .datetime() can only be applied to a string")
+    yield read_moment(item, step.template)
+
+
 #: By name: the items that a method gives for one.
-METHODS: Final[dict[str, Callable[[At, Any], Items]]] = {
+METHODS: Final[dict[str, Callable[[At, Any, Method], Items]]] = {
     "type": _type,
     "size": _size,
     "abs": _numeric("abs", abs),
@@ -121,6 +125,7 @@ METHODS: Final[dict[str, Callable[[At, Any], Items]]] = {
     "ceiling": _numeric("ceiling", lambda value: value.to_integral_value(ROUND_CEILING)),
     "double": _double,
     "keyvalue": _pairs,
+    "datetime": _moment,
 }
 
 
@@ -173,27 +178,29 @@ def starts_with(whole: Any, initial: Any) -> bool | None:
     return whole.startswith(initial) if is_text(whole) and is_text(initial) else None
 
 
-def compared(symbol: str, left: Any, right: Any) -> bool | None:
-    """A comparison of two items; None of arrays, objects, and different types other than null."""
+_COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compared(at: At, symbol: str, left: Any, right: Any) -> bool | None:
+    """A comparison of two items; None of arrays, objects, and different types other than null. Raises 0A000 of times
+    without and with a zone.
+    """
+    if isinstance(left, Moment) and isinstance(right, Moment):
+        found = order(left, right, at.zone)
+        return None if found is None else _COMPARISONS[symbol](found, 0)
     kind = kind_of(left)
     if kind != kind_of(right):
         return symbol == "!=" if left is None or right is None else None
     if kind in ("array", "object"):
         return None
-    order = _order(kind, left, right)
-    match symbol:
-        case "==":
-            return order == 0
-        case "!=":
-            return order != 0
-        case "<":
-            return order < 0
-        case "<=":
-            return order <= 0
-        case ">":
-            return order > 0
-        case _:
-            return order >= 0
+    return _COMPARISONS[symbol](_order(kind, left, right), 0)
 
 
 def _order(kind: str, left: Any, right: Any) -> int:

@@ -64,9 +64,10 @@ class Descendants(Struct, frozen=True):
 
 
 class Method(Struct, frozen=True):
-    """``.size()`` and its kin."""
+    """``.size()`` and its kin; ``template`` is what .datetime() may have."""
 
     name: str
+    template: str | None = None
 
 
 class Filter(Struct, frozen=True):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
+from catalog.errors import SqlError
 from planner.documents import Number, read_number
 from planner.jsonpath.nodes import (
     LAST,
@@ -57,7 +57,7 @@ _JUNK: Final = re.compile(r"\w")
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _COMPARISONS: Final = ("==", "!=", "<>", "<", ">", "<=", ">=")
-_METHODS: Final = ("type", "size", "abs", "floor", "ceiling", "double", "keyvalue")
+_METHODS: Final = ("type", "size", "abs", "floor", "ceiling", "double", "keyvalue", "datetime")
 #: Words that are written small only.
 _CONSTANTS: Final = {"null": None, "true": True, "false": False}
 _DEPTH: Final = 200
@@ -302,12 +302,12 @@ class _Parser:
         if kind not in ("word", "string"):
             raise _wrong(word)
         self._place += 1
-        if kind == "word" and self._next() == ("symbol", "(") and word.lower() in (*_METHODS, "datetime"):
+        if kind == "word" and self._next() == ("symbol", "(") and word.lower() in _METHODS:
             self._needs("(")
-            if word.lower() == "datetime":
-                raise unsupported("the method .datetime() of a jsonpath", "Cast the text in SQL.")
+            name = word.lower()
+            template = self._string() if name == "datetime" and self._next()[0] == "string" else None
             self._needs(")")
-            return Method(word.lower())
+            return Method(name, template)
         return Field(word)
 
     def _subscripts(self) -> Step:

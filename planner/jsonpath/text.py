@@ -131,7 +131,7 @@ def _step(step: Step) -> str:
         case Descendants(first=first, last=last):
             low, high = ("last" if level == LAST else str(level) for level in (first, last))
             return f".**{{{low}}}" if first == last else f".**{{{low} to {high}}}"
-        case Method(name=name):
-            return f".{name}()"
+        case Method(name=name, template=template):
+            return f".{name}({'' if template is None else quoted(template)})"
         case Filter(condition=condition):
             return f"?({_written(condition)})"

@@ -12,8 +12,8 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.functions.moment_reading import read_date, read_instant
 from planner.formats import moment_reader
+from planner.moment_reading import read_date, read_instant
 from tests.embedded.sql import evaluate
 from tests.rig.postgres import Postgres
 

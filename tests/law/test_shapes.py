@@ -57,6 +57,8 @@ SHAPES = {
     "rows listed in a subquery's order": "select array_agg(v), string_agg(t, ',') from"
     " (select v, t from x order by k desc, v, t) a",
     "rows of groups listed in order": "select k, array_agg(v) from (select k, v from x order by k, -v, t) a group by k",
+    "dates in documents": "select k, count(*), min(v) from x where jsonb_path_exists(to_jsonb('2024-02-'"
+    ' || 10 + abs(v) % 9), \'$ ? (@.datetime() < "15.02.2024".datetime("dd.mm.yyyy"))\') group by k',
     "groups listed in order": "select array_agg(k) from (select k from x group by k order by sum(v) desc, k) a",
     "intersect a table": "select k from x intersect select id from moving",
     "intersect a stream": "select k, v from x intersect select k, v from z",

@@ -1,6 +1,7 @@
 """Functions over paths of SQL/JSON as functions of the engine.
 
-Owns: the functions ``doc_path_*``: of a document, a path, its variables, and whether its errors are passed over.
+Owns: the functions ``doc_path_*``: of a document, a path, its variables, whether its errors are passed over, and the
+session's zone, which is empty where it may not matter.
 """
 
 from __future__ import annotations
@@ -11,37 +12,39 @@ from typing import Any, Final
 from catalog.errors import SqlError
 from executor.embedded.functions.batches import Functions
 from planner.documents import canonical, parse
+from planner.jsonpath.errors import PathError
 from planner.jsonpath.evaluation import finds, found
-from planner.jsonpath.items import PathError
+from planner.jsonpath.moments import Moment
 from planner.jsonpath.syntax import parse_path
 from planner.jsonpath.text import canonical_path
 
 
 def _raised(error: PathError) -> SqlError:
-    return SqlError(error.sqlstate, error.message)
+    return SqlError(error.sqlstate, error.message, error.detail, error.hint)
 
 
-def _items(document: str, path: str, variables: str, silent: bool) -> Iterator[Any]:
+def _items(document: str, path: str, variables: str, silent: bool, zone: str) -> Iterator[Any]:
     """The items up to the first error."""
     try:
-        yield from found(parse_path(path), parse(document), parse(variables))
+        for item in found(parse_path(path), parse(document), parse(variables), zone):
+            yield str(item) if isinstance(item, Moment) else item
     except PathError as error:
         if not silent:
             raise _raised(error) from None
 
 
-def _exists(document: str, path: str, variables: str, silent: bool) -> bool | None:
+def _exists(document: str, path: str, variables: str, silent: bool, zone: str) -> bool | None:
     """Lax paths look no further than the first item; NULL where an error is passed over."""
     try:
-        return finds(parse_path(path), parse(document), parse(variables))
+        return finds(parse_path(path), parse(document), parse(variables), zone)
     except PathError as error:
         if not silent:
             raise _raised(error) from None
         return None
 
 
-def _match(document: str, path: str, variables: str, silent: bool) -> bool | None:
-    items = list(_items(document, path, variables, silent))
+def _match(document: str, path: str, variables: str, silent: bool, zone: str) -> bool | None:
+    items = list(_items(document, path, variables, silent, zone))
     if len(items) == 1 and (items[0] is None or isinstance(items[0], bool)):
         return items[0]
     if not silent:
@@ -49,16 +52,16 @@ def _match(document: str, path: str, variables: str, silent: bool) -> bool | Non
     return None
 
 
-def _all(document: str, path: str, variables: str, silent: bool) -> list[str]:
-    return [canonical(item) for item in _items(document, path, variables, silent)]
+def _all(document: str, path: str, variables: str, silent: bool, zone: str) -> list[str]:
+    return [canonical(item) for item in _items(document, path, variables, silent, zone)]
 
 
-def _array(document: str, path: str, variables: str, silent: bool) -> str:
-    return canonical(list(_items(document, path, variables, silent)))
+def _array(document: str, path: str, variables: str, silent: bool, zone: str) -> str:
+    return canonical(list(_items(document, path, variables, silent, zone)))
 
 
-def _first(document: str, path: str, variables: str, silent: bool) -> str | None:
-    return next(iter(_all(document, path, variables, silent)), None)
+def _first(document: str, path: str, variables: str, silent: bool, zone: str) -> str | None:
+    return next(iter(_all(document, path, variables, silent, zone)), None)
 
 
 FUNCTIONS: Final[Functions] = {

@@ -160,7 +160,19 @@ def sort_key(value: Expr, kind: SqlType) -> Expr:
 
 
 def _silent(name: str) -> Build:
-    return lambda printer, arguments, node: function(name, *arguments, text("{}"), exp.true())
+    return lambda printer, arguments, node: function(name, *arguments, text("{}"), exp.true(), text(""))
+
+
+def _by_path(name: str) -> Build:
+    return lambda printer, arguments, node: function(name, *arguments, text(""))
+
+
+def _in_zone(name: str) -> Build:
+    return lambda printer, arguments, node: function(name, *arguments, text(printer.timezone))
+
+
+#: What is done by paths.
+_PATHS: Final = ("path_exists", "path_match", "path_first", "path_array", "path_all")
 
 
 JSONS: Final[Mapping[str, Build]] = {
@@ -212,5 +224,6 @@ JSONS: Final[Mapping[str, Build]] = {
     "jsonb_pretty": _named("doc_pretty"),
     "path_found": _silent("doc_path_exists"),
     "path_holds": _silent("doc_path_match"),
-    **{name: _named(f"doc_{name}") for name in ("path_exists", "path_match", "path_first", "path_array", "path_all")},
+    **{name: _by_path(f"doc_{name}") for name in _PATHS},
+    **{f"{name}_tz": _in_zone(f"doc_{name}") for name in _PATHS},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Context, Decimal
@@ -9,15 +10,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog import multiranges, ranges
+from catalog import multiranges, ranges, shapes
 from catalog.money import money_text
+from catalog.nesting import delimiter_of
 from catalog.objects import ColumnDefinition, Table
 from catalog.scales import scale_name
-from catalog.types import MULTIRANGES, RANGES, SqlType
+from catalog.types import ARRAYS, MULTIRANGES, RANGES, SqlType
 from catalog.zoned_times import written
 from executor.printing.literals import infinite
 
 _EXACT: Final = Context(prec=40)
+#: Elements of arrays that stand in double quotes.
+_MARKED: Final = re.compile(r'^$|[{}"\\,\s]|^null$', re.IGNORECASE)
 
 
 def shown(value: Any, kind: SqlType) -> str:
@@ -38,6 +42,8 @@ def shown(value: Any, kind: SqlType) -> str:
     if kind.row is not None:
         pairs = zip(value.values(), kind.row.fields, strict=True)
         return f"({','.join('' if item is None else shown(item, each) for item, (_, each) in pairs)})"
+    if kind.element is not None and kind.name in ARRAYS:
+        return _array(value, kind, kind.element)
     match value:
         case float() if kind.category == "D":  # an infinite one
             return "infinity" if value > 0 else "-infinity"
@@ -49,6 +55,17 @@ def shown(value: Any, kind: SqlType) -> str:
             return "\\x" + value.hex()
         case _:
             return str(value)
+
+
+def _array(value: Any, kind: SqlType, element: SqlType) -> str:
+    items, shape = (value["items"], value["shape"]) if kind.name == "shaped" else (value, shapes.listed(len(value)))
+    texts = ["NULL" if item is None else _quoted(shown(item, element)) for item in items]
+    return shapes.written(texts, shape, delimiter_of(element))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if _MARKED.search(text) else text
 
 
 def _in_row(row: Mapping[str, Any], column: ColumnDefinition) -> str:

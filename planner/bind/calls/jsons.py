@@ -47,7 +47,7 @@ _SIGNATURES: Final[dict[str, str]] = {
     "jsonb_strip_nulls": "=: jsonb > jsonb",
     "jsonb_pretty": "=: jsonb > text",
     **{
-        f"jsonb_path_{what}{zoned}": _of_path(f"path_{canonical}", result)
+        f"jsonb_path_{what}{zoned}": _of_path(f"path_{canonical}{zoned}", result)
         for what, canonical, result in (
             ("exists", "exists", "bool"),
             ("match", "match", "bool"),
@@ -278,7 +278,7 @@ def aggregated(env: Environment, name: str, node: Any, bind: Bind, known: Table)
 
 #: Set-returning functions: the columns that each yields in FROM, as (name, canonical function).
 SETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
-    **{f"jsonb_path_query{zoned}": (("", "path_all"),) for zoned in ("", "_tz")},
+    **{f"jsonb_path_query{zoned}": (("", f"path_all{zoned}"),) for zoned in ("", "_tz")},
     **{
         f"{kind}_{name}": columns
         for kind in ("json", "jsonb")
@@ -299,11 +299,10 @@ def bind_set(env: Environment, node: Any, bind: Bind) -> tuple[tuple[str, Scalar
     kind = JSONB if name.startswith("jsonb") else JSON
     arguments = [bind(env, item) for item in node.args or ()]
     if name.startswith("jsonb_path_query"):
-        chosen = choose_overload(env, name, arguments, node, signatures(name, _of_path("path_all", "jsonb")))
-        items = Call(
-            "path_all", with_path_defaults("path_all", coerced(env, chosen, arguments, node.args)), array(JSONB)
-        )
-        return (("", items),)
+        ((_, function),) = SETS[name]
+        chosen = choose_overload(env, name, arguments, node, signatures(name, _of_path(function, "jsonb")))
+        given = with_path_defaults(function, coerced(env, chosen, arguments, node.args))
+        return (("", Call(function, given, array(JSONB))),)
     table = signatures(name, f"=: {kind.name} > text")
     chosen = choose_overload(env, name, arguments, node, table)
     (document,) = coerced(env, chosen, arguments, node.args)

@@ -11,8 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
+from catalog.nested import is_of_dimensions
 from catalog.objects import ColumnDefinition, Stream, Table
+from catalog.types import SqlType, shaped
 from planner.algebra import Project
 from planner.bind.changes.fields import assign_part
 from planner.bind.context import Binding
@@ -26,18 +28,29 @@ from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
-from planner.expression import Column, ColumnRef, Literal, Scalar, ScalarSubquery
+from planner.expression import Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
 
 def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:
     """A value in its column's type. Raises 42804."""
-    found = coerce(env.binding, scalar, column.type, "assignment", node)
+    found = _coerced(env, scalar, column.type, node)
     if found is None:
         message = (
             f'column "{column.name}" is of type {display(column.type)} but expression is of type {display(scalar.type)}'
         )
         raise env.error_at("42804", message, node, hint="You will need to rewrite or cast the expression.")
     return into_domain(env.binding, found, column.domain, node)
+
+
+def _coerced(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar | None:
+    """A constant array that says dimensions is one where the column does not, until it is widened when it runs."""
+    try:
+        return coerce(env.binding, scalar, kind, "assignment", node)
+    except SqlError as error:
+        if kind.name != "array" or kind.element is None or not is_of_dimensions(error):
+            raise
+        found = coerce(env.binding, scalar, shaped(kind.element), "assignment", node)
+        return None if found is None else Cast(found, kind)
 
 
 def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:

@@ -24,7 +24,7 @@ from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import type_or_domain
 from planner.bind.types import coerce, display
 from planner.definitions import AlterSequence
-from planner.expression import Scalar
+from planner.expression import Cast, Scalar
 from planner.walk import used_columns
 
 
@@ -129,6 +129,15 @@ def change_type(change: Alteration, command: Any) -> None:
         if known.identity and sequence.owner == (change.before.oid, name):
             item = type("Item", (), {"defname": "as", "arg": node.typeName})
             change.options.append(AlterSequence(with_options(binding, sequence, (item,), False, True)))
+
+
+def widen(change: Alteration, column: ColumnDefinition, kind: SqlType) -> None:
+    """A column of a type that has all of its values, which clients see as the same. Raises 0A000 where it is read."""
+    _refuse_read(change, column.name)
+    _refuse_generated(change, column)
+    change.gone.add(column.name)
+    change.values[column.name] = Cast(change.values[column.name], kind)
+    change.parts.columns[change.index(column.name)] = replace(column, type=kind)
 
 
 def _refuse_generated(change: Alteration, column: ColumnDefinition) -> None:

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.errors import SqlError, unsupported
+from catalog.nested import is_of_dimensions
 from catalog.objects import ColumnDefinition, Sequence, Table
+from catalog.types import shaped
 from planner.bind.context import Binding
 from planner.bind.definitions.constraints import add_constraint, refuse_subquery
 from planner.bind.definitions.expression_texts import expression_text
@@ -177,7 +179,12 @@ def check_generations(binding: Binding, parts: Parts) -> frozenset[str]:
 
 def with_default(binding: Binding, parts: Parts, known: ColumnDefinition, node: Any) -> ColumnDefinition:
     _refuse_second(binding, parts, known, node)
-    return defaulting(binding, known, node.raw_expr)
+    try:
+        return defaulting(binding, known, node.raw_expr)
+    except SqlError as error:
+        if known.type.name != "array" or known.type.element is None or not is_of_dimensions(error):
+            raise
+        return defaulting(binding, replace(known, type=shaped(known.type.element)), node.raw_expr)
 
 
 def defaulting(binding: Binding, known: ColumnDefinition, node: Any) -> ColumnDefinition:

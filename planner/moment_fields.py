@@ -1,9 +1,10 @@
 """The fields that a text has by the pattern of to_date() and to_timestamp() (formatting.c, DCH_from_char).
 
-Owns: ``fields``. A pattern's separator or blank takes one of the text, whichever, or none where there is none; any
-other character of it takes one character unless blanks were passed over already; FX takes all to the letter. A number
-before a field of digits has the field's length, and any other ends where its digits end. What the fields mean together
-is ``moment_reading``'s.
+Owns: ``fields``, and ``shape_of`` a pattern. A pattern's separator or blank takes one of the text, whichever, or none
+where there is none; any other character of it takes one character unless blanks were passed over already; FX takes all
+to the letter. A number before a field of digits has the field's length, and any other ends where its digits end. A
+strict text, as jsonpath's .datetime() has it, is of its pattern to the letter, whose separators are few. What the
+fields mean together is ``moment_reading``'s.
 """
 
 from __future__ import annotations
@@ -59,16 +60,42 @@ class Fields(Struct):
     zone_minutes: int = 0
 
 
-def fields(text: str, pattern: str) -> Fields:
+class Shape(Struct, frozen=True):
+    """Which fields a pattern has: of days, of a clock, of a zone."""
+
+    is_dated: bool
+    is_timed: bool
+    is_zoned: bool
+
+
+@lru_cache(256)
+def shape_of(pattern: str) -> Shape:
+    """A pattern's shape. Raises 22007 for what separates no fields of a strict text."""
+    items = [item for item, _ in _items(pattern)]
+    for item in items:
+        if isinstance(item, Between) and not item.quoted and item.text not in _STRICT_SEPARATORS:
+            raise SqlError("22007", f'invalid datetime format separator: "{item.text}"')
+    names = {item.name for item in items if isinstance(item, Word)} - {"FX"}
+    zoned = names & _OF_ZONES
+    timed = names & _OF_CLOCKS
+    return Shape(bool(names - zoned - timed), bool(timed), bool(zoned))
+
+
+def fields(text: str, pattern: str, strict: bool = False) -> Fields:
     """The fields of a text. Raises 22007, 22008 and 0A000."""
-    reader = _Reader(text)
-    for place, (item, ends) in enumerate(_items(pattern)):
+    reader = _Reader(text, strict)
+    items = _items(pattern)
+    for place, (item, ends) in enumerate(items):
         if reader.is_done():
+            if strict:
+                raise SqlError("22007", "input string is too short for datetime format")
             break
         if isinstance(item, Word):
             reader.word(item, ends)
         else:
             reader.between(item, is_first=place == 0)
+    if strict and text[reader.place :].strip(_BLANKS):
+        raise SqlError("22007", "trailing characters remain in input string after datetime format")
     return reader.found
 
 
@@ -100,10 +127,10 @@ class _Reader:
     """A text on its way through a pattern; ``skipped`` is how many more characters were passed over than the pattern
     has."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, strict: bool) -> None:
         self.text = text
         self.place = self.skipped = 0
-        self.fixed = False
+        self.fixed = self.strict = strict
         self.found = Fields()
 
     def is_done(self) -> bool:
@@ -120,7 +147,10 @@ class _Reader:
         self.skipped += self.place - start
 
     def between(self, item: Between, is_first: bool) -> None:
-        """One character of the pattern."""
+        """One character of the pattern. Raises 22007 where a strict text has another one."""
+        if self.strict and self.at() != item.text:
+            what = "character" if item.quoted else "separator"
+            raise SqlError("22007", f'unmatched format {what} "{item.text}"')
         if self.fixed:
             self.place += 1
             return
@@ -407,6 +437,15 @@ _OTHERS: Final[Mapping[str, Other]] = {
     **dict.fromkeys(("TZ", "OF"), _unread),
 }
 _OF_WEEKS: Final = frozenset(("IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I"))
+_OF_ZONES: Final = frozenset(("TZH", "TZM", "TZ", "OF"))
+_OF_CLOCKS: Final = frozenset(
+    (
+        *("A.M.", "P.M.", "AM", "PM", "HH", "HH12", "HH24", "MI", "SS", "SSSS", "SSSSS", "MS", "US"),
+        *("FF1", "FF2", "FF3", "FF4", "FF5", "FF6"),
+    )
+)
+#: What separates fields of strict texts.
+_STRICT_SEPARATORS: Final = "-./,':; "
 #: Fields that belong to no kind of date.
 _OF_ANY: Final = frozenset(
     (
