@@ -107,7 +107,7 @@ def run(rig: Rig) -> list[Row]:
     rows += [*_rows(f"TPC-H {scale:g} in shared files", files), *(row for item in files for row in _each(item))]
     sample = Case("tpcds", partial(load, tables=tpcds.TABLES, csv=partial(ds.csv, small)), _SAMPLE)
     rows += _rows(f"TPC-DS {small:g}", _measured(rig, sample))
-    every = _measured(rig, replace(sample, every=True))
+    every = _states(rig, replace(sample, step=1, every=True))
     return [*rows, *_full(f"TPC-DS {small:g}, each build side a pipeline", every, is_marked=True)]
 
 
@@ -133,9 +133,26 @@ def _measured(rig: Rig, case: Case) -> list[Run]:
             case.load(database)
             for item in runs:
                 _leave(database, client, item, folder / "copies" / item.name)
+                if item.stops:
+                    _leave_as_decided(database, client, item, folder / "copies" / item.name / "decided")
         with _server(folder, 2, case) as (database, client):
             for item in runs:
                 _go_on(database, client, item)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return runs
+
+
+def _states(rig: Rig, case: Case) -> list[Run]:
+    """Queries with their states alone."""
+    folder = rig.folder / "states"
+    runs = [Run(path.stem, path.read_text()) for path in queries(case.suite)[:: case.step]]
+    try:
+        with _server(folder, 1, case) as (database, client):
+            case.load(database)
+            for item in runs:
+                _leave(database, client, item, folder / "copies")
+                shutil.rmtree(folder / "copies", ignore_errors=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return runs
@@ -198,8 +215,6 @@ def _leave(database: Database, client: Client, item: Run, copies: Path) -> None:
     for (query, state, copy), request in zip(found, requests, strict=True):
         out = request.ended - request.begun
         item.stops.append(Stop(query.finished / query.pipelines, state, query.size, out, copy))
-    if item.stops:
-        _leave_as_decided(database, client, item, copies / "decided")
 
 
 def _leave_as_decided(database: Database, client: Client, item: Run, copies: Path) -> None:
