@@ -49,8 +49,6 @@ class Kept(Struct, frozen=True):
 class KeptResults:
     """The results of one query on one connection, which nothing else uses meanwhile."""
 
-    number: Final = ROW_ID
-
     def __init__(
         self,
         connection: Connection,
@@ -61,6 +59,7 @@ class KeptResults:
     ) -> None:
         """``bindings`` are the rows of the leaves that are no tables of the engine; ``texts`` those of pipelines that
         were printed before, by their names, and ``counts`` how many rows they had."""
+        self.number = ROW_ID
         self._connection = connection
         self._bindings = bindings
         self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,8 +30,6 @@ from planner.walk import descend
 class SparkResults:
     """The results of one query, in a folder of its own."""
 
-    number: Final = PART
-
     def __init__(
         self,
         analytics: Analytics,
@@ -41,6 +39,7 @@ class SparkResults:
         is_cancelled: Callable[[], bool],
     ) -> None:
         """``job`` is the number and the folder of the query's job, ``inputs`` are the files of its leaves by name."""
+        self.number = PART
         self._analytics = analytics
         self._number, self._folder = job
         self._stored = dict(inputs)
