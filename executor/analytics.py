@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
-from executor.carriers import packed_schema, unpacked_table
+from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.files.following import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table
+from executor.trace.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
 from planner.algebra import Project, Relation, Scan, Snapshot, With
 from planner.expression import Column, Literal, Value
@@ -46,6 +46,8 @@ Stored = tuple[Path, ...] | OwnFiles
 
 _STATE: Final = "rows"
 _HINT: Final = "SET query_engine = 'embedded' runs the query in the server."
+#: Rows of an input's file.
+_ROWS_OF_FILE: Final = 1 << 20
 #: What a file of rows without columns has.
 _NOTHING: Final = Column(0, "__none", INT4)
 
@@ -122,12 +124,13 @@ def _over_files(relation: Relation) -> Statement:
     """The statement that reads files for scans."""
 
     def change(node: object) -> object:
-        return Snapshot(_trace(node), node.columns, node.sources) if isinstance(node, Scan) else node
+        return Snapshot(trace_of(node), node.columns, node.sources) if isinstance(node, Scan) else node
 
     return Statement(_STATE, transform(relation, change))
 
 
-def _trace(scan: Scan) -> str:
+def trace_of(scan: Scan) -> str:
+    """What stands for a relation's rows in files."""
     return f"q{scan.oid}"
 
 
@@ -148,7 +151,15 @@ def _joined(known: Scan, scan: Scan) -> Scan:
 def leaves_of(relation: Relation) -> tuple[Leaf, ...]:
     """What a plan reads, one leaf for each relation."""
     scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan))
-    return tuple(Leaf(_trace(scan), scan) for scan in scans)
+    return tuple(Leaf(trace_of(scan), scan) for scan in scans)
+
+
+def write_input(table: pa.Table, folder: Path, name: str) -> Iterator[Path]:
+    """Writes a relation's rows into files, of which Spark reads some in each slice of a query."""
+    for first in range(0, max(1, table.num_rows), _ROWS_OF_FILE):
+        path, part = folder / f"{name}-{first}.parquet", packed_table(table.slice(first, _ROWS_OF_FILE))
+        write_batches(path, part.schema, part.to_batches(), synced=False)  # it is gone when the query has ended
+        yield path
 
 
 class Analytics:

@@ -23,8 +23,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import View
 from catalog.system.rows import Own
-from executor.analytics import Leaf, SparkQuery, Stored, joined_scans
-from executor.carriers import packed_table
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
 from executor.choosing import Choice, choose
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
@@ -39,7 +38,6 @@ from executor.separation.running import Client
 from executor.streams.arriving import ArrivingQuery
 from executor.streams.scanning import ArrivalScan, Notify, Patience
 from executor.tables.finite import require_finite
-from executor.trace.parquet import write_table
 from executor.transaction import OutdatedError, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
@@ -198,9 +196,7 @@ class Reader:
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             require_finite(table.to_batches(), "a query on Spark")
-            path = folder / f"{leaf.trace}.parquet"
-            write_table(path, packed_table(table.rename_columns(leaf.names)))
-            stored[leaf.trace] = (path,)
+            stored[leaf.trace] = tuple(write_input(table.rename_columns(leaf.names), folder, leaf.trace))
         return stored
 
     def table(

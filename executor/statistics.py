@@ -16,7 +16,7 @@ from catalog.objects import Table
 from executor.embedded.tables.store import TableStore
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
-from planner.algebra import Join, Relation, Scan
+from planner.algebra import PART, ROW_ID, Join, Relation, Scan
 from planner.statistics import Statistics, TableStatistics
 from planner.walk import walk
 
@@ -38,7 +38,7 @@ def all_statistics_of(
     read: dict[int, set[str]] = {}
     for scan in walk(relation):
         if isinstance(scan, Scan):
-            read.setdefault(scan.oid, set()).update(scan.sources)
+            read.setdefault(scan.oid, set()).update(source for source in scan.sources if source not in (ROW_ID, PART))
     known: dict[int | str, TableStatistics] = {}
     for oid, names in read.items():
         item = catalog.objects.get(oid)

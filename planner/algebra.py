@@ -18,6 +18,8 @@ SetKind = Literal["union", "intersect", "except"]
 CHANGE_SOURCES = ("__at", "__diff")
 #: What numbers a table's rows while a transaction lasts: a hidden source of its scans.
 ROW_ID = "__rowid"
+#: The source of a leaf's column that says in which of the leaf's parts, files or so, a row is.
+PART = "__part"
 
 
 class SortKey(Struct, frozen=True):

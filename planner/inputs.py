@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4
-from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot
+from planner.algebra import PART, ROW_ID, Filter, Project, Relation, Scan, Snapshot
 from planner.expression import Call, Column, Scalar
 from planner.expression import Literal as Constant
 from planner.incremental.names import Names, stored_name
@@ -74,11 +74,15 @@ def _with_a_column(relation: Relation, fresh: Fresh) -> Relation:
 
 def _is_input(relation: Relation, stay: Collection[str]) -> bool:
     leaf = below_chain(relation)
-    is_part = isinstance(leaf, Snapshot) and ROW_ID in leaf.sources and leaf.trace not in stay
+    is_part = isinstance(leaf, Snapshot) and _is_sliced(leaf) and leaf.trace not in stay
     if not isinstance(leaf, Scan) and not is_part:
         return False
     nested = sum(isinstance(item, RELATIONS) for item in walk(relation)) > len(_chain(relation))
     return not nested and volatility(relation) != "volatile" and not free_columns(relation)
+
+
+def _is_sliced(leaf: Scan | Snapshot) -> bool:
+    return ROW_ID in leaf.sources or PART in leaf.sources
 
 
 def _chain(relation: Relation) -> list[Relation]:
@@ -98,9 +102,14 @@ def _shared(found: dict[str, Relation]) -> list[dict[str, Relation]]:
     groups: dict[tuple[str, int, str], list[dict[str, Relation]]] = {}
     for name, relation in found.items():
         leaf = below_chain(relation)
-        if isinstance(leaf, Scan) and leaf.columns and volatility(relation) == "immutable":
+        if isinstance(leaf, Scan) and _may_be_together(leaf) and volatility(relation) == "immutable":
             groups.setdefault((leaf.kind, leaf.oid, leaf.name), []).append({name: relation})
     return [parts for group in groups.values() for parts in _gathered(group) if len(parts) > 1]
+
+
+def _may_be_together(leaf: Scan) -> bool:
+    """Whether its rows may be read with those of other scans: parts of it are known by its own numbers only."""
+    return bool(leaf.columns) and PART not in leaf.sources
 
 
 def _gathered(group: list[dict[str, Relation]]) -> list[dict[str, Relation]]:

@@ -12,7 +12,8 @@ which leaf of a pipeline may be read in slices (``driver``), and what is left of
 
 Each row of the leaf must come into the aggregation by itself alone: below it are filters, projections, and joins on
 whose other side the same rows are looked up each time. An aggregate whose result would depend on how rows are taken
-apart (a list, a variance of doubles) runs whole. Knows no engine, and not what a slice costs.
+apart (a list, a variance of doubles) runs whole. Rows have numbers of their own (``ROW_ID``), or those of the parts in
+which an engine has them (``PART``). Knows no engine, and not what a slice costs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.types import BOOL, INT8, UNCONSTRAINED
 from planner.algebra import (
+    PART,
     ROW_ID,
     Aggregate,
     Filter,
@@ -56,6 +58,14 @@ class Driver(Struct, frozen=True):
 
     leaf: Leaf
     beside: tuple[Relation, ...]
+
+
+class Slice(Struct, frozen=True):
+    """Those parts of a leaf that are numbered from ``low`` to below ``high``, or to the last."""
+
+    leaf: Leaf
+    low: int
+    high: int | None
 
 
 # -- two phases --------------------------------------------------------------------------------------------------------
@@ -212,18 +222,31 @@ def _drivers(relation: Relation) -> Iterator[Driver]:
                 pass
 
 
-def in_slice(relation: Relation, leaf: Leaf, low: int, high: int) -> Relation:
-    """A relation that reads those rows of a leaf alone that its engine numbers from ``low`` to below ``high``."""
-    return _with(relation, leaf, _slice(leaf, low, high, Fresh(relation)))
+def in_slice(relation: Relation, leaf: Leaf, low: int, high: int, number: str = ROW_ID) -> Relation:
+    """A relation that reads those rows of a leaf alone whose ``number``, in its engine, is from ``low`` to below
+    ``high``."""
+    return _with(relation, leaf, _slice(leaf, low, high, Fresh(relation), number))
 
 
-def _slice(leaf: Leaf, low: int, high: int | None, fresh: Fresh) -> Relation:
-    place = fresh.column(ROW_ID, INT8, False)
-    numbered = replace(leaf, columns=(*leaf.columns, place), sources=(*leaf.sources, ROW_ID))
+def _slice(leaf: Leaf, low: int, high: int | None, fresh: Fresh, number: str) -> Relation:
+    place = fresh.column(number, INT8, False)
+    numbered = replace(leaf, columns=(*leaf.columns, place), sources=(*leaf.sources, number))
     bounds = [Call("ge", (ColumnRef(place), Literal(low, INT8)), BOOL)]
     if high is not None:
         bounds.append(Call("lt", (ColumnRef(place), Literal(high, INT8)), BOOL))
     return Project(filtered(numbered, bounds), tuple((column, ColumnRef(column)) for column in leaf.columns))
+
+
+def slice_of(relation: Relation) -> Slice | None:
+    """Which parts of which leaf a relation is; None of what ``in_slice`` and ``rest`` have not made by ``PART``."""
+    match relation:
+        case Project(input=Filter(input=Scan() | Snapshot() as numbered, predicate=bounds)) if PART in numbered.sources:
+            leaf = replace(numbered, columns=numbered.columns[:-1], sources=numbered.sources[:-1])
+            numbers = [node.value for node in walk(bounds) if isinstance(node, Literal)]
+            low, *high = (value for value in numbers if isinstance(value, int))
+            return Slice(leaf, low, high[0] if high else None)
+        case _:
+            return None
 
 
 def _with(relation: Relation, old: Relation, new: Relation) -> Relation:
@@ -235,14 +258,16 @@ def _with(relation: Relation, old: Relation, new: Relation) -> Relation:
 # -- between two slices ------------------------------------------------------------------------------------------------
 
 
-def rest(whole: Relation, part: Aggregate, unread: tuple[Relation, Leaf, int], so_far: Snapshot) -> Relation:
+def rest(
+    whole: Relation, part: Aggregate, unread: tuple[Relation, Leaf, int], so_far: Snapshot, number: str = ROW_ID
+) -> Relation:
     """A plan in which the groups of ``part`` so far stand beside those of the rows that are ``unread``: of the relation
-    that a leaf stands for, from a number on."""
+    that a leaf stands for, from a ``number`` on."""
     fresh = Fresh(whole)
     place, leaf, low = unread
     again = replace(
         part,
-        input=_with(part.input, place, _slice(leaf, low, None, fresh)),
+        input=_with(part.input, place, _slice(leaf, low, None, fresh, number)),
         keys=tuple((fresh.copy(column), value) for column, value in part.keys),
         aggregates=tuple((fresh.copy(column), call) for column, call in part.aggregates),
     )

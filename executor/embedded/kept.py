@@ -24,7 +24,7 @@ from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import small_of
 from executor.small.values import CELLS
-from planner.algebra import Relation, Scan, Snapshot
+from planner.algebra import ROW_ID, Relation, Scan, Snapshot
 from planner.expression import Column
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.
@@ -59,6 +59,7 @@ class KeptResults:
     ) -> None:
         """``bindings`` are the rows of the leaves that are no tables of the engine; ``texts`` those of pipelines that
         were printed before, by their names, and ``counts`` how many rows they had."""
+        self.number = ROW_ID
         self._connection = connection
         self._bindings = bindings
         self._files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
@@ -125,7 +126,7 @@ class KeptResults:
         ((low, high),) = self._connection.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
         return (0, -1) if low is None else (low, high)
 
-    def reads_files(self, leaf: Scan | Snapshot) -> bool:
+    def reads_parts(self, leaf: Scan | Snapshot) -> bool:
         """Whether a leaf's rows are those of files, which have a number each."""
         return leaf_name(leaf) in self._files
 

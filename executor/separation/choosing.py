@@ -12,11 +12,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from catalog.errors import SqlError
 from executor.core import Core
 from executor.files import foreign as files
 from executor.plans import Plan
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from executor.embedded.tables.store import TableStore
     from executor.queries import Reader
     from executor.transaction import Transaction
+    from executor.views.runtime import ViewRuntime
 
 #: The setting: auto, on or off.
 Separable = str
@@ -43,6 +46,8 @@ Separable = str
 LONG: Final = 1.0
 #: Those from which on it is to have a place to stop at, also where only a join's build side or a subquery is one.
 _STOPPABLE: Final = 2.0
+#: How many times longer both are on Spark, where each pipeline is a job and its result goes to files.
+_ON_SPARK: Final = 5
 #: Rows that are looked up in a build side from which on it is worth a pipeline of its own.
 _PROBED: Final = 100_000
 #: How much smaller than them it must be: what is kept is written once more.
@@ -62,6 +67,8 @@ class Steps(Struct, frozen=True):
     reason: str
     plan: Pipelined | None = None
     efforts: tuple[float, ...] = ()
+    #: Rows a second that the engine takes through one pass.
+    speed: float = 0.0
     #: Into how many slices the input of a pipeline is cut, by its name.
     slices: Mapping[str, Sliced] = field(default_factory=dict)
     #: The pipelines in the engine's words, by time zone, once they have been printed.
@@ -107,21 +114,22 @@ def steps_of(
     transaction: Transaction,
     engine: EngineName = "embedded",
 ) -> Steps:
-    """How a query of a session's runs on an engine. Spark reads no slices."""
+    """How a query of a session's runs on an engine."""
     separable = reader.separable
     if separable == "off":
         return Steps("separable = off")
     reason = _obstacle(plan, transaction)
     if reason is not None:
         return Steps(reason)
-    counts = reader.database.separation.counts.of(plan.tables) | _rows_of_files(reader, plan, parameters)
-    seconds = _seconds(reader, plan, sum(counts.values()))
-    words = f"about {seconds:.2f} s"
-    if separable == "auto" and seconds < LONG:
+    counts = reader.database.separation.counts.of(plan.tables)
+    counts |= _rows_of_views(reader, plan) | _rows_of_files(reader, plan, parameters)
+    seconds = sum(counts.values()) * (1 + plan.breakers) / speed_of(reader.database, engine)
+    words, times = f"about {seconds:.2f} s", _ON_SPARK if engine == "spark" else 1
+    if separable == "auto" and seconds < LONG * times:
         return Steps(words)
-    everywhere = separable == "on" and seconds >= LONG
+    everywhere = separable == "on" and seconds >= LONG * times
     words = "separable = on" if separable == "on" else words
-    is_long = seconds >= _STOPPABLE
+    is_long = seconds >= _STOPPABLE * times
     cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
     return cutting() if parameters else reader.database.separation.known.get(plan, (separable, engine), cutting)
 
@@ -141,7 +149,9 @@ def _steps(
     found, slices = _cut(reader, relation, counts, engine, everywhere)
     if is_long and len(found.pipelines) == 1:
         found, slices = _cut(reader, relation, counts, engine, everywhere=True)
-    return WHOLE if len(found.pipelines) == 1 else Steps(words, found, _efforts(found, counts), slices)
+    if len(found.pipelines) == 1:
+        return WHOLE
+    return Steps(words, found, _efforts(found, counts), speed_of(reader.database, engine), slices)
 
 
 def _cut(
@@ -165,7 +175,8 @@ def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int],
     """The steps of the rest of a query, over runs of so many rows."""
     slicing = slicing_of(reader, relation, counts, engine)
     found = cut(slicing.in_two_phases(relation), lambda place: _is_breaker(place) or slicing.is_beside(place.relation))
-    return Steps("the rest of a query", found, _efforts(found, counts), slicing.slices(found))
+    speed = speed_of(reader.database, engine)
+    return Steps("the rest of a query", found, _efforts(found, counts), speed, slicing.slices(found))
 
 
 class KnownSteps:
@@ -191,6 +202,21 @@ class KnownSteps:
         return made
 
 
+def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
+    """About how many rows a plan's views have, by oid: as many as the largest state that they are made of."""
+    database = reader.database
+    found = {}
+    for oid in plan.views:
+        with suppress(SqlError):  # dropped meanwhile: who reads it hears that
+            views = [database.view(below) for below in database.views_below((oid,))]
+            found[oid] = max(map(_rows_of_states, views), default=0)
+    return found
+
+
+def _rows_of_states(view: ViewRuntime) -> int:
+    return max((sum(table.num_rows for table in state.tables) for state in view.contents.values()), default=0)
+
+
 def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:
     """About how many rows there are in the files that a plan reads, by the foreign table's oid."""
     catalog = reader.database.catalog
@@ -211,10 +237,6 @@ def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
     if transaction.repeatable and transaction.explicit:
         return "the transaction keeps its snapshot"
     return "one pipeline" if not plan.breakers else None
-
-
-def _seconds(reader: Reader, plan: Plan, rows: int) -> float:
-    return rows * (1 + plan.breakers) / speed_of(reader.database)
 
 
 def _is_breaker(place: Place) -> bool:

@@ -28,7 +28,7 @@ def _boundaries(core: Core, steps: Steps) -> Iterator[tuple[Pipeline, Forecast, 
     plan = steps.plan
     if plan is None:
         return
-    forecast = Forecasting(core, plan, steps.efforts).forecast()
+    forecast = Forecasting(core, plan, steps.efforts, steps.speed).forecast()
     finished: set[str] = set()
     for item in plan.pipelines[:-1]:
         finished.add(item.name)

@@ -17,7 +17,6 @@ from executor.embedded.kept import Kept, width_of
 from executor.printing.nodes import leaf_name
 from executor.separation.artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
-from executor.separation.slicing import speed_of
 from executor.statistics import all_statistics_of
 from planner.algebra import Relation, Scan, Snapshot
 from planner.inputs import inputs_apart
@@ -32,12 +31,13 @@ _LONG: Final = 24
 
 
 class Forecasting(Struct):
-    """One query's; ``runs`` are what it reads besides tables, ``files`` what of shared files, by name. Estimates are
-    made when first asked for."""
+    """One query's; ``speed`` is its engine's in rows a second, ``runs`` are what it reads besides tables, ``files``
+    what of shared files, by name. Estimates are made when first asked for."""
 
     core: Core
     plan: Pipelined
     efforts: tuple[float, ...]
+    speed: float
     runs: Mapping[str, StoredRun] = field(default_factory=dict)
     files: Mapping[str, SharedFiles] = field(default_factory=dict)
     _statistics: Statistics | None = None
@@ -79,8 +79,7 @@ class Forecasting(Struct):
 
     def _seconds(self, took: Mapping[str, float]) -> dict[str, float]:
         """Estimates, times how long finished pipelines took beside theirs."""
-        speed = speed_of(self.core)
-        found = {name: effort / speed for name, effort in zip(self.plan.names, self.efforts, strict=True)}
+        found = {name: effort / self.speed for name, effort in zip(self.plan.names, self.efforts, strict=True)}
         expected = sum(found[name] for name in took)
         factor = sum(took.values()) / expected if expected else 1.0
         return {name: seconds * factor for name, seconds in found.items()}

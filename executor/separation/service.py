@@ -121,14 +121,14 @@ class Separation:
             return None
         analytics, pipelined = self._database.analytics, steps.plan
         query, about = self._begun(reader, steps, outputs)
-        forecasting = Forecasting(self._database, pipelined, steps.efforts)
+        forecasting = Forecasting(self._database, pipelined, steps.efforts, steps.speed)
 
         def run() -> pa.Table:
             with self._alone(query), analytics.job() as job:
                 inputs = reader.stored(plan, leaves_of(pipelined.whole), parameters, transaction, job[1])
                 results = SparkResults(analytics, job, inputs, reader.time_zone, reader.is_cancelled)
                 extract = self._extractor(about, dict)
-                found = Stepwise(pipelined, {}, query, results, extract, forecasting).run()
+                found = Stepwise(pipelined, steps.slices, query, results, extract, forecasting).run()
                 self._ended(reader, query)
                 return found
 
@@ -160,7 +160,7 @@ class Separation:
         with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts, steps.counts)
-            forecasting = Forecasting(self._database, steps.plan, steps.efforts)
+            forecasting = Forecasting(self._database, steps.plan, steps.efforts, steps.speed)
             extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
@@ -310,15 +310,16 @@ class Separation:
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
         extract = self._extractor(_about(query), lambda: _runs(query, self.stored.tables(query)), used=used)
+        forecasting = self._forecasting(query, steps)
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
             with contextlib.suppress(NotInSteps):
-                return Stepwise(steps.plan, {}, running, results, extract, self._forecasting(query, steps)).run()
+                return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
             return results.rows(query.relation)
 
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
-        return Forecasting(self._database, steps.plan, steps.efforts, query.runs, dict(query.files))
+        return Forecasting(self._database, steps.plan, steps.efforts, steps.speed, query.runs, dict(query.files))
 
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from executor.core import Core
 from executor.statistics import all_statistics_of
 from planner.algebra import Aggregate, Relation, Scan
-from planner.placement import BREAKERS, EMBEDDED_ROWS
+from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
 from planner.rules.cardinality import Cardinality
 from planner.separation import Pipelined
 from planner.slicing import Driver, Leaf, driver, in_slice, in_two_phases, partials
@@ -24,11 +23,14 @@ from planner.statistics import Statistics
 from planner.walk import walk
 
 if TYPE_CHECKING:
-    from executor.embedded.kept import KeptResults
+    from executor.database import Database
     from executor.queries import Reader
+    from executor.separation.stepwise import Results
 
 #: Estimated seconds of a slice, and most slices. Each costs some 10 ms (TPC-H 1 at scale 1), which is then 2 % or so.
 SLICE: Final = 0.5
+#: The same on Spark, where each is a job of its own.
+SLICE_ON_SPARK: Final = 20 * SPARK_START
 _MOST: Final = 64
 #: A slice's rows are a multiple of this for each thread: those that DuckDB stores, and reads, together.
 GROUP: Final = 122_880
@@ -55,27 +57,28 @@ class Sliced(Struct, frozen=True):
         """What the leaf is called."""
         return self.leaf.name if isinstance(self.leaf, Scan) else self.leaf.trace
 
-    def bounds(self, results: KeptResults) -> Iterator[tuple[float, int, int]]:
+    def bounds(self, results: Results) -> Iterator[tuple[float, int, int]]:
         """For each slice: the share of the leaf that ends with it, its first row's number, and the next slice's."""
         low, high = results.numbers(self.leaf)
         total = max(high - low + 1, 1)
-        step = -(-total // self.count) if results.reads_files(self.leaf) else self.rows
+        step = -(-total // self.count) if results.reads_parts(self.leaf) else self.rows
         for first in range(low, low + total, step):
             following = first + step
             yield min(1.0, (following - low) / total), first, following
 
-    def of(self, relation: Relation, low: int, high: int) -> Relation:
-        """A pipeline's relation over one slice."""
-        return in_slice(relation, self.leaf, low, high)
+    def of(self, number: str, relation: Relation, low: int, high: int) -> Relation:
+        """A pipeline's relation over one slice, by what the engine numbers."""
+        return in_slice(relation, self.leaf, low, high, number)
 
 
 class Slicing:
     """The choice for one plan."""
 
-    def __init__(self, counts: Counts, groups: Cardinality, speed: float, threads: int) -> None:
+    def __init__(self, counts: Counts, groups: Cardinality, speed: float, seconds: float, threads: int) -> None:
+        """``speed`` is in rows a second, ``seconds`` are those of a slice."""
         self._counts = counts
         self._groups = groups
-        self._speed = speed
+        self._rows_of_slice = speed * seconds
         self._least = GROUP * threads
         self._beside: set[int] = set()
 
@@ -117,7 +120,7 @@ class Slicing:
         rows = self._rows(chosen.leaf)
         passes = 1 + sum(isinstance(item, BREAKERS) for item in walk(node))
         beside = sum(self._rows(item) for part in chosen.beside for item in walk(part) if isinstance(item, Leaf))
-        count = min(rows * passes / self._speed / SLICE, _MOST, rows / self._least)
+        count = min(rows * passes / self._rows_of_slice, _MOST, rows / self._least)
         if beside:
             count = min(count, _BESIDE * rows / beside)
         if count < 2:
@@ -135,20 +138,21 @@ def rows_of(counts: Counts, leaf: Leaf) -> int:
 
 
 def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
-    """The choice for a query's plan. On Spark there is nothing to choose."""
-    core = reader.database
-    counts = counts if engine == "embedded" else {}
-    speed = speed_of(core)
+    """The choice for a query's plan on an engine."""
+    database = reader.database
+    speed, seconds = speed_of(database, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
     statistics: Statistics = {}
-    if sum(counts.values()) / speed >= SLICE:
-        statistics = all_statistics_of(relation, core.catalog, core.tables, {})
-    return Slicing(counts, Cardinality(relation, statistics), speed, _threads(core))
+    if sum(counts.values()) / speed >= seconds:
+        statistics = all_statistics_of(relation, database.catalog, database.tables, {})
+    return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(database))
 
 
-def speed_of(core: Core) -> float:
-    """Rows a second that the embedded engine takes through one pass."""
-    return EMBEDDED_ROWS * _threads(core)
+def speed_of(database: Database, engine: EngineName = "embedded") -> float:
+    """Rows a second that an engine takes through one pass."""
+    if engine == "spark":
+        return SPARK_ROWS * database.analytics.power.cores
+    return EMBEDDED_ROWS * _threads(database)
 
 
-def _threads(core: Core) -> int:
-    return core.options.embedded_threads or os.cpu_count() or 1
+def _threads(database: Database) -> int:
+    return database.options.embedded_threads or os.cpu_count() or 1

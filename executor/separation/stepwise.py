@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.errors import SqlError
-from executor.embedded.kept import Kept, KeptResults
+from executor.embedded.kept import Kept
 from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery
 from executor.separation.slicing import Sliced
@@ -32,6 +32,24 @@ class Results(Protocol):
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
+        ...
+
+    @property
+    def number(self) -> str:
+        """The source of a leaf's column by which it is read in slices."""
+        ...
+
+    def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
+        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
+        over what is numbered from ``low`` to below ``high``."""
+        ...
+
+    def numbers(self, leaf: Leaf) -> tuple[int, int]:
+        """The least and the greatest number of a leaf's rows, or of the files or parts that it has."""
+        ...
+
+    def reads_parts(self, leaf: Leaf) -> bool:
+        """Whether files or parts of a leaf are numbered instead of its rows."""
         ...
 
     def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
@@ -64,7 +82,7 @@ class NotInSteps(Exception):
 
 
 class Stepwise(Struct):
-    """One run of a query. Only the embedded engine's results are cut into slices."""
+    """One run of a query."""
 
     plan: Pipelined
     slices: Mapping[str, Sliced]
@@ -108,9 +126,8 @@ class Stepwise(Struct):
             readers = [item.relation for item in self.plan.pipelines if pipeline.name in item.reads]
             self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation, readers)
             return
-        assert isinstance(self.results, KeptResults)
         for share, low, high in sliced.bounds(self.results):
-            part = partial(sliced.of, pipeline.relation)
+            part = partial(sliced.of, self.results.number, pipeline.relation)
             self._kept[pipeline.name] = self.results.add(pipeline.result, part, low, high)
             if share < 1:
                 self.query.advance_slice(share, *self._sizes())
@@ -131,7 +148,7 @@ class Stepwise(Struct):
         assert isinstance(part, Aggregate)
         by_result = {item.name: item.place for item in self.plan.pipelines if item.breaker != "shared"}
         place = by_result.get(leaf.trace, leaf) if isinstance(leaf, Snapshot) else leaf
-        whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result)
+        whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result, self.results.number)
         return Pipelined(whole, self.plan.pipelines), {pipeline.name: merged(part, pipeline.result)}
 
     def _needed(self) -> set[str]:

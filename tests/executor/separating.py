@@ -132,7 +132,8 @@ def in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices are small, and worth it."""
-    for name, value in {"SLICE": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}.items():
+    small = {"SLICE": 1e-9, "SLICE_ON_SPARK": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}
+    for name, value in small.items():
         monkeypatch.setattr(slicing, name, value)
 
 

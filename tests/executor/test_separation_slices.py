@@ -51,6 +51,7 @@ QUERIES = {
     "ORDER BY k",
     "digits": "SELECT k % 3 AS m, sum(x), avg(x) FROM u GROUP BY 1 ORDER BY 1",
     "digits of one value": "SELECT k % 3 AS m, max(x), min(x) FROM u GROUP BY 1 ORDER BY 1",
+    "sampled": "SELECT k, count(*) FROM t TABLESAMPLE BERNOULLI (40) REPEATABLE (7) GROUP BY k ORDER BY k",
     "an error": "SELECT sum(1 / (id - 1500)) FROM t",
 }
 #: Whose groups cannot be put together from parts.

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -72,6 +72,11 @@ class Millstream:
 
     def start(self, seconds: float = 60) -> None:
         """Starts, and returns when a client gets in."""
+        self.begin()
+        wait_until(self._answers, seconds, "Millstream")
+
+    def begin(self) -> None:
+        """Starts, and does not wait."""
         # Also short queries leave, as those of tests are.
         own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0, "storage_latency": 0}
         flags = {**own, **self.settings}
@@ -83,7 +88,6 @@ class Millstream:
             start_new_session=True,
         )
         self._groups.append(self._process.pid)
-        wait_until(self._answers, seconds, "Millstream")
 
     def kill9(self) -> None:
         """What a power cut does to the process; its Spark driver must notice by itself."""
@@ -149,6 +153,18 @@ class Millstream:
         except psycopg.OperationalError:
             return False
         return True
+
+
+@contextlib.contextmanager
+def together(*servers: Millstream) -> Iterator[tuple[Millstream, ...]]:
+    """Servers that start at once; ended as each alone would be."""
+    with contextlib.ExitStack() as running:
+        for server in servers:
+            running.push(server)
+            server.begin()
+        for server in servers:
+            wait_until(server._answers, 60, "Millstream")
+        yield servers
 
 
 def has_spark(client: psycopg.Connection[Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -29,6 +30,14 @@ def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") ->
     shared = {"storage": storage, "server_name": name, "server_lease": lease, "view_copy_interval": 0}
     settings = {**shared, "spark_enabled": False}
     return Millstream(settings=settings, environment={VARIABLE: failpoint})
+
+
+def expire(storage: Path, name: str) -> None:
+    """The lease of a server that has died, or stands still, has run out: nobody has to wait for that, and no other
+    server of a test may be taken for lost because the machine has much to do."""
+    entry, changed = storage / "servers" / f"{name}.json", storage / f"{name}.expired"
+    changed.write_text(json.dumps({**json.loads(entry.read_text()), "lease": 0}))
+    changed.replace(entry)
 
 
 class Cluster:

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.rig.process import wait_until
-from tests.rig.server import Millstream
-from tests.server.test_cluster import server
-from tests.server.test_cluster_views import LEASE, SETUP, Writer, copies, migrate, placed, require, state_of
+from tests.rig.process import stat, wait_until
+from tests.rig.server import Millstream, together
+from tests.server.test_cluster import expire, server
+from tests.server.test_cluster_views import SETUP, Writer, copies, migrate, placed, require, state_of
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +25,9 @@ ADOPT = "SELECT millstream.adopt('a')"
 @pytest.mark.parametrize("failpoint", ["home-closed", "streams-adopted"])
 def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: Path) -> None:
     """Its home is killed under COPY, and who adopts it at a step of that: what was acknowledged is there, once."""
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, failpoint) as b:
-        a.settings |= {"view_copy_interval": 0.5}
-        a.restart()
+    first = server(tmp_path, "a")
+    first.settings |= {"view_copy_interval": 0.5}
+    with together(first, server(tmp_path, "b", failpoint=failpoint)) as (a, b):
         with a.connect() as client:
             client.execute(SETUP)
             with Writer(client) as writer:
@@ -36,6 +36,7 @@ def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: P
                 wait_until(lambda: writer.done > done + 5000, 60, "rows behind it")
                 a.kill9()
         shutil.rmtree(a.data)
+        expire(tmp_path, "a")
         with contextlib.suppress(psycopg.Error), b.connect() as client:
             wait_until(lambda: state_of(client, "a") == ("lost",), 60, "the end of the lease")
             client.execute(ADOPT)
@@ -57,12 +58,13 @@ def test_the_stream_of_a_lost_disk_has_writers_again(failpoint: str, tmp_path: P
 
 
 def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> None:
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b, a.connect() as client:
+    with together(server(tmp_path, "a"), server(tmp_path, "b")) as (a, b), a.connect() as client:
         client.execute(SETUP)
         writer = Writer(client)
         writer.copy(1000)
         migrate(client, "b")
         os.kill(a.pid, signal.SIGSTOP)
+        expire(tmp_path, "a")
         with b.connect() as other:
             wait_until(lambda: state_of(other, "a") == ("lost",), 60, "the end of the lease")
             with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
@@ -84,7 +86,8 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, whole: bool, tmp_path: 
     if not whole and failpoint == "home-closed":
         pytest.skip("the others stand for it: --whole")
     is_zombie = failpoint.endswith("stop")
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, failpoint) as b, server(tmp_path, "c") as c:
+    servers = (server(tmp_path, "a"), server(tmp_path, "b", failpoint=failpoint), server(tmp_path, "c"))
+    with together(*servers) as (a, b, c):
         with a.connect() as client:
             client.execute(SETUP)
             writer = Writer(client)
@@ -92,10 +95,13 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, whole: bool, tmp_path: 
             migrate(client, "b")
             writer.copy(1000)
             a.kill9()
+        expire(tmp_path, "a")
         with c.connect() as client:
             wait_until(lambda: state_of(client, "a") == ("lost",), 60, "the end of the lease")
             asked = threading.Thread(target=_ask, args=(b,))
             asked.start()
+            wait_until(lambda: _stands_still(b), 60, "the failpoint")
+            expire(tmp_path, "b")
             wait_until(lambda: state_of(client, "b") == ("lost",), 60, "the end of the other lease")
             if is_zombie:
                 with pytest.raises(psycopg.errors.ObjectInUse, match="another process has the log"):
@@ -112,6 +118,11 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, whole: bool, tmp_path: 
         b.environment = {}
         with pytest.raises(AssertionError, match='the streams of server "b" are those of server "c" now'):
             b.start()
+
+
+def _stands_still(server: Millstream) -> bool:
+    """Whether it was killed, or stopped."""
+    return stat(server.pid)[0] in "ZT"
 
 
 def _ask(adopter: Millstream) -> None:

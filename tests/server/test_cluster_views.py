@@ -17,8 +17,8 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
-from tests.rig.server import Millstream
-from tests.server.test_cluster import server
+from tests.rig.server import Millstream, together
+from tests.server.test_cluster import expire, server
 
 pytestmark = pytest.mark.slow
 
@@ -207,43 +207,45 @@ def log_of(running: Millstream) -> int:
 
 def test_a_lost_owners_views_are_taken_over(tmp_path: Path) -> None:
     """Its home goes on with the last copy and its own log, which grew meanwhile and does so no more."""
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b:
-        a.settings |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1000}
-        a.restart()
-        with a.connect() as client:
-            client.execute(SETUP)
-            writer = Writer(client)
-            writer.copy(2000)
-            migrate(client, "b")
-            first = copies(tmp_path)
-            writer.copy(2000)
-            wait_until(lambda: copies(tmp_path) not in (first, set()), 60, "a copy of the guest's states")
-            b.kill9()
-            sizes = []
-            for _ in range(8):
-                writer.copy(40_000)
-                sizes.append(log_of(a))
-            assert placed(client) == ("b",)
-            assert sizes[-1] >= sizes[0] + (4 << 16), "while nobody has the view, all is kept"
-            wait_until(lambda: placed(client) == ("a",), 60, "the take-over")
-            assert state_of(client, "b") == ("lost",)
-            wait_until(lambda: log_of(a) < sizes[2], 60, "the end of what was kept")
-            for _ in range(8):
-                writer.copy(40_000)
-                assert client.execute("SELECT sum(c) FROM v").fetchone() == (writer.done,)
-            wait_until(lambda: log_of(a) < sizes[2], 60, "that it stays so")
-            require(client, writer.done)
+    home = server(tmp_path, "a")
+    home.settings |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1000}
+    with together(home, server(tmp_path, "b")) as (a, b), a.connect() as client:
+        client.execute(SETUP)
+        writer = Writer(client)
+        writer.copy(2000)
+        migrate(client, "b")
+        first = copies(tmp_path)
+        writer.copy(2000)
+        wait_until(lambda: copies(tmp_path) not in (first, set()), 60, "a copy of the guest's states")
+        b.kill9()
+        sizes = []
+        for _ in range(8):
+            writer.copy(40_000)
+            sizes.append(log_of(a))
+        assert placed(client) == ("b",)
+        assert sizes[-1] >= sizes[0] + (4 << 16), "while nobody has the view, all is kept"
+        expire(tmp_path, "b")
+        wait_until(lambda: placed(client) == ("a",), 60, "the take-over")
+        assert state_of(client, "b") == ("lost",)
+        wait_until(lambda: log_of(a) < sizes[2], 60, "the end of what was kept")
+        for _ in range(8):
+            writer.copy(40_000)
+            assert client.execute("SELECT sum(c) FROM v").fetchone() == (writer.done,)
+        wait_until(lambda: log_of(a) < sizes[2], 60, "that it stays so")
+        require(client, writer.done)
 
 
 @pytest.mark.parametrize("failpoint", ["view-copied", "view-kept"])
 def test_the_owner_dies_with_a_copy(failpoint: str, tmp_path: Path) -> None:
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, failpoint) as b, a.connect() as client:
+    servers = (server(tmp_path, "a"), server(tmp_path, "b", failpoint=failpoint))
+    with together(*servers) as (a, b), a.connect() as client:
         client.execute(SETUP)
         writer = Writer(client)
         writer.copy(1000)
         migrate(client, "b")
         writer.copy(1000)
         assert b.wait(60) == -signal.SIGKILL
+        expire(tmp_path, "b")
         wait_until(lambda: placed(client) == ("a",), 60, "the take-over")
         writer.copy(1000)
         require(client, writer.done)
@@ -255,7 +257,7 @@ def test_the_owner_dies_with_a_copy(failpoint: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failpoint", ["view-inherited", "view-seen", "view-back", "view-begun"])
 def test_who_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b:
+    with together(server(tmp_path, "a"), server(tmp_path, "b")) as (a, b):
         with a.connect() as client:
             client.execute(SETUP)
             writer = Writer(client)
@@ -265,6 +267,7 @@ def test_who_takes_over_dies(failpoint: str, tmp_path: Path) -> None:
         a.environment = {VARIABLE: failpoint}
         a.restart()
         b.kill9()
+        expire(tmp_path, "b")
         assert a.wait(60) == -signal.SIGKILL
         a.environment = {}
         a.restart()
@@ -372,9 +375,9 @@ def can_be_read(client: psycopg.Connection) -> bool:
 def test_a_home_dies_with_its_disk(tmp_path: Path) -> None:
     """Under COPY. Another server goes on with what was acknowledged, also after the last copy; and what was not yet is
     there as a whole or not at all."""
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE) as b:
-        a.settings |= {"view_copy_interval": 0.5, "log_segment_bytes": 1 << 18, "maintenance_rows": 1000}
-        a.restart()
+    home = server(tmp_path, "a")
+    home.settings |= {"view_copy_interval": 0.5, "log_segment_bytes": 1 << 18, "maintenance_rows": 1000}
+    with together(home, server(tmp_path, "b")) as (a, b):
         with a.connect() as client:
             client.execute(SETUP)
             with Writer(client) as writer:
@@ -383,6 +386,7 @@ def test_a_home_dies_with_its_disk(tmp_path: Path) -> None:
                 wait_until(lambda: copies(tmp_path) != first, 60, "another one")
                 a.kill9()
         shutil.rmtree(a.data)
+        expire(tmp_path, "a")
         with b.connect() as client:
             wait_until(lambda: placed(client) == ("b",), 60, "the take-over")
             require(client, writer.done, writer.done + 500)

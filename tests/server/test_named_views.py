@@ -14,9 +14,9 @@ import pytest
 
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
-from tests.rig.server import Millstream
-from tests.server.test_cluster import server
-from tests.server.test_cluster_views import LEASE, SETUP, Writer, placed, require, state_of
+from tests.rig.server import Millstream, together
+from tests.server.test_cluster import expire, server
+from tests.server.test_cluster_views import SETUP, Writer, placed, require, state_of
 
 Client = psycopg.Connection[Any]
 
@@ -186,7 +186,7 @@ def test_who_resumes_dies(failpoint: str, tmp_path: Path, whole: bool) -> None:
 @pytest.mark.parametrize("failpoint", ["", "view-written", "view-copied", "view-kept"])
 def test_a_copied_views_home_dies(failpoint: str, tmp_path: Path) -> None:
     """Another server goes on with it, if there was a copy; its home has it at once when it is there again, or later."""
-    with server(tmp_path, "a", LEASE, failpoint) as a, server(tmp_path, "b", LEASE) as b:
+    with together(server(tmp_path, "a", failpoint=failpoint), server(tmp_path, "b")) as (a, b):
         with a.connect() as client, contextlib.suppress(psycopg.OperationalError):
             client.execute(SETUP)
             writer = Writer(client)
@@ -198,6 +198,7 @@ def test_a_copied_views_home_dies(failpoint: str, tmp_path: Path) -> None:
             assert a.wait(60) == -signal.SIGKILL
         else:
             a.kill9()
+        expire(tmp_path, "a")
         with b.connect() as there:
             if failpoint == "view-written":
                 wait_until(lambda: state_of(there, "a") == ("lost",), 60, "the end of the lease")

@@ -1,0 +1,35 @@
+"""Queries over continuous views: how many rows these have tells whether they run in steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from executor.separation import choosing
+from tests.executor.client import Client, open_database
+
+QUERY = "SELECT c, count(*) FROM (SELECT k % 10 AS m, sum(c) AS c FROM {} GROUP BY 1) g GROUP BY c ORDER BY c"
+
+
+def test_a_views_rows_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = open_database(tmp_path / "data", embedded_threads=2)
+    client = Client(database)
+    client.run("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
+    client.run("CREATE VIEW few AS SELECT k % 3 AS k, count(*) AS c FROM s GROUP BY 1")
+    client.run("CREATE VIEW many AS SELECT k, count(*) AS c FROM s GROUP BY k")
+    client.run("CREATE VIEW above AS SELECT c AS k, count(*) AS c FROM many GROUP BY 1")
+    client.run(
+        "INSERT INTO s SELECT g, 1 FROM generate_series(1, 20000) g; SELECT * FROM few, above; SELECT * FROM many"
+    )
+    # As if a core took a thousandth of the rows.
+    monkeypatch.setattr(choosing, "speed_of", lambda database, engine="embedded": 40_000)
+
+    def way(view: str) -> str:
+        lines = [line for (line,) in client.run(f"EXPLAIN {QUERY.format(view)}")]
+        return next((line.strip() for line in lines if line.startswith("Execution")), "whole")
+
+    assert way("few") == "whole"
+    assert way("many") == "Execution: pipeline by pipeline (about 2.00 s)"
+    assert way("above").startswith("Execution: pipeline by pipeline (about 2.")
+    database.close()
