@@ -270,6 +270,7 @@ def _check_transaction(session: Session, statement: SetVariable) -> None:
 
 
 def _show(session: Session, statement: ShowVariable) -> Result:
+    rows: list[tuple[str, ...]]
     if statement.name.lower() == "all":
         rows = [row for row in session.settings.show_all() if may_examine(session, row[0])]
     else:
