@@ -298,7 +298,9 @@ class DatabaseSession:
                 if statement.exclusive:
                     lock_table(statement, transaction)
                 return Result("LOCK TABLE")
-            case NoOperation(tag=tag, notices=notices):
+            case NoOperation(tag=tag, notices=notices, alone=alone):
+                if alone and transaction.explicit:
+                    raise SqlError("25001", f"{alone} cannot run inside a transaction block")
                 return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
             case _ if isinstance(statement, ddl.Definition):
                 return self._define(statement, transaction)

@@ -95,6 +95,8 @@ def _raw(text: str, item: Any) -> Raw:
 
 def _syntax_error(text: str, error: Any) -> SqlError:
     message = str(error.args[0])
+    if message.startswith("invalid byte sequence for encoding"):  # by the escapes of an E'...'
+        return SqlError("22021", message)
     index = error.args[1] if len(error.args) > 1 else None
     if index is None:
         return syntax_error(message, len(text) + 1)

@@ -358,10 +358,14 @@ class LockTable(Struct, frozen=True):
 
 
 class NoOperation(Struct, frozen=True):
-    """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ..."""
+    """A statement with nothing to do here, answered by its tag: VACUUM, ANALYZE, CHECKPOINT, ...
+
+    ``alone``: what it is called where it may not be within a transaction block.
+    """
 
     tag: str
     notices: tuple[str, ...] = ()
+    alone: str = ""
 
 
 Statement = (

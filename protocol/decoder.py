@@ -294,6 +294,8 @@ def _bind(buffer: bytes, start: int, end: int) -> Bind:
         length = _int32(buffer, position)[0]
         position += 4
         if length < 0:
+            if length < -1:
+                raise _invalid("insufficient data left in message")
             parameters.append(None)
             continue
         parameters.append(buffer[position : position + length])
@@ -328,7 +330,7 @@ def _execute(buffer: bytes, start: int, end: int) -> Execute:
         return _EXECUTE_ALL
     portal, position = _string(buffer, start, end)
     _finish(position + 4, end)
-    return Execute(portal, _int32(buffer, position)[0])
+    return Execute(portal, max(_int32(buffer, position)[0], 0))  # less than none is no limit either
 
 
 def _copy_fail(buffer: bytes, start: int, end: int) -> CopyFail:

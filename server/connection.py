@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
-        self.server.connections.add(self)
+        self.server.met(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came: acts on all whole messages, unless one is being worked on or the client does not read."""
@@ -203,15 +203,19 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None:
             return
-        if self._decoder.buffered:
-            detail = "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."
-            raise SqlError("08P01", "received unencrypted data after SSL request", detail)
+        self.require_nothing_behind("SSL")
         self._descriptor = -1
         self.tunnel = Tunnel(transport, self, secured, begun is not None)
         self._transport = cast(asyncio.Transport, self.tunnel)
         transport.set_protocol(self.tunnel)
         if begun is not None:
             self.tunnel.data_received(begun)
+
+    def require_nothing_behind(self, request: str) -> None:
+        """Nothing may come before the answer to a request for encryption. Raises 08P01."""
+        if self._decoder.buffered:
+            detail = "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."
+            raise SqlError("08P01", f"received unencrypted data after {request} request", detail)
 
     def flush(self) -> bytes:
         """Sends what is queued, and returns it."""

@@ -21,6 +21,7 @@ from functools import partial
 from io import FileIO
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from msgspec.structs import asdict
 
 from catalog.errors import SqlError
@@ -29,12 +30,14 @@ from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
+from planner.bind.context import Context
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut, Query
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
 from server import execution
+from server.copy_names import NamedReader, are_named, naming, read_as, written_as
 from server.planning import Plan
 
 if TYPE_CHECKING:
@@ -47,12 +50,13 @@ FILE_PORTION: Final = 1 << 20
 
 #: What is to be done when a COPY of the simple protocol has ended well.
 Then = Callable[[], Awaitable[None]]
+Reader = CopyReader | NamedReader
 
 
 class CopyIn:
     """One COPY FROM STDIN on its way. Methods run on the loop's thread, but for ``_append`` and ``_take_all``."""
 
-    def __init__(self, session: Session, reader: CopyReader, sink: CopySink, then: Then | None) -> None:
+    def __init__(self, session: Session, reader: Reader, sink: CopySink, then: Then | None) -> None:
         self.then = then
         self._session = session
         self._reader = reader
@@ -165,7 +169,7 @@ class CopyIn:
             raise self._error
 
 
-def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+def _prepare(reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
     """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded."""
     batch = reader.parse(block)
     with _locating(reader, sink, (block,)):
@@ -173,7 +177,7 @@ def _prepare(reader: CopyReader, sink: CopySink, block: Block | BinaryBlock) -> 
 
 
 @contextlib.contextmanager
-def _locating(reader: CopyReader, sink: CopySink, blocks: Sequence[Block | BinaryBlock]) -> Iterator[None]:
+def _locating(reader: Reader, sink: CopySink, blocks: Sequence[Block | BinaryBlock]) -> Iterator[None]:
     """Errors about a row of the only block name its line; of several blocks nothing is kept to find it in."""
     try:
         yield
@@ -212,7 +216,7 @@ async def begin(session: Session, plan: Plan, then: Then | None) -> None:
     session.connection.flush()
 
 
-def _opened(session: Session, planned: Planned) -> tuple[CopySink, CopyReader]:
+def _opened(session: Session, planned: Planned) -> tuple[CopySink, Reader]:
     """Where a COPY's rows go, once it may begin, and how its data is read for what the statement means by then."""
     sink = session.db.copy_in(planned)
     try:
@@ -222,12 +226,16 @@ def _opened(session: Session, planned: Planned) -> tuple[CopySink, CopyReader]:
         raise
 
 
-def _reader(session: Session, statement: CopyInStatement) -> CopyReader:
+def _reader(session: Session, statement: CopyInStatement) -> Reader:
     columns = [statement.target.columns[index] for index in statement.columns]
-    types, names = [item.type for item in columns], [item.name for item in columns]
-    time_zone = session.settings.style
+    types, names = tuple(item.type for item in columns), [item.name for item in columns]
+    is_named = statement.options.format != "binary" and are_named(types)
+    time_zone, read = session.settings.style, read_as(types) if is_named else types
     scaled = tuple(place for place, item in enumerate(columns) if item.keeps_scale)
-    return CopyReader(types, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
+    plain = CopyReader(read, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
+    if not is_named:
+        return plain
+    return NamedReader(plain, types, Context(session.db.catalog, session.settings.search_path()))
 
 
 def _format(options: CopyOptions) -> CopyFormat:
@@ -320,14 +328,14 @@ async def send_out(session: Session, plan: Plan) -> None:
         session.connection.send(encoder.command_complete(f"COPY {rows}"))
         return
     result = await session.work(session.db.execute_planned, planned)
-    writer = _writer(session, statement, result)
+    writer, encode = _writer(session, statement, result)
     binary = statement.options.format == "binary"
     session.connection.send(encoder.copy_out_response(len(result.outputs), binary))
     batches, rows = iter(result.batches or ()), 0
 
     def take() -> tuple[bytes, int] | None:
         batch = next(batches, None)
-        return None if batch is None else (writer.encode(batch), batch.num_rows)
+        return None if batch is None else (encode(batch), batch.num_rows)
 
     session.connection.send(writer.header())
     while (portion := await session.portion(take)) is not None:
@@ -338,11 +346,15 @@ async def send_out(session: Session, plan: Plan) -> None:
     session.connection.send(writer.trailer() + encoder.COPY_DONE + encoder.command_complete(f"COPY {rows}"))
 
 
-def _writer(session: Session, statement: CopyOut, result: Result) -> CopyWriter:
-    """What makes a result's rows the bytes of a COPY, framed as messages where they are no file's."""
-    types, names = [item.type for item in result.outputs], [item.name for item in result.outputs]
-    is_framed = statement.path is None
-    return CopyWriter(types, names, _format(statement.options), session.settings.style, is_framed)
+def _writer(
+    session: Session, statement: CopyOut, result: Result
+) -> tuple[CopyWriter, Callable[[pa.RecordBatch], bytes]]:
+    """What makes a result's rows the bytes of a COPY, framed as messages where they are no file's; and of a batch."""
+    types, names = tuple(item.type for item in result.outputs), [item.name for item in result.outputs]
+    is_named = statement.options.format != "binary" and are_named(types)
+    written, is_framed = written_as(types) if is_named else types, statement.path is None
+    writer = CopyWriter(written, names, _format(statement.options), session.settings.style, is_framed)
+    return writer, naming(writer, types, session.names) if is_named else writer.encode
 
 
 def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
@@ -358,12 +370,12 @@ def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
     rows = 0
     with contextlib.closing(file):
         result = session.db.execute_planned(planned)
-        writer = _writer(session, statement, result)
+        writer, encode = _writer(session, statement, result)
         _write(file, writer.header())
         for batch in result.batches or ():
             if session.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request")
-            _write(file, writer.encode(batch))
+            _write(file, encode(batch))
             rows += batch.num_rows
         _write(file, writer.trailer())
     return rows

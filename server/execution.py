@@ -75,7 +75,7 @@ from planner.statements import (
 from server import cursors, functions
 from server.do_blocks import run_block
 from server.forward import Forward
-from server.identity import take_on
+from server.identity import may_examine, require_examinable, take_on
 from server.kinds import boolean
 from server.planning import Plan
 from server.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
@@ -273,11 +273,12 @@ def _check_transaction(session: Session, statement: SetVariable) -> None:
 
 
 def _show(session: Session, statement: ShowVariable) -> Result:
-    rows = (
-        list(session.settings.show_all())
-        if statement.name.lower() == "all"
-        else [(session.settings.show(statement.name),)]
-    )
+    rows: list[tuple[str, ...]]
+    if statement.name.lower() == "all":
+        rows = [row for row in session.settings.show_all() if may_examine(session, row[0])]
+    else:
+        require_examinable(session, statement.name)
+        rows = [(session.settings.show(statement.name),)]
     arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     outputs = show_outputs(statement.name)
     batch = pa.RecordBatch.from_arrays(arrays, names=[item.name for item in outputs])

@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, failed_transaction
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.expression import Value
 from planner.statements import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder
 from protocol import messages as m
+from protocol.values.registry import BINARY_FORMAT, TEXT_FORMAT
 from server import blocks, copying
 from server.appending import append, change, change_tag, is_plain, is_plain_change, settle
 from server.caches import Stamp
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 _UNKNOWN_OIDS = (0, 705)
+_FORMATS: Final = frozenset((TEXT_FORMAT, BINARY_FORMAT))
 #: That of a portal that has run and returns no rows.
 _CHANGED: Final = Cursor(Result(""), (), "")
 
@@ -79,7 +81,7 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
     """Bind."""
     prepared = find_statement(session, message.statement)
     if message.portal and (message.portal in session.portals or message.portal in session.cursors.by_name):
-        raise SqlError("42P03", f'portal "{message.portal}" already exists')
+        raise SqlError("42P03", f'cursor "{message.portal}" already exists')
     plan = prepared.plan
     if plan is not None and not plan.suits(session.db.catalog, session.settings):
         return _rebind(session, message, prepared)
@@ -116,6 +118,9 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
     if plan is not None:
         if session.db.status == "E":
             session.check(plan.statement)
+        if message.result_formats and not _FORMATS.issuperset(message.result_formats):
+            wrong = next(form for form in message.result_formats if form not in _FORMATS)
+            raise SqlError("22023", f"unsupported format code: {wrong}")
         outputs = outputs_of(session, plan.statement)
         columns = len(outputs or ())
         if len(message.result_formats) > 1 and len(message.result_formats) != columns:
@@ -128,6 +133,8 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
 
 def describe(session: Session, message: m.Describe) -> None:
     """Describe."""
+    if session.db.status == "E":
+        _check_described(session, message)
     if message.kind == "P":
         cursor = session.cursors.by_name.get(message.name)
         if cursor is not None:
@@ -139,6 +146,19 @@ def describe(session: Session, message: m.Describe) -> None:
     types = plan.types if plan is not None else ()
     outputs = outputs_of(session, plan.statement) if plan is not None else None
     session.connection.send(encoder.parameter_description([item.oid for item in types]) + _describe(outputs, ()))
+
+
+def _check_described(session: Session, message: m.Describe) -> None:
+    """In a failed transaction nobody is told of rows that may be of what it has made. Raises 25P02."""
+    if message.kind == "S":
+        prepared = find_statement(session, message.name)
+        outputs = None if prepared.plan is None else outputs_of(session, prepared.plan.statement)
+    elif message.name in session.cursors.by_name:
+        outputs = session.cursors.by_name[message.name].outputs
+    else:
+        outputs = find_portal(session, message.name).outputs
+    if outputs is not None:
+        raise failed_transaction()
 
 
 def _describe_portal(session: Session, portal: Portal) -> bytes:

@@ -24,7 +24,7 @@ from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
 from planner.statements import Statement
 from server import named_views, signals
-from server.identity import take_on
+from server.identity import require_examinable, take_on
 from server.parameters import SERVER_VERSION
 from server.planning import Filled, replace_parameters
 from server.settings import IDENTITY, OF_TRANSACTION
@@ -155,6 +155,7 @@ def _current_setting(session: Session, name: Value, missing_ok: Value = False) -
         return None
     if missing_ok and not session.settings.knows(str(name)):
         return None
+    require_examinable(session, str(name))
     return session.settings.show(str(name))
 
 

@@ -8,13 +8,21 @@ https://www.postgresql.org/docs/15/sql-set-role.html
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
 from catalog.roles import Role, Roles
 
 if TYPE_CHECKING:
     from server.session import Session
+
+#: PostgreSQL's (GUC_SUPERUSER_ONLY) that are folders and files, and ours.
+_OF_OPERATORS: Final = frozenset(
+    (
+        *("config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "krb_server_keyfile"),
+        *("log_directory", "log_filename", "data", "storage", "shared_files"),
+    )
+)
 
 
 def take_on(session: Session, name: str, value: str | None, local: bool) -> None:
@@ -32,6 +40,22 @@ def is_superuser(session: Session) -> bool:
     """Whether nothing is forbidden to the current role."""
     role = session.db.catalog.roles.find(session.user)
     return role is not None and role.superuser
+
+
+def may_examine(session: Session, name: str) -> bool:
+    """Whether the current role may see a setting: where files are, operators know alone."""
+    if name.lower() not in _OF_OPERATORS:
+        return True
+    roles = session.db.catalog.roles
+    own, readers = roles.find(session.user), roles.find("pg_read_all_settings")
+    return own is not None and readers is not None and roles.has_role(own.oid, readers.oid)
+
+
+def require_examinable(session: Session, name: str) -> None:
+    """Raises 42501 where the current role may not see a setting."""
+    if not may_examine(session, name):
+        message = f'must be superuser or have privileges of pg_read_all_settings to examine "{name}"'
+        raise SqlError("42501", message)
 
 
 def _require_power(roles: Roles, login: str, name: str) -> None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
+from catalog.postgres import rows
 from catalog.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
@@ -45,6 +47,11 @@ def _invalid(name: str, value: str, hint: str | None = None) -> SqlError:
 def text(name: str, value: str) -> str:
     """Any text."""
     return value
+
+
+def ascii_text(name: str, value: str) -> str:
+    """Any text, in which each byte that ASCII does not print is a question mark (pg_clean_ascii)."""
+    return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in value.encode())
 
 
 def boolean(name: str, value: str) -> str:
@@ -80,11 +87,15 @@ def enumeration(*words: str) -> Reader:
     return read
 
 
-def one_of(*words: str, refused: tuple[str, ...] = ()) -> Reader:
-    """One of these words; ``refused`` ones are PostgreSQL's, but not ours (0A000)."""
+def one_of(*words: str, refused: tuple[str, ...] = (), hidden: Mapping[str, str] = MappingProxyType({})) -> Reader:
+    """One of these words; ``refused`` ones are PostgreSQL's, but not ours (0A000). ``hidden`` ones stand for another
+    or themselves, and no hint names them.
+    """
 
     def read(name: str, value: str) -> str:
         lowered = value.strip().lower()
+        if lowered in hidden:
+            return hidden[lowered]
         if lowered in refused:
             raise unsupported(f"{name} = {lowered}", f"Available values: {', '.join(words)}.")
         if lowered not in words:
@@ -139,6 +150,15 @@ def number(least: float, greatest: float, unit: str = "", whole: bool = True) ->
 
 #: Seconds between Greenwich and no zone any more, in PostgreSQL and here.
 _FARTHEST_ZONE, _DAY_OF_SECONDS = 168 * 3600, 24 * 3600
+#: What some encodings are called, too (encnames.c).
+_OTHER_NAMES: Final = frozenset(
+    (
+        *("abc", "alt", "koi8", "mskanji", "shiftjis", "tcvn", "tcvn5712", "vscii", "win", "win932", "win936"),
+        *("win949", "win950", "windows932", "windows936", "windows949", "windows950", "uhc"),
+        *(f"windows{number}" for number in (866, 874, *range(1250, 1259))),
+        *(f"iso8859{number}" for number in range(1, 17)),
+    )
+)
 
 
 @cache
@@ -183,6 +203,13 @@ def _zone_at(name: str, hours: float) -> str:
     return _without_seconds(f"<-{offset}>+{offset}" if hours < 0 else f"<+{offset}>-{offset}")
 
 
+@cache
+def _encodings() -> frozenset[str]:
+    """PostgreSQL's encodings, by the letters and digits of their names."""
+    names = {re.sub(r"[^a-z0-9]", "", str(row["name"]).lower()) for row in rows("encodings")}
+    return frozenset(names | _OTHER_NAMES)
+
+
 def encoding(name: str, value: str) -> str:
     """UTF8 under its names, quoted or not (asyncpg); SQL_ASCII passes bytes as they are, which is the same here."""
     plain = re.sub(r"[^a-z0-9]", "", value.lower())
@@ -190,6 +217,8 @@ def encoding(name: str, value: str) -> str:
         return "UTF8"
     if plain == "sqlascii":
         return "SQL_ASCII"
+    if plain not in _encodings():
+        raise _invalid(name, value)
     raise unsupported(f"{name} {value}", "Use UTF8.")
 
 

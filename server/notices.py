@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: States of notices; others are warnings.
 _NOTICES: Final = ("00000", "42P06", "42P07")
-_LEVELS: Final = {"debug": 0, "log": 1, "notice": 2, "warning": 3, "error": 4}
+_LEVELS: Final = {"debug": 0, "log": 1, "info": 2, "notice": 2, "warning": 3, "error": 4}
 
 
 class Notices:

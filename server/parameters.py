@@ -19,6 +19,7 @@ from server.date_styles import changed, date_style
 from server.kinds import (
     Parameter,
     always,
+    ascii_text,
     boolean,
     encoding,
     name_list,
@@ -32,6 +33,7 @@ SERVER_VERSION: Final = "15.12"
 SERVER_VERSION_NUM: Final = "150012"
 
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
+_HIDDEN: Final = {"debug": "debug2", "info": "info"}
 _ISOLATION: Final = one_of("read committed", "read uncommitted", "repeatable read", "serializable")
 
 
@@ -57,7 +59,7 @@ def _configured() -> Iterator[Parameter]:
 PARAMETERS: Final[dict[str, Parameter]] = _table(
     *accepted(),  # what means something here is below, and counts
     *_configured(),  # what a session may set as well is below, and counts
-    Parameter("application_name", "", text, "The client's name for itself.", reported=True),
+    Parameter("application_name", "", ascii_text, "The client's name for itself.", reported=True),
     Parameter("client_encoding", "UTF8", encoding, "The client's character set.", reported=True),
     Parameter("DateStyle", USUAL_DATES, date_style, "Output style and input order of dates.", reported=True,
               onto=changed),
@@ -105,7 +107,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("separable", "auto", one_of("auto", "on", "off"),
               "Whether queries run pipeline by pipeline, so that they can leave the server."),
     _milliseconds("checkpoint_interval", "0", "Time between copies of a separable query's state; 0 is none."),
-    Parameter("client_min_messages", "notice", one_of(*_LEVELS), "Least level of notices that are sent."),
+    Parameter("client_min_messages", "notice", one_of(*_LEVELS, hidden=_HIDDEN),
+              "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("hex", refused=("escape",)), "Output form of bytea."),
     Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),
     _milliseconds("idle_in_transaction_session_timeout", "0", "Longest idle time in a transaction; 0 is none."),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from server.session import Session
 
 
-class Portal(Struct):
+class Portal(Struct, eq=False):
     """A statement with its parameters' values, and the rest of its rows once it runs. ``plan`` None: empty."""
 
     bind: Bind
@@ -48,6 +48,53 @@ class Portal(Struct):
             result = run(session, self.plan, self.values, described=True)
             self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
         return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
+
+
+class _Savepoint(Struct, frozen=True):
+    name: str
+    portals: tuple[Portal, ...]
+
+
+class Made:
+    """Which portals there were at each savepoint: those made since go with a return to it (AtSubCleanup_Portals).
+
+    A member of the session's transactions (``server.members``).
+    """
+
+    def __init__(self, portals: dict[str, Portal]) -> None:
+        self._portals = portals
+        self._savepoints: list[_Savepoint] = []
+
+    def begin(self) -> None:
+        """There is no savepoint yet."""
+
+    def commit(self) -> None:
+        """The session forgets its portals by itself."""
+        self._savepoints.clear()
+
+    def rollback(self) -> None:
+        """The session forgets its portals by itself."""
+        self._savepoints.clear()
+
+    def savepoint(self, name: str) -> None:
+        """What there is survives a return to it."""
+        self._savepoints.append(_Savepoint(name, tuple(self._portals.values())))
+
+    def release(self, name: str) -> None:
+        """Forgets a savepoint and those after it."""
+        del self._savepoints[self._index(name) :]
+
+    def rollback_to(self, name: str) -> None:
+        """What was made after it is gone; what was closed stays closed."""
+        index = self._index(name)
+        before = self._savepoints[index].portals
+        for key in [key for key, portal in self._portals.items() if portal not in before]:
+            del self._portals[key]
+        del self._savepoints[index + 1 :]
+
+    def _index(self, name: str) -> int:
+        """Of the latest savepoint of that name."""
+        return max(index for index, saved in enumerate(self._savepoints) if saved.name == name)
 
 
 def find_portal(session: Session, name: str) -> Portal:

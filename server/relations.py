@@ -18,6 +18,7 @@ from catalog.system.zones import abbreviation_rows, zone_rows
 from executor.separation.running import RunningQuery
 from executor.system import system_rows
 from server.config import ConfigError
+from server.identity import may_examine
 from server.kinds import Parameter
 from server.locks import awaited, lock_rows, sessions, wait_rows
 from server.parameters import PARAMETERS
@@ -59,7 +60,9 @@ def own_relations(session: Session) -> Own:
     return {
         "pg_settings": lambda: _settings(session),
         "shown_settings": lambda: (
-            {"name": name.lower(), "value": value} for name, value, _ in session.settings.show_all()
+            {"name": name.lower(), "value": value}
+            for name, value, _ in session.settings.show_all()
+            if may_examine(session, name)
         ),
         "pg_prepared_statements": lambda: _prepared(session),
         "pg_cursors": lambda: _cursors(session),
@@ -84,8 +87,12 @@ def _settings(session: Session) -> Iterator[Row]:
     left = dict(PARAMETERS)
     for row in stored("pg_settings", named("pg_settings").columns).to_pylist():
         parameter = left.pop(str(row["name"]).lower(), None)
+        if not may_examine(session, str(row["name"])):
+            continue
         yield row if parameter is None else {**row, **_value(session, parameter)}
     for parameter in left.values():
+        if not may_examine(session, parameter.name):
+            continue
         yield {
             "name": parameter.name,
             "category": "Millstream",

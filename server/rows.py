@@ -113,7 +113,7 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
         try:
             if is_named(types[index]) and formats[index] == TEXT_FORMAT:
                 context = Context(session.db.catalog, session.settings.search_path())
-                values.append(_oids_named(context, bytes(data).decode(), types[index]))
+                values.append(oids_named(context, bytes(data).decode(), types[index]))
             else:
                 values.append(decode_value(data, types[index], formats[index], time_zone))
         except SqlError as error:
@@ -127,7 +127,8 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
     return tuple(values)
 
 
-def _oids_named(context: Context, text: str, kind: SqlType) -> Value:
+def oids_named(context: Context, text: str, kind: SqlType) -> Value:
+    """The oid of a name, or those of an array's. Raises 42P01 and the like for what there is not."""
     if kind.element is None:
         return oid_named(context, text, kind.name)
     name = kind.element.name

@@ -44,6 +44,8 @@ _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
 #: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
 _SECRET_FILE: Final = "login_secret"
+#: Clients that may at least be logging in at once.
+_STRANGERS: Final = 100
 #: RowDescriptions kept.
 _DESCRIPTIONS: Final = 4096
 
@@ -112,6 +114,8 @@ class Server:
         self.access = Access(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
+        #: Those that have not proved who they are, in the order in which they came.
+        self._strangers: dict[Connection, None] = {}
         self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache_bytes)
@@ -265,9 +269,25 @@ class Server:
                     connection.abort()
             self._left.clear()
 
+    def met(self, connection: Connection) -> None:
+        """Somebody is there. Strangers take no place of clients, and as many as clients may wait: of more, who came
+        first has had the longest time to say who it is, and is dropped.
+        """
+        self.connections.add(connection)
+        self._strangers[connection] = None
+        if len(self._strangers) > max(self.config.max_connections, _STRANGERS):
+            next(iter(self._strangers)).abort()
+
+    def admit(self, connection: Connection) -> None:
+        """A stranger has proved who it is. Raises 53300."""
+        self._strangers.pop(connection, None)
+        if len(self.connections) - len(self._strangers) > self.config.max_connections:
+            raise SqlError("53300", "sorry, too many clients already")
+
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
         self.connections.discard(connection)
+        self._strangers.pop(connection, None)
         if self.floor.speaker is connection:
             self.floor.speaker = None
         self._left.set()

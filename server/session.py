@@ -52,7 +52,7 @@ from server.members import Members
 from server.notices import Notices
 from server.notifying import Listening
 from server.planning import Plan, Surroundings, surroundings
-from server.portals import Portal
+from server.portals import Made, Portal
 from server.prepared import Prepared
 from server.series import Series
 from server.settings import Settings
@@ -98,9 +98,9 @@ class Session:
         self.mailbox = Mailbox(self)
         self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
         db.notify = self.listening.notify
-        self.members = Members((settings, self.cursors, self.listening))
         self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
+        self.members = Members((settings, self.cursors, Made(self.portals), self.listening))
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
         self.copying: copying.CopyIn | None = None
         self.implicit = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -209,6 +209,13 @@ class Settings:
         if parameter.onto is None:
             return parameter.read(parameter.name, text)
         return parameter.onto(parameter.name, text, self.value(parameter.name))
+
+    def check_given(self, names: Iterable[str], superuser: bool) -> None:
+        """Whether a client may begin with values of its own for these. Raises 55P02 and 42501."""
+        for name in names:
+            parameter = _find(name)
+            if parameter.context != "backend":
+                _check_context(parameter, superuser)
 
     def check(self, name: str, value: str | None) -> None:
         """What ``set`` would raise, of a setting that is to be kept for other sessions."""

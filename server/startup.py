@@ -83,6 +83,7 @@ class Startup:
                 self._encrypt(data)
             case GSSENCRequest():
                 self._connection.send(encoder.ENCRYPTION_NO)
+                self._connection.require_nothing_behind("GSSAPI encryption")
             case CancelRequest(process=process, key=key):
                 self._connection.server.cancels.cancel(process, key)
                 self._connection.end()
@@ -138,6 +139,7 @@ class Startup:
             raise SqlError("08P01", "unexpected message SSLRequest")
         if secured is None:
             connection.send(encoder.ENCRYPTION_NO)
+            connection.require_nothing_behind("SSL")
             return
         if begun is None:
             connection.send(encoder.ENCRYPTION_YES)
@@ -157,6 +159,7 @@ class Startup:
         meeting.require(given)
         self._limit.cancel()
         connection = self._connection
+        connection.server.admit(connection)
         connection.handler = Answering(connection, await connection.server.wait_open())
         connection.authenticated()
         connection.send(encoder.AUTHENTICATION_OK)
@@ -164,8 +167,6 @@ class Startup:
     async def _start(self, message: StartupMessage) -> None:
         connection, parameters = self._connection, message.parameters
         server = connection.server
-        if len(server.connections) > server.config.max_connections:
-            raise SqlError("53300", "sorry, too many clients already")
         user, name = _identity(parameters)
         given = {**startup_settings(parameters), "session_authorization": user}
         version = min(message.version, NEWEST)
@@ -189,7 +190,10 @@ class Startup:
         connection, login = self._connection, self._login
         assert login is not None
         database = await connection.server.wait_open()
+        connection.server.admit(connection)
         require_admission(connection, login.user, database.catalog, login.database)
+        role = database.catalog.roles.find(login.user)
+        login.settings.check_given(login.given, role is not None and role.superuser)
         login = login.beginning_with(connection.server.defaults, _kept(database.catalog.roles, login.user))
         if login.settings.role != login.user:  # -c role=... in the start-up packet
             require_member(database.catalog.roles, login.user, login.settings.role)

@@ -133,6 +133,15 @@ def _places(table: Table, names: tuple[str, ...]) -> list[int]:
     return [known[name] for name in names]
 
 
+def _collation(column: ColumnDefinition | None, kind: SqlType | None) -> int:
+    """The oid of a part's collation: its column's own, or its type's."""
+    if kind is None or kind.category != "S":
+        return 0
+    if column is not None and column.collation:
+        return column.collation
+    return 950 if kind.name == "name" else 100
+
+
 def _by_type(known: dict[str, int], kind: SqlType | None) -> int:
     return known.get("text" if kind is None else kind.name, 0)
 
@@ -156,7 +165,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indisready": True,
                 "indislive": True,
                 "indkey": [0 if column is None else known[column.name] for column in index.columns],
-                "indcollation": [100 if kind is not None and kind.category == "S" else 0 for kind in kinds],
+                "indcollation": list(map(_collation, index.columns, kinds)),
                 "indclass": [_by_type(_CLASSES, kind) for kind in kinds],
                 "indoption": [_option(order) for order in index.orders or ("",) * len(index.parts)],
                 "indexprs": ", ".join(default_text(catalog, text) for text in index.expressions) or None,

@@ -37,6 +37,9 @@ from planner.walk import free_columns, replace_parameters, walk
 #: again, which costs a small result five times as much as the copy.
 warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
 
+#: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
+#: what was to change tables, or to commit, may have done half of it.
+_DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
 #: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
 _STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
 _PLANS: Final = 256
@@ -96,8 +99,10 @@ class Plan(Struct, frozen=True):
 class Connection:
     """One connection, with its inputs and plans."""
 
-    def __init__(self, cursor: Any) -> None:
+    def __init__(self, cursor: Any, broken: Callable[[SqlError], None] = lambda error: None) -> None:
+        """``broken`` is told of errors behind which nobody knows what the instance holds."""
         self._cursor = cursor
+        self._broken = broken
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
         #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
@@ -115,6 +120,10 @@ class Connection:
         """Runs SQL of the engine's own making. Raises SqlError."""
         try:
             return self._cursor.execute(sql)
+        except _DOUBTFUL as error:
+            if isinstance(error, duckdb.FatalException) or not sql.startswith("CREATE TEMPORARY"):
+                self._broken(translate(error))
+            raise translate(error) from error
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -233,10 +242,14 @@ class Connection:
     ) -> pa.Table:
         """The relation's rows, columns c<id> in exactly their Arrow types."""
         files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
-        attempt = partial(self._over_files, files) if files else self._attempt
+        attempt: Callable[..., pa.Table] = partial(self._as_text, files) if files else self._attempt
         self.bind(bindings)
         try:
             return attempt(relation, parameters, timezone, wide=self.in_transaction)
+        except duckdb.InternalException as error:
+            if self.in_transaction:
+                raise translate(error) from error
+            attempt = partial(self._as_text, files, apart=True)
         except duckdb.Error as error:
             if self.in_transaction or not overflowed(error):
                 raise translate(error) from error
@@ -265,13 +278,20 @@ class Connection:
             result = self._cursor.execute(call)
         return conform(result.to_arrow_table(), plan.schema)
 
-    def _over_files(
-        self, files: Mapping[str, FileRows], relation: Relation, parameters: Parameters, timezone: str, wide: bool
+    def _as_text(
+        self,
+        files: Mapping[str, FileRows],
+        relation: Relation,
+        parameters: Parameters,
+        timezone: str,
+        wide: bool,
+        apart: bool = False,
     ) -> pa.Table:
-        """The same where files are read: they are named in the text, which is for this once. With its parameters as
-        constants the engine sees at planning which row groups it need not read.
+        """The same by a text for this once, as where files are read, which it names. With its parameters as constants
+        the engine sees at planning which row groups it need not read.
         """
-        sql = _printed(DuckPrinter(wide=wide, timezone=timezone, read=files), replace_parameters(relation, parameters))
+        printer = DuckPrinter(wide=wide, timezone=timezone, read=files, apart=apart)
+        sql = _printed(printer, replace_parameters(relation, parameters))
         return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
 
     def once(self, sql: str, relation: Relation) -> pa.Table:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from catalog.errors import SqlError
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import library
@@ -32,7 +33,12 @@ _SETTINGS: Final[dict[str, Any]] = {
     "max_expression_depth": 5000,
     # It makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows.
     "disabled_optimizers": "aggregate_function_rewriter",
+    # A query in which an assertion of DuckDB's fails is no end of the others: ``Instance`` refuses all that come after
+    # only where changes were under way.
+    "disable_database_invalidation": True,
 }
+
+_RESTART: Final = "Restart the server."
 
 
 class Instance:
@@ -57,6 +63,7 @@ class Instance:
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
         )
+        self._failure: SqlError | None = None
         self._idle: list[Connection] = []
         self._busy: dict[Connection, object] = {}
         self._lock = threading.Lock()
@@ -70,9 +77,14 @@ class Instance:
         return Power(int(threads), float(number) * _UNITS[unit])
 
     def acquire(self, owner: object = None) -> Connection:
-        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name."""
+        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name.
+
+        Raises XX000 where changes have failed within DuckDB: a start reads them from the log again.
+        """
         with self._lock:
-            connection = self._idle.pop() if self._idle else Connection(self._database.cursor())
+            if self._failure is not None:
+                raise SqlError("XX000", f"the tables' engine has failed: {self._failure.message}", hint=_RESTART)
+            connection = self._idle.pop() if self._idle else Connection(self._database.cursor(), self._fail)
             self._busy[connection] = owner
         return connection
 
@@ -81,6 +93,10 @@ class Instance:
         with self._lock:
             self._busy.pop(connection, None)
             self._idle.append(connection)
+
+    def _fail(self, error: SqlError) -> None:
+        """Nobody knows any more what the tables hold."""
+        self._failure = error
 
     def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
         """A relation's rows, on a connection of its own: for functions within another connection's statement."""

@@ -32,6 +32,12 @@ _DIRECTIONS: Final[dict[Any, Literal["forward", "backward", "absolute", "relativ
     FetchDirection.FETCH_ABSOLUTE: "absolute",
     FetchDirection.FETCH_RELATIVE: "relative",
 }
+#: Options that go with no FOR UPDATE and the like.
+_READ_ONLY: Final = (
+    (CURSOR_OPT_HOLD, "CURSOR WITH HOLD", "Holdable", "0A000", "supported"),
+    (CURSOR_OPT_SCROLL, "SCROLL CURSOR", "Scrollable", "0A000", "supported"),
+    (CURSOR_OPT_INSENSITIVE, "INSENSITIVE CURSOR", "Insensitive", "42P11", "valid"),
+)
 #: How the grammar writes ALL.
 _ALL: Final = 2**63 - 1
 
@@ -47,8 +53,19 @@ def _declare(binding: Binding, node: Any) -> Statement:
         raise SqlError("42601", "DECLARE CURSOR cannot use SELECT ... INTO", position=position)
     bound, table, key = current_rows(binding, bind_query(binding, query))
     scroll = True if options & CURSOR_OPT_SCROLL else False if options & CURSOR_OPT_NO_SCROLL else None
+    if bound.locking is not None:
+        _require_read_only(bound.locking.words, options)
+        scroll = False
     hold, binary = bool(options & CURSOR_OPT_HOLD), bool(options & CURSOR_OPT_BINARY)
     return DeclareCursor(node.portalname, bound, binding.raw.text, scroll, hold, binary, table, key)
+
+
+def _require_read_only(words: str, options: int) -> None:
+    """What a cursor whose query locks rows may not be. Raises 0A000 and 42P11, of what PostgreSQL has not either."""
+    for option, name, kind, state, verdict in _READ_ONLY:
+        if options & option:
+            message = f"DECLARE {name} ... {words} is not {verdict}"
+            raise SqlError(state, message, f"{kind} cursors must be READ ONLY.")
 
 
 def _fetch(binding: Binding, node: Any) -> Statement:

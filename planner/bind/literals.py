@@ -220,7 +220,7 @@ def read_bytea(text: str) -> bytes:
         return bytes.fromhex(digits)
     pieces = re.sub(r"\\([0-3][0-7]{2}|\\)", lambda m: "\\" if m[1] == "\\" else f"\0{int(m[1], 8):02x}", text)
     if re.search(r"\\(?!\\|[0-3][0-7]{2})", text.replace("\\\\", "")):
-        raise invalid_text("bytea", text)
+        raise SqlError("22P02", "invalid input syntax for type bytea")
     parts = pieces.split("\0")
     return parts[0].encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in parts[1:])
 

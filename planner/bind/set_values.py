@@ -8,15 +8,22 @@ from catalog.errors import SqlError
 from catalog.intervals import parse_interval
 from catalog.names import join_names
 
-#: Settings whose values are lists of names.
+#: Settings whose values are lists of names, and of words, which need no quotes.
 _LISTS: Final = ("search_path", "temp_tablespaces")
+_WORDS: Final = ("datestyle", "log_destination", "synchronous_standby_names", "wal_consistency_checking")
 _HOUR: Final = 3_600_000_000
 
 
 def set_text(node: Any) -> str:
     """What SET name TO sets. Raises 22023."""
     values = [_value(item) for item in node.args]
-    return join_names(values) if node.name.lower() in _LISTS or len(values) > 1 else values[0]
+    if node.name.lower() in _LISTS:
+        return join_names(values)
+    if node.name.lower() in _WORDS:
+        return ", ".join(values)
+    if len(values) > 1:
+        raise SqlError("22023", f"SET {node.name} takes only one argument")
+    return values[0]
 
 
 def _value(node: Any) -> str:

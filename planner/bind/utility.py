@@ -228,7 +228,7 @@ def _vacuum(binding: Binding, node: Any) -> Statement:
                 if all(each.name != column.sval for each in known.columns):
                     message = f'column "{column.sval}" of relation "{known.name}" does not exist'
                     raise SqlError("42703", message)
-    return NoOperation("VACUUM" if node.is_vacuumcmd else "ANALYZE")
+    return NoOperation("VACUUM", alone="VACUUM") if node.is_vacuumcmd else NoOperation("ANALYZE")
 
 
 def _cluster(binding: Binding, node: Any) -> Statement:
@@ -239,7 +239,15 @@ def _cluster(binding: Binding, node: Any) -> Statement:
         names = [item.name for item in parts]
         if node.indexname not in (None, *names):
             raise SqlError("42704", f'index "{node.indexname}" for table "{table.name}" does not exist')
-    return NoOperation("CLUSTER")
+    return NoOperation("CLUSTER", alone="" if node.relation is not None else "CLUSTER")
+
+
+#: REINDEX of what is made in many transactions.
+_OF_MANY: Final = {
+    ReindexObjectType.REINDEX_OBJECT_SCHEMA: "REINDEX SCHEMA",
+    ReindexObjectType.REINDEX_OBJECT_SYSTEM: "REINDEX SYSTEM",
+    ReindexObjectType.REINDEX_OBJECT_DATABASE: "REINDEX DATABASE",
+}
 
 
 def _reindex(binding: Binding, node: Any) -> Statement:
@@ -247,7 +255,9 @@ def _reindex(binding: Binding, node: Any) -> Statement:
         require_object(binding, node.relation)
     elif node.kind == ReindexObjectType.REINDEX_OBJECT_INDEX:
         find_index(binding, node.relation.relname, node.relation.schemaname)
-    return NoOperation("REINDEX")
+    concurrently = any(item.defname == "concurrently" for item in node.params or ())
+    alone = "REINDEX CONCURRENTLY" if concurrently else _OF_MANY.get(node.kind, "")
+    return NoOperation("REINDEX", alone=alone)
 
 
 #: LOCK's modes up to ROW EXCLUSIVE hold off no more than a SELECT, INSERT or UPDATE does by itself.

@@ -77,3 +77,12 @@ def test_text_stays_a_literal(value: str) -> None:
 def test_a_function_outside_the_list_is_refused() -> None:
     with pytest.raises(SqlError, match="0A000: function read_csv is not supported"):
         printed(Filter(LEFT, Call("read_csv", (Literal("/etc/passwd", TEXT),), BOOL)))
+
+
+def test_joins_apart_are_kept_before_anything_reads_them() -> None:
+    on = Call("is_not_distinct", (ColumnRef(A), ColumnRef(C)), BOOL)
+    assert DuckPrinter(apart=True).print_relation(Join("inner", LEFT, RIGHT, on)) == (
+        f'SELECT "c1", "c2", "c3" FROM (WITH "q3" AS MATERIALIZED (SELECT "c1", "c2", "c3" FROM {LEAF} '
+        'INNER JOIN (SELECT "v6"."c" AS "c3" FROM "v6") AS "q2" ON "c1" IS NOT DISTINCT FROM "c3") '
+        'SELECT "c1", "c2", "c3" FROM "q3") AS "q4"'
+    )

@@ -82,7 +82,7 @@ def database() -> Database:
         ("close all", CloseCursor(None)),
         ("fetch backward all c", Fetch("c", "backward", None)),
         ("move last c", Fetch("c", "absolute", -1, True)),
-        ("vacuum analyze a", NoOperation("VACUUM")),
+        ("vacuum analyze a", NoOperation("VACUUM", alone="VACUUM")),
         ("analyze", NoOperation("ANALYZE")),
         ("checkpoint", NoOperation("CHECKPOINT")),
     ],

@@ -48,6 +48,13 @@ def test_errors_of_the_grammar_have_their_own_states(text: str, sqlstate: str, p
     assert (caught.value.sqlstate, caught.value.position) == (sqlstate, position)
 
 
+@pytest.mark.parametrize("text", [r"SELECT E'\xff'", r"SELECT 'a', E'b\xc3'", r"SELECT E'\000'"])
+def test_escapes_that_make_no_text_are_an_error_of_the_encoding(text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(text)
+    assert (caught.value.sqlstate, caught.value.position) == ("22021", None)
+
+
 def test_an_empty_text_has_no_statements() -> None:
     assert parse("") == () == parse(" -- nothing\n;;")
 

@@ -298,3 +298,18 @@ def test_what_cannot_be_written_is_not_deleted(sql: Client) -> None:
     assert sql.execute("SELECT count(*) FROM unwritten").fetchone() == (2,)
     assert copy_out(sql, "COPY (DELETE FROM unwritten RETURNING a) TO STDOUT") == b"1\n2\n"
     assert sql.execute("SELECT count(*) FROM unwritten").fetchone() == (0,)
+
+
+def test_names_of_oids_come_and_go_as_text(sql: Client) -> None:
+    sql.execute("CREATE TABLE named (a regclass, b regtype[], c regproc, d integer)")
+    data = b"named\t{integer,text}\tnow\t1\npg_class\t\\N\t\\N\t2\n\\N\t{}\t\\N\t3\n"
+    assert copy_in(sql, "COPY named FROM STDIN", data) == 3
+    assert copy_out(sql, "COPY named TO STDOUT") == data
+    query = "SELECT a, b FROM named WHERE d = 1"
+    assert copy_out(sql, f"COPY ({query}) TO STDOUT (FORMAT csv, HEADER)") == b'a,b\nnamed,"{integer,text}"\n'
+    binary = copy_out(sql, "COPY (SELECT 'pg_class'::regclass) TO STDOUT (FORMAT binary)")
+    assert struct.pack(">hii", 1, 4, 1259) in binary
+    assert sql.execute("SELECT a::oid::int, b::text FROM named WHERE d = 2").fetchone() == (1259, None)
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        copy_in(sql, "COPY named (a) FROM STDIN", b"no_such_table\n")
+    sql.execute("DROP TABLE named")

@@ -67,6 +67,8 @@ def test_an_error_skips_to_sync(wire: Wire) -> None:
         ([parse("SELECT $1::int4"), bind([b"x"])], "22P02"),
         ([parse("SELECT $1::int4"), bind([b"\0\0"], formats=[1])], "22P03"),
         ([parse("SELECT 1"), bind(results=[0, 0])], "08P01"),
+        ([parse("SELECT 1"), bind(results=[2])], "22023"),
+        ([parse("SELECT $1::int4"), ("B", b"\0\0\0\0\0\1" + struct.pack(">i", -2) + b"\0\0")], "08P01"),
         ([parse("SELECT 1", oids=[999999])], "42704"),
         ([parse("SELECT 1", "same"), parse("SELECT 1", "same")], "42P05"),
         ([parse("SELECT 1"), bind(portal="same"), bind(portal="same")], "42P03"),
@@ -92,6 +94,32 @@ def test_row_limits_suspend_the_portal(wire: Wire) -> None:
     assert rows(messages) == [(b"5",)]
     assert tags(messages) == ["SELECT 1"]
     assert error_fields(run(wire, execute("p", 2)))["C"] == "34000"
+
+
+def test_a_limit_below_zero_is_none(wire: Wire) -> None:
+    assert letters(run(wire, parse("VALUES (1), (2)"), bind(), execute(limit=-1))) == "12DDCZ"
+
+
+def test_a_portal_goes_with_the_savepoint_that_it_was_made_in(wire: Wire) -> None:
+    wire.query("BEGIN")
+    run(wire, parse("VALUES (1), (2), (3)", "three"), bind(statement="three", portal="before"), execute("before", 1))
+    wire.query("SAVEPOINT a")
+    run(wire, bind(statement="three", portal="within"), execute("within", 1), execute("before", 1))
+    wire.query("SAVEPOINT b; RELEASE b")
+    wire.query("ROLLBACK TO a")
+    assert rows(run(wire, execute("before", 1))) == [(b"3",)]
+    assert error_fields(run(wire, execute("within", 1)))["C"] == "34000"
+    wire.query("ROLLBACK")
+
+
+def test_in_a_failed_transaction_rows_are_described_to_nobody(wire: Wire) -> None:
+    wire.query("BEGIN")
+    run(wire, parse("SELECT 1", "one"), parse("ROLLBACK", "end"), bind(statement="one", portal="one"))
+    wire.query("SELECT 1/0")
+    for message in (describe("S", "one"), describe("P", "one")):
+        assert error_fields(run(wire, message))["C"] == "25P02"
+    assert letters(run(wire, describe("S", "end"))) == "tnZ"
+    assert letters(run(wire, bind(statement="end"), execute())) == "2CZ"
 
 
 def test_a_portal_lives_as_long_as_its_transaction(wire: Wire) -> None:

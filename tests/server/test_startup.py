@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import subprocess
 import sys
@@ -53,6 +55,11 @@ def test_encryption_is_declined_and_start_up_goes_on(running: Millstream, code: 
         ("millstream", {"colour": "red"}, "42704"),
         ("millstream", {"TimeZone": "Mars/Olympus"}, "22023"),
         ("millstream", {"options": "-c work_mem"}, "42601"),
+        ("millstream", {"server_version": "1"}, "55P02"),
+        ("millstream", {"is_superuser": "on"}, "55P02"),
+        ("millstream", {"options": "-c max_connections=1000"}, "55P02"),
+        ("millstream", {"client_encoding": "Klingon"}, "22023"),
+        ("millstream", {"client_encoding": "latin1"}, "0A000"),
     ],
 )
 def test_refused(running: Millstream, user: str, parameters: dict[str, str], sqlstate: str) -> None:
@@ -61,6 +68,51 @@ def test_refused(running: Millstream, user: str, parameters: dict[str, str], sql
         fields = error_fields(messages)
         assert (fields["S"], fields["C"]) == ("FATAL", sqlstate)
         assert client.message() is None
+
+
+@pytest.mark.parametrize("code", [80877103, 80877104])
+def test_nothing_comes_behind_a_request_for_encryption(running: Millstream, code: int) -> None:
+    with Wire(running.port) as client:
+        client.socket.sendall(struct.pack(">ii", 8, code) + struct.pack(">ihh", 9, 3, 0) + b"\0")
+        assert client.read(1) == b"N"
+        assert error_fields(client.until_ready())["C"] == "08P01"
+        assert client.message() is None
+
+
+def test_who_does_not_say_who_it_is_takes_no_place(running: Millstream) -> None:
+    begun = struct.pack(">ihh", 60, 3, 0) + b"user"
+    strangers = [socket.create_connection(("127.0.0.1", running.port), timeout=20) for _ in range(300)]
+    try:
+        for stranger in strangers[::2]:
+            stranger.sendall(begun)
+        with Wire(running.port) as client:
+            assert letters(client.start(database="millstream"))[-1] == "Z"
+        strangers[0].settimeout(20)
+        assert is_dropped(strangers[0])  # of more than 100, those that came first
+        strangers[-1].sendall(begun[:1])
+        with Wire(running.port) as client:
+            assert letters(client.start(database="millstream"))[-1] == "Z"
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+def is_dropped(client: socket.socket) -> bool:
+    """Whether a connection has ended without a word."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_clients_beyond_the_limit_are_refused() -> None:
+    settings = {"maintenance_engine": "embedded", "spark_enabled": False, "max_connections": 2}
+    with Millstream(settings=settings) as server, contextlib.ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(Wire(server.port)).start(database="millstream")
+        with Wire(server.port) as third:
+            fields = error_fields(third.start(database="millstream"))
+            assert (fields["S"], fields["C"]) == ("FATAL", "53300")
 
 
 def test_protocol_versions(running: Millstream) -> None:

@@ -5,7 +5,10 @@ Knows no
 connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may
 be less
 (DuckDB keeps products of narrow decimals in 18 digits, checked) until the statement's last cast (``engine.conform``).
-With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed.
+With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed. With
+``apart`` each join's rows are kept before anything reads them: the second attempt where the first one failed within
+DuckDB, whose joins (2.0.0) raise when one gets the dictionaries of another through a join by other than equality
+(https://github.com/duckdb/duckdb/issues/24807).
 """
 
 from __future__ import annotations
@@ -46,11 +49,12 @@ from executor.printing.nodes import (
 )
 from executor.printing.printer import Printer
 from executor.printing.selects import Block
-from planner.algebra import ROW_ID, Delta, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
+from planner.algebra import ROW_ID, Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
 from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
 from planner.lowering.long_predicates import close_conditions
 from planner.lowering.outer_values import separate_outer_values
 from planner.scales.nested import given_kind, written_kind
+from planner.walk import free_columns
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
@@ -120,10 +124,16 @@ class DuckPrinter(Printer):
     functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
 
     def __init__(
-        self, *, wide: bool = False, timezone: str = "UTC", read: Mapping[str, FileRows] = MappingProxyType({})
+        self,
+        *,
+        wide: bool = False,
+        timezone: str = "UTC",
+        read: Mapping[str, FileRows] = MappingProxyType({}),
+        apart: bool = False,
     ) -> None:
         super().__init__()
         self.wide = wide
+        self._apart = apart
         self.timezone = timezone
         #: Leaves that are read of files, by their engine names.
         self._read = read
@@ -147,6 +157,10 @@ class DuckPrinter(Printer):
     def generator(self) -> Generator:
         """DuckDB's."""
         return _generator()
+
+    def _join(self, node: Join, left: Block, right: Block, on: Expr | None) -> Block:
+        block = super()._join(node, left, right, on)
+        return self._kept(block) if self._apart and not free_columns(node) else block
 
     def type(self, sql_type: SqlType) -> Expr:
         """DuckDB's type."""

@@ -1,7 +1,8 @@
 """has_table_privilege(), pg_has_role() and their kin.
 
-Owns: whose privileges are asked for, on what, and the SQL that looks them up. What there are no grants of
-(languages, tablespaces and so on) everybody may use; a superuser may do everything.
+Owns: whose privileges are asked for, on what, and the SQL that looks them up. Of what there are no grants, the first
+ones of PostgreSQL count: everybody may use languages and servers, and nobody tablespaces and parameters but superusers,
+who may do everything.
 
 https://www.postgresql.org/docs/15/functions-info.html#FUNCTIONS-INFO-ACCESS-TABLE
 """
@@ -43,6 +44,8 @@ _NAMED: Final = {
     "has_database_privilege": _DATABASE,
     "pg_has_role": "regrole",
 }
+#: Those about what is its owner's alone.
+_OWNERS: Final = ("has_tablespace_privilege", "has_parameter_privilege")
 #: All privileges of what a function is about.
 _EVERY: Final = {
     "has_table_privilege": OF_TABLE,
@@ -73,6 +76,8 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     asked, rest = (given[0], given[1:]) if len(given) == three else (None, given)
     role, words = _role(env, asked, body), rest[-1]
     kinds = _kinds(name, words) if name in _NAMED and isinstance(words, Literal) else None
+    if role is not None and name in _OWNERS:
+        return _allowed(given, False)
     if role is None or name not in _NAMED:
         return _allowed(given)
     target = _target(env, rest[0], _NAMED[name], body)
@@ -160,10 +165,11 @@ def _target(env: Environment, scalar: Scalar, kind: str, body: Body) -> Scalar:
     return body(f"to_{kind}($1::text)::oid", (scalar,), OID)
 
 
-def _allowed(arguments: list[Scalar]) -> Scalar:
-    """True; NULL of NULL, which the oid of nothing is not."""
+def _allowed(arguments: list[Scalar], verdict: bool = True) -> Scalar:
+    """True, or False; NULL of NULL, which the oid of nothing is not."""
     known = [Call("is_not_null", (item,), BOOL) for item in arguments if not isinstance(item, Literal)]
     if not known:
-        return Literal(True, BOOL)
+        return Literal(verdict, BOOL)
     every = known[0] if len(known) == 1 else Call("and", tuple(known), BOOL)
-    return Call("nullif", (every, Literal(False, BOOL)), BOOL)
+    no = Literal(False, BOOL)
+    return Call("nullif", (every, no) if verdict else (no, every), BOOL)

@@ -185,7 +185,7 @@ def _filled(form: str, texts: dict[str, str], header: str, encoding: str, codec:
     if csv and found.delimiter == found.quote:
         raise SqlError("22023", "COPY delimiter and quote must be different")
     if csv and found.quote in found.null:
-        raise SqlError("22023", "CSV quote character must not appear in the NULL specification")
+        raise SqlError("0A000", "CSV quote character must not appear in the NULL specification")
     if found.delimiter in found.null:
-        raise SqlError("22023", "COPY delimiter character must not appear in the NULL specification")
+        raise SqlError("0A000", "COPY delimiter must not appear in the NULL specification")
     return found
