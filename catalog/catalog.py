@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, duplicate_table, undefined_table
-from catalog.extensions import BaseType, Extension
+from catalog.extensions import BaseType, Extension, is_member
 from catalog.objects import (
     BUILT_IN,
     FIRST_OID,
@@ -94,13 +94,17 @@ class Catalog(Struct, frozen=True):
             self,
             functions=by_name((*kept, item)),
             version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
+            next_oid=self._after(item.oid),
         )
 
     def drop_function(self, oid: int) -> Catalog:
         """A catalog without one function."""
         kept = by_name(item for item in every(self.functions) if item.oid != oid)
         return replace(self, functions=kept, rights=self._without(oid), version=self.version + 1)
+
+    def _after(self, oid: int) -> int:
+        """The next free oid once one is taken; extensions' members have theirs elsewhere."""
+        return self.next_oid if is_member(oid) else max(self.next_oid, oid + 1)
 
     def with_extension(self, item: Extension) -> Catalog:
         """A catalog with an extension, in the place of the one of its name."""
@@ -178,7 +182,7 @@ class Catalog(Struct, frozen=True):
             self,
             types=MappingProxyType({**self.types, key: item}),
             version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
+            next_oid=self._after(item.oid),
         )
 
     def drop_type(self, oid: int) -> Catalog:

@@ -1,7 +1,7 @@
 """Extensions: what CREATE EXTENSION may name, and the members that PostgreSQL's own would have.
 
 Owns: ``Extension``, one that was created; ``BaseType``, a type of one; and reading ``catalog/postgres/extensions``
-(written by ``tools/postgres_extensions.py`` from a real server). Members have oids of a range below those of users, the
+(written by ``tools/postgres_extensions.py`` from a real server). Members have oids of a range above those of users, the
 same in every database. What is built in, and no object of anybody's, is in ``catalog.system.naming``.
 """
 

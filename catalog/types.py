@@ -131,7 +131,7 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "pg_brin_bloom_summary": TypeInfo(4600, 0, -1, "Z"),
     "pg_brin_minmax_multi_summary": TypeInfo(4601, 0, -1, "Z"),
     "anyarray": TypeInfo(2277, 0, -1, "P"),
-    "hstore": TypeInfo(15_101, 15_100, -1, "U"),
+    "hstore": TypeInfo(536_871_013, 536_871_012, -1, "U"),
     "int2vector": TypeInfo(22, 1006, -1, "A"),
     "oidvector": TypeInfo(30, 1013, -1, "A"),
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 #: Extensions, and the oids from which their members are numbered.
-EXTENSIONS: Final = {"uuid-ossp": 15_000, "hstore": 15_100}
+EXTENSIONS: Final = {"uuid-ossp": 1 << 29, "hstore": (1 << 29) + 100}
 #: Catalogs that an extension adds to, and the order of rows.
 CATALOGS: Final = {
     "pg_type": "oid",

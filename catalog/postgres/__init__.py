@@ -161,8 +161,9 @@ def ranges() -> Mapping[int, PgRange]:
     return {item.oid: item for item in found}
 
 
-#: The oids of extensions' members (``tools/postgres_extensions.py``), which are the same in every database.
-MEMBERS: Final = range(15_000, 16_384)
+#: The oids of extensions' members (``tools/postgres_extensions.py``), which are the same in every database: clients
+#: take lower ones for PostgreSQL's own, and users' objects get theirs from 16384 on.
+MEMBERS: Final = range(1 << 29, (1 << 29) + (1 << 16))
 #: Extensions with types, whose rows resolution knows whether they were created or not: nobody has a value of them.
 _TYPED: Final = ("hstore",)
 
@@ -195,7 +196,7 @@ _FIRST_ROW: Final = 1 << 30
 
 def type_row(oid: int) -> PgType:
     """pg_type by oid. A user's type has an odd oid, and its array type the one before it."""
-    if oid < _FIRST_OID:
+    if oid < _FIRST_OID or oid in MEMBERS:
         return types()[oid]
     name = "enum" if oid < _FIRST_ROW else "record"
     if oid % 2 == 0:

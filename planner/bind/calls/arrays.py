@@ -182,7 +182,7 @@ def key_of(env: Environment, indices: Sequence[Any], node: Any, bind: Bind) -> S
     """The only subscript of an hstore, as text. Raises 0A000 and 42804."""
     first, *others = indices
     if others or first.is_slice:
-        raise env.error_at("0A000", "hstore allows only one subscript", node if not others else others[0])
+        raise env.error_at("0A000", "hstore allows only one subscript", first)
     found = coerce(env.binding, bind(env, first.uidx), TEXT, "assignment", first.uidx)
     if found is None:
         raise env.error_at("42804", "hstore subscript must have type text", first.uidx)

@@ -28,6 +28,8 @@ from planner.bind.relations import schema_for
 from planner.definitions import AlterExtension, CreateExtension, DropExtension
 from planner.statements import NoOperation, Statement
 
+#: What to write instead of extensions that are often asked for.
+_INSTEAD: Final = {"citext": "Use text: compare lower(x), and have a unique index over lower(x)."}
 _BUILT_IN: Final = "Leave it out: extensions here are built in."
 #: The canonical functions that compute members, by what PostgreSQL calls their C functions.
 _COMPUTED: Final = {
@@ -93,7 +95,8 @@ def bind_create_extension(binding: Binding, node: Any) -> Statement:
             raise SqlError("42710", message)
         return NoOperation("CREATE EXTENSION", (f"{message}, skipping",))
     if about is None:
-        hint = f"Those that are there are {', '.join(available())}, and what is built in (pg_available_extensions)."
+        those = f"Those that are there are {', '.join(available())}, and what is built in (pg_available_extensions)."
+        hint = _INSTEAD.get(name, those)
         raise SqlError("0A000", f'extension "{name}" is not available', hint=hint)
     options = {item.defname: item.arg.sval for item in node.options or () if item.defname != "cascade"}
     _check_version(about, options.get("new_version"))

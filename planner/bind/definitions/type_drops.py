@@ -16,7 +16,7 @@ from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.extensions import BaseType, is_member
+from catalog.extensions import BaseType
 from catalog.nesting import holds
 from catalog.objects import FIRST_OID, Domain, Stream, Table, UserType, View
 from catalog.routines import Function, every
@@ -132,7 +132,7 @@ def _reach(binding: Binding, types: list[UserType], what: str | None, functions:
 def _refuse_functions(binding: Binding, declared: UserType, what: str, members: tuple[Function, ...]) -> None:
     """A function that takes or returns values of a type goes first. Raises 2BP01."""
     for item in every(binding.context.catalog.functions):
-        types = {oid | 1 for oid in (*item.types, item.result) if oid >= FIRST_OID or is_member(oid)}
+        types = {oid | 1 for oid in (*item.types, item.result) if oid >= FIRST_OID}
         if declared.oid in types and item not in members:
             message = f"cannot drop {what} because other objects depend on it"
             detail = f"function {item.name} depends on type {declared}"
