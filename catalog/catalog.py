@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError, duplicate_table, undefined_table
+from catalog.extensions import BaseType, Extension, is_member
 from catalog.objects import (
     BUILT_IN,
     FIRST_OID,
@@ -56,6 +57,7 @@ class Catalog(Struct, frozen=True):
     ``schemas`` are by name, and so are objects' references to them. ``types`` are those that users declared, by schema
     and name. A relation is a type, too (of its rows), so that both share their names. ``rights`` are those that differ
     from an object's that only the first superuser has ever touched, by oid. ``functions`` are users', by name.
+    ``extensions`` are those that were created, by name; what they consist of is among types and functions.
     ``defaults`` are what new objects grant to others. ``temporary`` counts the temporary relations.
     """
 
@@ -72,6 +74,7 @@ class Catalog(Struct, frozen=True):
         default_factory=lambda: MappingProxyType({item.oid: initial_rights(item.name) for item in BUILT_IN})
     )
     functions: Functions = field(default_factory=lambda: NONE)
+    extensions: Mapping[str, Extension] = field(default_factory=lambda: MappingProxyType({}))
     defaults: tuple[DefaultRights, ...] = ()
     temporary: int = 0
 
@@ -91,13 +94,32 @@ class Catalog(Struct, frozen=True):
             self,
             functions=by_name((*kept, item)),
             version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
+            next_oid=self._after(item.oid),
         )
 
     def drop_function(self, oid: int) -> Catalog:
         """A catalog without one function."""
         kept = by_name(item for item in every(self.functions) if item.oid != oid)
         return replace(self, functions=kept, rights=self._without(oid), version=self.version + 1)
+
+    def _after(self, oid: int) -> int:
+        """The next free oid once one is taken; extensions' members have theirs elsewhere."""
+        return self.next_oid if is_member(oid) else max(self.next_oid, oid + 1)
+
+    def with_extension(self, item: Extension) -> Catalog:
+        """A catalog with an extension, in the place of the one of its name."""
+        return replace(
+            self,
+            extensions=MappingProxyType({**self.extensions, item.name: item}),
+            version=self.version + 1,
+            next_oid=max(self.next_oid, item.oid + 1),
+        )
+
+    def without_extension(self, name: str) -> Catalog:
+        """A catalog without one extension."""
+        kept = {known: item for known, item in self.extensions.items() if known != name}
+        rights = self._without(self.extensions[name].oid)
+        return replace(self, extensions=MappingProxyType(kept), rights=rights, version=self.version + 1)
 
     def with_roles(self, roles: Roles) -> Catalog:
         """A catalog with other roles."""
@@ -129,7 +151,7 @@ class Catalog(Struct, frozen=True):
     def type_of(self, oid: int) -> SqlType | None:
         """The values' type of a user's type or of its arrays, by oid."""
         for item in self.types.values() if oid >= FIRST_OID else ():
-            if isinstance(item, Domain):
+            if isinstance(item, Domain | BaseType):
                 continue
             kind = enum(item) if isinstance(item, Enumeration) else row(item)
             if oid in (kind.oid, kind.array_oid):
@@ -160,7 +182,7 @@ class Catalog(Struct, frozen=True):
             self,
             types=MappingProxyType({**self.types, key: item}),
             version=self.version + 1,
-            next_oid=max(self.next_oid, item.oid + 1),
+            next_oid=self._after(item.oid),
         )
 
     def drop_type(self, oid: int) -> Catalog:

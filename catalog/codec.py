@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
+from catalog.extensions import BaseType, Extension
 from catalog.objects import (
     Check,
     ColumnDefinition,
@@ -46,6 +47,7 @@ CATALOG_CLASSES: Classes = classes(
     *(SqlType, Enumeration, Composite, Domain, ColumnDefinition, UniqueKey, ForeignKey, Check, Index),
     *(Schema, Table, Stream, FileTable, View, SystemView, Sequence),
     *(Roles, Role, RoleSetting, Membership, Rights, Grant, DefaultRights, Function, Argument),
+    *(Extension, BaseType),
 )
 
 

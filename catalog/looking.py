@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 
-_MAPPINGS: Final = ("objects", "names", "schemas", "types", "rights", "functions")
+_MAPPINGS: Final = ("objects", "names", "schemas", "types", "rights", "functions", "extensions")
 
 
 class _Noted(Mapping[Any, Any]):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.errors import SqlError, Subject
+from catalog.extensions import BaseType
 from catalog.names import quote_name
 from catalog.nesting import redeclared
 from catalog.scales import scale_kind, scale_name
@@ -347,7 +348,7 @@ class Domain(Struct, frozen=True):
         return quote_name(self.name)
 
 
-UserType = Enumeration | Domain | Composite
+UserType = Enumeration | Domain | Composite | BaseType
 Kind = Literal["table", "stream", "files", "view", "system"]
 
 
@@ -389,7 +390,7 @@ Typed = CatalogObject | UserType
 
 def retyped(item: Typed, declared: Enumeration | Composite) -> Typed:
     """A relation whose columns of a type are of its new definition, or a domain over it, or rows with fields of it."""
-    if isinstance(item, Sequence | Enumeration):
+    if isinstance(item, Sequence | Enumeration | BaseType):
         return item
     if isinstance(item, Composite):
         return item.over(lambda kind: redeclared(kind, declared))

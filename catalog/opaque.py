@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from catalog.errors import SqlError, unsupported
-from catalog.forms import addresses, bits, geometry, lexemes, places, xmls
+from catalog.forms import addresses, bits, geometry, hstores, lexemes, places, xmls
 from catalog.nesting import holds
 from catalog.types import DISPLAY, GEOMETRIC, INTERNAL, SqlType
 
@@ -19,6 +19,7 @@ _READERS: Final[dict[str, Callable[[str], str]]] = {
     **addresses.READERS,
     **bits.READERS,
     **geometry.READERS,
+    **hstores.READERS,
     **lexemes.READERS,
     **places.READERS,
     **xmls.READERS,
@@ -33,7 +34,7 @@ _UNEQUAL: Final = GEOMETRIC | frozenset(
 #: Types that it finds no order of.
 _UNSORTED: Final = _UNEQUAL | frozenset(("xid", "cid", "aclitem"))
 #: Types whose order is that of texts that a function makes of them (``planner.bind.calls.formed``).
-KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid"}
+KEYED: Final = {"inet": "net", "cidr": "net", "pg_lsn": "lsn", "tid": "tid", "hstore": "hs"}
 #: Types whose order is not that of what carries them.
 _UNORDERED: Final = frozenset(("tsvector", "tsquery", *KEYED))
 #: Types of which different values have one text.

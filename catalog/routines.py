@@ -30,7 +30,9 @@ class Function(Struct, frozen=True):
     """A function of one SELECT, or of RETURN and an expression (``returns``), whose text ``body`` is.
 
     ``result`` is its type's oid. One that ``returns_set`` gives rows in FROM: of one column, or of those of RETURNS
-    TABLE (``columns``). ``volatility`` is i, s or v, ``parallel`` s, r or u, as in pg_proc.
+    TABLE (``columns``). A member of an ``extension`` may have a canonical function by which it is ``computed`` instead
+    of a body, or neither, where it is there by name alone. ``volatility`` is i, s or v, ``parallel`` s, r or u, as in
+    pg_proc.
     """
 
     oid: int
@@ -47,6 +49,8 @@ class Function(Struct, frozen=True):
     comment: str | None = None
     returns_set: bool = False
     columns: tuple[Argument, ...] = ()
+    extension: str = ""
+    computed: str = ""
 
     @property
     def types(self) -> tuple[int, ...]:

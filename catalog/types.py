@@ -131,10 +131,13 @@ TYPES: Final[dict[str, TypeInfo]] = {
     "pg_brin_bloom_summary": TypeInfo(4600, 0, -1, "Z"),
     "pg_brin_minmax_multi_summary": TypeInfo(4601, 0, -1, "Z"),
     "anyarray": TypeInfo(2277, 0, -1, "P"),
+    "hstore": TypeInfo(536_871_013, 536_871_012, -1, "U"),
     "int2vector": TypeInfo(22, 1006, -1, "A"),
     "oidvector": TypeInfo(30, 1013, -1, "A"),
 }
 
+#: Types of extensions, which are there once these are created (``catalog.extensions``).
+OF_EXTENSIONS: Final = frozenset(("hstore",))
 #: oids that are shown by the name of what they mean.
 NAMED_OIDS: Final = frozenset(name for name in TYPES if name.startswith("reg"))
 #: Types whose values are oids.
@@ -151,6 +154,7 @@ INTERNAL: Final = frozenset(
 OPAQUE: Final = (
     frozenset(("tid", "pg_lsn", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "tsquery", "xml"))
     | frozenset(("pg_snapshot", "txid_snapshot", "refcursor", "aclitem", "anyarray"))
+    | OF_EXTENSIONS
     | GEOMETRIC
     | INTERNAL
 )

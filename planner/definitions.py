@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
 from catalog.errors import SqlError
+from catalog.extensions import BaseType, Extension
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from catalog.privileges import Rights
 from catalog.roles import Roles
@@ -144,7 +145,7 @@ class Drop(Struct, frozen=True):
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
     ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types``
-    go with their schema, ``functions`` with it or with the types of the rows that they name.
+    and ``extensions`` go with their schema, ``functions`` with it or with the types of the rows that they name.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
@@ -153,6 +154,7 @@ class Drop(Struct, frozen=True):
     changes: tuple[tuple[Table, Table], ...] = ()
     types: DropType | None = None
     functions: tuple[Function, ...] = ()
+    extensions: tuple[Extension, ...] = ()
 
 
 class CreateType(Struct, frozen=True):
@@ -201,6 +203,30 @@ class DropFunction(Struct, frozen=True):
 
     items: tuple[Function, ...]
     notices: tuple[str, ...] = ()
+
+
+class CreateExtension(Struct, frozen=True):
+    """CREATE EXTENSION: ``item`` and its members."""
+
+    item: Extension
+    types: tuple[BaseType, ...]
+    functions: tuple[Function, ...]
+
+
+class AlterExtension(Struct, frozen=True):
+    """COMMENT ON EXTENSION."""
+
+    tag: str
+    before: Extension
+    item: Extension
+
+
+class DropExtension(Struct, frozen=True):
+    """DROP EXTENSION: ``functions`` are its members, ``types`` the others, with all that goes with them."""
+
+    items: tuple[Extension, ...]
+    functions: tuple[Function, ...]
+    types: DropType
 
 
 class AlterView(Struct, frozen=True):
@@ -257,6 +283,9 @@ Definition = (
     | DropType
     | CreateFunction
     | DropFunction
+    | CreateExtension
+    | AlterExtension
+    | DropExtension
     | ChangeRoles
     | ChangeRights
     | ChangeDefaults

@@ -183,6 +183,12 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("net_set_cidr_bits", 2, 2),
     *(Function(f"mac_{name}", 1, 1) for name in ("not", "trunc", "local", "longer", "shorter")),
     *(Function(f"mac_{name}", 2, 2) for name in ("and", "or")),
+    *(Function(f"hs_{name}", 1, 1) for name in ("keys", "values", "array", "matrix", "of_array", "of_shaped")),
+    *(Function(f"hs_{name}", 1, 1) for name in ("json", "json_loose", "jsonb_loose", "order", "ordered")),
+    *(Function(f"hs_{name}", 2, 2) for name in ("get", "slice_array", "slice", "exists", "exists_any", "exists_all")),
+    *(Function(f"hs_{name}", 2, 2) for name in ("defined", "delete", "delete_array", "delete_pairs", "concat")),
+    *(Function(f"hs_{name}", 2, 2) for name in ("contains", "contained", "pair", "pairs")),
+    Function("hs_assign", 3, 3),  # a value, a key, and its new value
     # Texts that are ordered as such values are, and the values again.
     *(Function(f"{name}_{part}", 1, 1) for name in ("net", "lsn", "tid") for part in ("order", "ordered")),
     *(Function(name, 1, 1) for name in ("encode_hex", "encode_base64", "decode_hex", "decode_base64")),

@@ -23,6 +23,7 @@ from planner.algebra import Project, Values
 from planner.bind.context import Context
 from planner.bind.utility import execute_argument
 from planner.definitions import (
+    AlterExtension,
     AlterSchema,
     AlterSequence,
     AlterTable,
@@ -31,6 +32,7 @@ from planner.definitions import (
     ChangeDefaults,
     ChangeRights,
     ChangeRoles,
+    CreateExtension,
     CreateFunction,
     CreateSchema,
     CreateSequence,
@@ -40,6 +42,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
     Drop,
+    DropExtension,
     DropFunction,
     DropType,
     Redefine,
@@ -111,6 +114,9 @@ WRITES: Final[dict[type, str]] = {
     DropType: "DROP TYPE",
     CreateFunction: "CREATE FUNCTION",
     DropFunction: "DROP FUNCTION",
+    CreateExtension: "CREATE EXTENSION",
+    AlterExtension: "COMMENT",
+    DropExtension: "DROP EXTENSION",
     ChangeRoles: "ALTER ROLE",
     ChangeRights: "GRANT",
     ChangeDefaults: "ALTER DEFAULT PRIVILEGES",

@@ -1,7 +1,8 @@
 """``python tools/postgres_catalog.py``: PostgreSQL's own system catalogs, written as data.
 
 Starts a PostgreSQL (15 or newer, from the system's packages) in a temporary folder and writes the rows that initdb
-makes of its system catalogs to ``catalog/postgres/*.tsv``: text COPY format with a header line, ordered by key.
+makes of its system catalogs to ``catalog/postgres/*.tsv``: text COPY format with a header line, ordered by key. What
+extensions add to them goes to ``catalog/postgres/extensions`` (``tools/postgres_extensions``).
 """
 
 from __future__ import annotations
@@ -168,6 +169,7 @@ def main() -> int:
     """Writes the files; what has changed is for review."""
     sys.path.insert(0, str(ROOT))
     from tests.rig.postgres import Postgres
+    from tools.postgres_extensions import write_extensions
 
     server = Postgres()
     try:
@@ -183,6 +185,7 @@ def main() -> int:
                     for piece in rows:
                         file.write(apart(bytes(piece).decode()).encode())
             (ROOT / "catalog" / "postgres" / "conditions.tsv").write_text("".join(conditions(connection)))
+            write_extensions(connection, ROOT / "catalog" / "postgres" / "extensions")
     finally:
         server.stop()
     return 0

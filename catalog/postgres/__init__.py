@@ -161,11 +161,25 @@ def ranges() -> Mapping[int, PgRange]:
     return {item.oid: item for item in found}
 
 
+#: The oids of extensions' members (``tools/postgres_extensions.py``), which are the same in every database: clients
+#: take lower ones for PostgreSQL's own, and users' objects get theirs from 16384 on.
+MEMBERS: Final = range(1 << 29, (1 << 29) + (1 << 16))
+#: Extensions with types, whose rows resolution knows whether they were created or not: nobody has a value of them.
+_TYPED: Final = ("hstore",)
+
+
+def with_members(catalog: str) -> Iterator[dict[str, str | None]]:
+    """The rows of one catalog, and those that extensions with types add to it."""
+    yield from rows(catalog)
+    for extension in _TYPED:
+        yield from rows(f"extensions/{extension}/{catalog}")
+
+
 @cache
 def types() -> Mapping[int, PgType]:
     """pg_type by oid."""
     found = {}
-    for row in rows("pg_type"):
+    for row in with_members("pg_type"):
         oid, length = _int(row, "oid"), _int(row, "typlen")
         name, kind, category = str(row["typname"]), str(row["typtype"]), str(row["typcategory"])
         preferred = row["typispreferred"] == "t"
@@ -182,7 +196,7 @@ _FIRST_ROW: Final = 1 << 30
 
 def type_row(oid: int) -> PgType:
     """pg_type by oid. A user's type has an odd oid, and its array type the one before it."""
-    if oid < _FIRST_OID:
+    if oid < _FIRST_OID or oid in MEMBERS:
         return types()[oid]
     name = "enum" if oid < _FIRST_ROW else "record"
     if oid % 2 == 0:
@@ -195,14 +209,14 @@ def type_row(oid: int) -> PgType:
 @cache
 def type_oids() -> Mapping[str, int]:
     """Oids by pg_type.typname."""
-    return {item.name: oid for oid, item in types().items()}
+    return {item.name: oid for oid, item in types().items() if oid not in MEMBERS}
 
 
 @cache
 def casts() -> Mapping[tuple[int, int], PgCast]:
     """pg_cast by (source, target)."""
     found = {}
-    for row in rows("pg_cast"):
+    for row in with_members("pg_cast"):
         source, target = _int(row, "castsource"), _int(row, "casttarget")
         context, method = str(row["castcontext"]), str(row["castmethod"])
         found[source, target] = PgCast(source, target, _int(row, "castfunc"), context, method)
@@ -212,9 +226,19 @@ def casts() -> Mapping[tuple[int, int], PgCast]:
 @cache
 def operators(name: str) -> tuple[PgOperator, ...]:
     """The operators of a name, in order of oid."""
+    return tuple(map(_operator, map(_row, _named("pg_operator", "oprname").get(name, ()))))
+
+
+@cache
+def member_operators(name: str) -> tuple[PgOperator, ...]:
+    """The operators of a name that take a type of an extension."""
+    found = (row for extension in _TYPED for row in rows(f"extensions/{extension}/pg_operator"))
+    return tuple(_operator(row) for row in found if row["oprname"] == name)
+
+
+def _operator(row: Mapping[str, str | None]) -> PgOperator:
     rest = ("oprleft", "oprright", "oprresult", "oprcode", "oprcom", "oprnegate")
-    found = _named("pg_operator", "oprname").get(name, ())
-    return tuple(PgOperator(_int(row, "oid"), name, *(_int(row, item) for item in rest)) for row in map(_row, found))
+    return PgOperator(_int(row, "oid"), str(row["oprname"]), *(_int(row, item) for item in rest))
 
 
 @cache

@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.looking import Look, Seen
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.system import classes, cluster, depends, indexes, privileges, routines, texts, types
+from catalog.system.members import member_rows
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
@@ -154,4 +155,4 @@ def _computed(catalog: Catalog, view: SystemView) -> pa.Table:
     own = table_of(view.columns, () if filler is None else filler(catalog))
     if view.schema == LOOKUPS or not files("catalog.postgres").joinpath(f"{view.name}.tsv").is_file():
         return own
-    return pa.concat_tables([stored(view.name, view.columns), own])
+    return pa.concat_tables([stored(view.name, view.columns), *member_rows(catalog, view), own])

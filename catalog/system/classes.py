@@ -277,6 +277,9 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
         if schema.comment is not None and schema.oid not in _TOLD:
             yield {"objoid": schema.oid, "classoid": PG_NAMESPACE, "description": schema.comment}
     yield {"objoid": PLPGSQL_OID, "classoid": PG_EXTENSION, "description": PLPGSQL_COMMENT}
+    for extension in catalog.extensions.values():
+        if extension.comment is not None:
+            yield {"objoid": extension.oid, "classoid": PG_EXTENSION, "description": extension.comment}
     for declared in catalog.types.values():
         if declared.comment is not None:
             oid = declared.type_oid if isinstance(declared, Composite) else declared.oid

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.catalog import Catalog
+from catalog.extensions import available
 from catalog.objects import FIRST_OID, PG_TEMP
 from catalog.oids import part_oid
 from catalog.privileges import DATABASE, DATABASE_RIGHTS, initial_rights
@@ -25,6 +26,7 @@ from catalog.system.naming import (
     TEMPORARY,
     acl_of,
     rights_of,
+    schema_oid,
 )
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid, pc, texts
@@ -128,28 +130,38 @@ def pg_tablespace(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_extension(catalog: Catalog) -> Iterator[Row]:
-    """Those that are built in, whose members no dump contains."""
+    """Those that are built in, whose members no dump contains, and those that were created."""
     for name, (oid, schema) in EXTENSIONS.items():
         namespace = catalog.schemas[schema].oid
         about = {"oid": oid, "extname": name, "extowner": ROLE, "extnamespace": namespace}
         yield {**about, "extversion": EXTENSION_VERSION}
+    for item in catalog.extensions.values():
+        owner, _ = rights_of(catalog, item.oid)
+        about = {"oid": item.oid, "extname": item.name, "extowner": owner, "extversion": item.version}
+        yield {**about, "extnamespace": schema_oid(catalog, item.schema), "extrelocatable": True}
 
 
 def pg_available_extensions(catalog: Catalog) -> Iterator[Row]:
     """What CREATE EXTENSION knows."""
     for name, comment in EXTENSION_COMMENTS.items():
-        installed = EXTENSION_VERSION if name in EXTENSIONS else None
-        version = {"default_version": EXTENSION_VERSION, "installed_version": installed}
+        version = {"default_version": EXTENSION_VERSION, "installed_version": EXTENSION_VERSION}
         yield {"name": name, **version, "comment": comment}
+    for about in available().values():
+        installed = catalog.extensions.get(about.name)
+        what = {"name": about.name, "default_version": about.version, "comment": about.comment}
+        yield {**what, "installed_version": None if installed is None else installed.version}
 
 
 def pg_available_extension_versions(catalog: Catalog) -> Iterator[Row]:
     """The same by version, of which there is one."""
     kind = {"superuser": False, "trusted": True, "relocatable": False}
     for name, comment in EXTENSION_COMMENTS.items():
-        schema = EXTENSIONS[name][1] if name in EXTENSIONS else None
-        about = {"installed": name in EXTENSIONS, "schema": schema, "comment": comment}
+        about = {"installed": True, "schema": EXTENSIONS[name][1], "comment": comment}
         yield {"name": name, "version": EXTENSION_VERSION, **kind, **about}
+    for item in available().values():
+        what = {"name": item.name, "version": item.version, "comment": item.comment}
+        free = {"superuser": True, "trusted": True, "relocatable": True}
+        yield {**what, **free, "installed": item.name in catalog.extensions}
 
 
 #: Servers of CREATE FOREIGN TABLE.

@@ -16,6 +16,7 @@ from catalog.objects import Domain, ForeignKey, Sequence, SystemView, Table, Vie
 from catalog.oids import part_oid
 from catalog.system.cluster import SERVERS
 from catalog.system.indexes import serves, used_places
+from catalog.system.members import depends
 from catalog.system.naming import (
     EXTENSION,
     OWN_SCHEMA,
@@ -39,6 +40,7 @@ _NEXTVAL: Final = re.compile(r"\bnextval\((\d+)")
 def pg_depend(catalog: Catalog) -> Iterator[Row]:
     """Every row."""
     yield from _members(catalog)
+    yield from depends(catalog)
     for item in own_objects(catalog):
         match item:
             case Sequence():

@@ -256,7 +256,16 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_index_column_has_property(regclass, int4, text)": _INDEX_PROPERTY,
     "age(xid)": "0",
     "mxid_age(xid)": "0",
-    "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "
+    "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1247 THEN 'type ' || $2::regtype::text "
+    "WHEN 1255 THEN 'function ' || $2::regprocedure::text WHEN 2617 THEN 'operator ' || $2::regoperator::text "
+    "WHEN 2605 THEN (SELECT 'cast from ' || format_type(castsource, NULL) || ' to ' || format_type(casttarget, NULL) "
+    "FROM pg_cast WHERE oid = $2) WHEN 2616 THEN (SELECT 'operator class ' || quote_ident(opcname) || "
+    "' for access method ' || quote_ident(amname) FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod "
+    "WHERE pg_opclass.oid = $2) WHEN 2753 THEN (SELECT 'operator family ' || quote_ident(opfname) || "
+    "' for access method ' || quote_ident(amname) FROM pg_opfamily JOIN pg_am a ON a.oid = opfmethod "
+    "WHERE pg_opfamily.oid = $2) WHEN 2615 THEN 'schema ' || $2::regnamespace::text "
+    "WHEN 3079 THEN (SELECT 'extension ' || quote_ident(extname) FROM pg_extension WHERE oid = $2) "
+    "WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "
     "WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'f' THEN 'foreign table ' "
     "ELSE '' END || quote_ident(relname) FROM pg_class WHERE oid = $2) END",
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",

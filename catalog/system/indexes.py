@@ -30,6 +30,7 @@ _CLASSES: Final = {
     "time": 1996, "timetz": 2000, "timestamp": 3128, "timestamptz": 3127, "interval": 1982, "uuid": 2968,
     "jsonb": 4033, "array": 397, "bit": 10002, "varbit": 10043, "money": 10047, "inet": 10015, "cidr": 10015,
     "macaddr": 10024, "macaddr8": 10026, "pg_lsn": 10067, "tid": 10050, "tsvector": 10071, "xid8": 10053,
+    "hstore": 536_871_103,
 }  # fmt: skip
 #: btree's equality by type.
 _EQUALS: Final = {
@@ -38,6 +39,7 @@ _EQUALS: Final = {
     "time": 1108, "timetz": 1550, "timestamp": 2060, "timestamptz": 1320, "interval": 1330,
     "uuid": 2972, "jsonb": 3240, "array": 1070, "bit": 1784, "varbit": 1804, "money": 900, "inet": 1201, "cidr": 1201,
     "macaddr": 1220, "macaddr8": 3362, "pg_lsn": 3222, "tid": 387, "tsvector": 3629, "xid8": 5068,
+    "hstore": 536_871_091,
 }  # fmt: skip
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeGuard
 
 from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
 from catalog.objects import Table
 from catalog.postgres import function, functions, rows
 from catalog.routines import Function
+from catalog.system import members
 from catalog.system.indexes import indexes_of
 from catalog.system.rows import Row
 from catalog.system.texts import function_names, type_names
@@ -37,14 +38,15 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
             found = {int(str(row["oid"])): _typed(row, path) for row in type_names(catalog) if row["oid"] in wanted}
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
-            found |= {oid: _own(item, path) for oid in wanted if (item := catalog.function(oid)) is not None}
+            found |= {int(str(row["oid"])): str(row["shown"]) for row in members.function_names(catalog)}
+            found |= {oid: _own(item, path) for oid in wanted if _is_own(item := catalog.function(oid))}
         case "regprocedure":
             found = {
                 int(str(row["oid"])): f"{row['alone']}{row['types']}"
                 for row in function_names(catalog)
                 if row["oid"] in wanted
             }
-            for item in filter(None, map(catalog.function, wanted)):
+            for item in filter(_is_own, map(catalog.function, wanted)):
                 found[item.oid] = _own(item, path) + found[item.oid].removeprefix(quote_name(item.name))
         case "regnamespace":
             found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
@@ -62,7 +64,7 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
 
 def operator_names(catalog: Catalog, kind: str) -> dict[int, str]:
     """PostgreSQL's operators as regoper shows them, qualified where several have the name, or with their operands."""
-    found = list(rows("pg_operator"))
+    found = [*rows("pg_operator"), *members.rows_of(catalog, "pg_operator")]
     oids = [int(str(row["oid"])) for row in found]
     if kind == "regoper":
         counts = Counter(row["oprname"] for row in found)
@@ -103,6 +105,11 @@ def _typed(row: Row, path: tuple[str, ...]) -> str:
 
 def _own(item: Function, path: tuple[str, ...]) -> str:
     return _qualified(item.schema, item.name, item.schema in path)
+
+
+def _is_own(item: Function | None) -> TypeGuard[Function]:
+    """Whether there is such a function of a user's."""
+    return item is not None and not item.extension
 
 
 def _function(oid: int) -> str | None:

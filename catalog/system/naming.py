@@ -24,17 +24,12 @@ EXTENSION: Final = 14_997
 PLPGSQL: Final = "plpgsql"
 PLPGSQL_OID: Final = 13_559
 PLPGSQL_COMMENT: Final = "PL/pgSQL procedural language"
-#: Extensions with their oids and schemas.
+#: Extensions that are built in, with their oids and schemas.
 EXTENSIONS: Final = {OWN_SCHEMA: (EXTENSION, OWN_SCHEMA), PLPGSQL: (PLPGSQL_OID, "pg_catalog")}
-#: Extensions that clients make for one function, by what it is here; they are no objects of their own.
-EXTENSION_FUNCTIONS: Final = {
-    "uuid-ossp": "CREATE OR REPLACE FUNCTION uuid_generate_v4() RETURNS uuid RETURN gen_random_uuid()",
-}
-#: What extensions are for, as pg_available_extensions tells it.
+#: What these are for, as pg_available_extensions tells it.
 EXTENSION_COMMENTS: Final = {
     OWN_SCHEMA: "streams, continuous views, and what runs",
     PLPGSQL: PLPGSQL_COMMENT,
-    "uuid-ossp": "generate universally unique identifiers (UUIDs)",
 }
 EXTENSION_VERSION: Final = "1.0"
 DATABASE_NAME: Final = "millstream"

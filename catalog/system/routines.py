@@ -20,9 +20,14 @@ _VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 _PARALLEL: Final = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
 
 
+def _own(catalog: Catalog) -> Iterator[Function]:
+    """Those that are no extension's, whose rows are data (``catalog.system.members``)."""
+    return (item for item in every(catalog.functions) if not item.extension)
+
+
 def pg_proc(catalog: Catalog) -> Iterator[Row]:
     """Users' functions."""
-    for item in every(catalog.functions):
+    for item in _own(catalog):
         owner, acl = rights_of(catalog, item.oid)
         every_argument = (*item.arguments, *item.columns)
         names = [argument.name for argument in every_argument]
@@ -57,7 +62,7 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
 
 def own_signatures(catalog: Catalog) -> Iterator[Row]:
     """What pg_get_function_arguments() and its like show, and the whole definition."""
-    for item in every(catalog.functions):
+    for item in _own(catalog):
         identity = ", ".join(_declared(catalog, argument) for argument in item.arguments)
         arguments = ", ".join(_with_default(catalog, argument) for argument in item.arguments)
         result = _result(catalog, item)
@@ -68,7 +73,7 @@ def own_signatures(catalog: Catalog) -> Iterator[Row]:
 
 def own_names(catalog: Catalog) -> Iterator[Row]:
     """Users' functions by name, as regproc and regprocedure show them."""
-    for item in every(catalog.functions):
+    for item in _own(catalog):
         name = quote_name(item.name)
         types = ",".join(type_name(catalog, oid) for oid in item.types)
         yield {"oid": item.oid, "shown": name, "alone": name, "types": f"({types})"}

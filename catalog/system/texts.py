@@ -12,7 +12,8 @@ from typing import Final
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.objects import PG_TEMP, Schema
-from catalog.postgres import rows, types
+from catalog.postgres import MEMBERS, rows, types
+from catalog.system import members
 from catalog.system.classes import pg_class
 from catalog.system.naming import TEMPORARY
 from catalog.system.routines import own_names, own_signatures
@@ -26,7 +27,7 @@ KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")
 
 def signatures(catalog: Catalog) -> Iterator[Row]:
     """Functions' arguments and results."""
-    for row in rows("signatures"):
+    for row in (*rows("signatures"), *members.rows_of(catalog, "signatures")):
         yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE[:3]}}
     yield from own_signatures(catalog)
 
@@ -59,8 +60,10 @@ def type_names(catalog: Catalog) -> Iterator[Row]:
 
     ``element`` says which type's modifier it is, and ``within`` the schema that is named where no path has it.
     """
-    known = types()
+    known, homes = types(), members.homes(catalog)
     for item in known.values():
+        if item.oid in MEMBERS and item.oid not in homes:
+            continue
         is_array = item.category == "A" and item.length == -1 and item.name.startswith("_")
         base = known[item.element] if is_array else item
         name = DISPLAY.get(base.name, _LONGER.get(base.name, quote_name(base.name)))
@@ -73,7 +76,7 @@ def type_names(catalog: Catalog) -> Iterator[Row]:
             "tail": tail + suffix,
             "plain": name + suffix,
             "alias": item.name,
-            "within": "",
+            "within": homes.get(item.oid, ""),
         }
     names: dict[object, str] = {}
     for row in pg_type(catalog):
@@ -123,4 +126,5 @@ def function_names(catalog: Catalog) -> Iterator[Row]:
         arguments = ",".join(names[int(oid)] for oid in str(row["proargtypes"] or "").split())
         shown = name if counts[row["proname"]] == 1 else f"pg_catalog.{name}"
         yield {"oid": int(str(row["oid"])), "shown": shown, "alone": name, "types": f"({arguments})"}
+    yield from members.function_names(catalog)
     yield from own_names(catalog)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from catalog.catalog import Catalog
+from catalog.extensions import BaseType
 from catalog.objects import Check, Domain, Sequence, rows_of
 from catalog.oids import part_oid
 from catalog.postgres import rows
@@ -49,6 +50,8 @@ def pg_type(catalog: Catalog) -> Iterator[Row]:
         if isinstance(declared, Composite):
             yield from _rows(catalog, declared, declared.schema)
             continue
+        if isinstance(declared, BaseType):
+            continue  # its row is data (catalog.system.members)
         own = _enum(catalog, declared) if isinstance(declared, Enumeration) else _domain(catalog, declared)
         yield own
         align = "d" if own["typalign"] == "d" else "i"

@@ -27,6 +27,7 @@ from catalog.objects import (
 )
 from executor.core import Core
 from executor.definitions.altering import alter_rows
+from executor.definitions.extensions import alter_extension, create_extension, forget_extensions
 from executor.definitions.recording import add_object, change_object, drop_object, follow, free_oid, take_away
 from executor.definitions.roles import change_defaults, change_rights, change_roles, set_rights
 from executor.definitions.routines import create_function, forget_functions, move_functions
@@ -42,6 +43,7 @@ from planner import incremental
 from planner.algebra import Scan
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.definitions import (
+    AlterExtension,
     AlterSchema,
     AlterSequence,
     AlterTable,
@@ -50,6 +52,7 @@ from planner.definitions import (
     ChangeDefaults,
     ChangeRights,
     ChangeRoles,
+    CreateExtension,
     CreateFunction,
     CreateSchema,
     CreateSequence,
@@ -58,6 +61,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
     Drop,
+    DropExtension,
     DropFunction,
     DropType,
     Redefine,
@@ -85,6 +89,9 @@ Definition = (
     | DropType
     | CreateFunction
     | DropFunction
+    | CreateExtension
+    | AlterExtension
+    | DropExtension
     | AlterView
     | AlterSequence
     | AlterTable
@@ -167,6 +174,15 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case DropFunction(items=items, notices=notices):
             forget_functions(transaction, catalog, items)
             return Result("DROP FUNCTION", notices=tuple(SqlError("00000", text) for text in notices))
+        case CreateExtension():
+            return create_extension(transaction, catalog, statement)
+        case AlterExtension():
+            return alter_extension(transaction, catalog, statement)
+        case DropExtension(items=items, functions=functions, types=types):
+            _drop_types(session, transaction, catalog, types)
+            forget_functions(transaction, transaction.sees(catalog), functions)
+            forget_extensions(transaction, catalog, items)
+            return Result("DROP EXTENSION", notices=tuple(SqlError("00000", text) for text in types.notices))
         case DropType(kind=kind, notices=notices):
             _drop_types(session, transaction, catalog, statement)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
@@ -175,6 +191,7 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
             forget_functions(transaction, transaction.catalog or catalog, statement.functions)
             if types is not None:
                 _drop_types(session, transaction, transaction.catalog or catalog, types)
+            forget_extensions(transaction, catalog, statement.extensions)
             return Result(f"DROP {kind}", notices=tuple(SqlError("00000", text) for text in notices))
 
 

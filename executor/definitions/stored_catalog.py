@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import PUBLIC, SYSTEM_SCHEMAS, CatalogObject, Schema, SystemView, Table, View
 from catalog.routines import every
+from executor.definitions.extensions import apply_extension
 from executor.definitions.roles import apply_roles_change
 from executor.definitions.routines import apply_function
 from executor.definitions.user_types import apply_type_change
@@ -28,6 +29,7 @@ def apply_change(catalog: Catalog, change: str, lsn: int) -> Catalog:
     if "rebuild" in data:
         return catalog
     changed = apply_type_change(catalog, data) or apply_roles_change(catalog, data) or apply_function(catalog, data)
+    changed = changed or apply_extension(catalog, data)
     if changed is not None:
         return changed
     if "drop" in data:
@@ -57,6 +59,7 @@ def dump_catalog(catalog: Catalog) -> str:
     types = [encode(item) for item in catalog.types.values()]
     document = {"next_oid": catalog.next_oid, "version": catalog.version, "schemas": schemas, "types": types}
     document["functions"] = [encode(item) for item in every(catalog.functions)]
+    document["extensions"] = [encode(item) for item in catalog.extensions.values()]
     rights = [[oid, encode(item)] for oid, item in catalog.rights.items()]
     document["default_rights"] = encode(catalog.defaults)
     return json.dumps({**document, "objects": items, "roles": encode(catalog.roles), "rights": rights})
@@ -83,6 +86,8 @@ def load_catalog(text: str, start: Catalog) -> Catalog:
     roles = decode(data["roles"], CATALOG_CLASSES).completed() if "roles" in data else start.roles
     for item in data.get("functions", ()):
         catalog = catalog.put_function(decode(item, CATALOG_CLASSES))
+    for item in data.get("extensions", ()):
+        catalog = catalog.with_extension(decode(item, CATALOG_CLASSES))
     rights = {oid: decode(item, CATALOG_CLASSES) for oid, item in data.get("rights", ())}
     return replace(
         catalog,

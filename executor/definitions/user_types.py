@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.objects import Domain, Table, Typed, UserType
+from catalog.objects import Table, Typed, UserType
+from catalog.types import Composite, Enumeration
 from executor.definitions.roles import own
 from executor.definitions.unchanged import require_same
 from executor.result import Result
@@ -60,7 +61,7 @@ def move_types(transaction: Transaction, catalog: Catalog, before: str, after: s
         moved = replace(item, schema=after)
         _change_type(transaction, catalog, moved)
         catalog = transaction.catalog or catalog
-        for _, new in following(catalog, moved) if not isinstance(moved, Domain) else ():
+        for _, new in following(catalog, moved) if isinstance(moved, Enumeration | Composite) else ():
             _redefine(transaction, new)
         catalog = transaction.catalog or catalog
 

@@ -38,6 +38,7 @@ from planner.definitions import (
     AlterTable,
     AlterType,
     AlterView,
+    CreateExtension,
     CreateSchema,
     CreateStream,
     CreateTable,
@@ -224,6 +225,10 @@ def _require_definition(binding: Binding, statement: Statement, role: int) -> No
                 raise SqlError("42501", f"permission denied for database {binding.context.database}")
             if owner is not None and not catalog.roles.has_role(role, owner):
                 raise SqlError("42501", f'must be member of role "{catalog.roles.name(owner)}"')
+        case CreateExtension(item=item):
+            if not catalog.rights_of(DATABASE).allows(catalog.roles, role, "C", OF_DATABASE):
+                hint = "Must have CREATE privilege on current database to create this extension."
+                raise SqlError("42501", f'permission denied to create extension "{item.name}"', hint=hint)
         case CreateTable(table=table) | CreateTableAs(table=table):
             _require_references(binding, table, None, role)
         case CreateStream(stream=stream):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
+from catalog.extensions import BaseType
 from catalog.forms.bits import LONGEST_DECLARED
 from catalog.intervals import FULL_RANGE
 from catalog.nesting import delimiter_of
@@ -20,6 +21,7 @@ from catalog.types import (
     MAX_PRECISION,
     MICROSECONDS,
     NUMERIC,
+    OF_EXTENSIONS,
     ROUNDED,
     TYPES,
     Composite,
@@ -43,7 +45,7 @@ _DOMAINS: Final = {
     "yes_or_no": SqlType("varchar", (3,)),
     "time_stamp": SqlType("timestamptz", (2,)),
 }
-_KNOWN: Final = frozenset(TYPES) - {"unknown"}
+_KNOWN: Final = frozenset(TYPES) - {"unknown"} - OF_EXTENSIONS
 _FOREIGN: Final = frozenset(("record",))
 
 
@@ -137,7 +139,10 @@ def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) ->
         raise unsupported("an array of a domain over arrays", "Use an array of rows that have one.", position)
     if isinstance(declared, Domain):
         return (_array(node, declared.base), declared.oid - 1) if is_array else (declared.base, declared.oid)
-    kind = row(declared) if isinstance(declared, Composite) else enum(declared)
+    if isinstance(declared, BaseType):
+        kind = by_name(declared.name)
+    else:
+        kind = row(declared) if isinstance(declared, Composite) else enum(declared)
     return (_array(node, kind) if is_array else kind), 0
 
 

@@ -208,6 +208,8 @@ def _computed(binding: Binding, scalar: Scalar, target: SqlType, level: Level, n
     if pair not in CASTS:
         words = f"a cast from {display(scalar.type)} to {display(target)}"
         raise unsupported(words, "Write the value as a literal.", binding.position(node))
+    if pair[0] == "shaped":
+        scalar = Cast(scalar, TEXT, True)
     return Call(CASTS[pair], (scalar,), target)
 
 

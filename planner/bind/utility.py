@@ -20,7 +20,7 @@ from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
-from planner.bind.definitions import databases, role_settings
+from planner.bind.definitions import databases, extensions, role_settings
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.do_blocks import bind_do
@@ -340,6 +340,7 @@ HANDLERS: Final[dict[str, Callable[[Binding, Any], Statement]]] = {
     "CallStmt": _refuse("CALL", "Send the procedure's statements one by one."),
     "RuleStmt": _refuse("CREATE RULE"),
     **databases.HANDLERS,
+    **extensions.HANDLERS,
     **role_settings.HANDLERS,
     "CreateDomainStmt": _refuse("CREATE DOMAIN"),
     "CreateEnumStmt": _refuse("CREATE TYPE"),

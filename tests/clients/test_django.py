@@ -217,6 +217,48 @@ def test_inspectdb_writes_the_models_again(author: Any) -> None:
     assert sequences == [{"name": "library_book_id_seq", "table": "library_book", "column": "id"}]
 
 
+def test_hstore_field() -> None:
+    from django.contrib.postgres.fields import HStoreField
+    from django.contrib.postgres.operations import HStoreExtension
+    from django.db import models
+    from django.db.migrations.state import ProjectState
+
+    class Pairs(models.Model):
+        """A model with an hstore."""
+
+        data = HStoreField()
+
+        class Meta:
+            """Of the library."""
+
+            app_label = "library"
+
+    pairs: Any = Pairs
+    operation = HStoreExtension()
+    with connection.schema_editor() as editor:
+        operation.database_forwards("library", editor, ProjectState(), ProjectState())
+        editor.create_model(pairs)
+    connection.close()  # whose next one looks the extension's oids up
+    try:
+        one = pairs.objects.create(data={"a": "1", "b": None})
+        pairs.objects.create(data={})
+        assert pairs.objects.get(data__contains={"a": "1"}) == one and one.data == {"a": "1", "b": None}
+        assert pairs.objects.get(data__a="1").data == {"a": "1", "b": None}
+        assert pairs.objects.filter(data__has_key="b").count() == 1
+        assert (
+            pairs.objects.filter(data__has_any_keys=["b", "z"], data__contained_by={"a": "1", "b": None}).count() == 1
+        )
+        assert list(pairs.objects.order_by("id").values_list("data__keys", flat=True)) == [["a", "b"], []]
+        one.data["c"] = 'x"y'
+        one.save()
+        one.refresh_from_db()
+        assert one.data == {"a": "1", "b": None, "c": 'x"y'}
+    finally:
+        with connection.schema_editor() as editor:
+            editor.delete_model(pairs)
+            operation.database_backwards("library", editor, ProjectState(), ProjectState())
+
+
 def test_flush_restarts_the_sequences(author: Any) -> None:
     call_command("flush", interactive=False, verbosity=0)
     assert not author.objects.exists()

@@ -138,7 +138,7 @@ def outcome(connection: Connection, statement: str, *, is_bag: bool | None = Non
 
 
 def _type(column: psycopg.Column) -> str:
-    """A column's type; those that a script declares have oids of each server's own."""
+    """A column's type; those that a script declares, or an extension brings, have oids of each server's own."""
     return column.type_display if column.type_code < 16384 else "a user's type"
 
 

@@ -25,6 +25,7 @@ from executor.embedded.functions import (
     documents,
     encodings,
     forms,
+    hstores,
     identifiers,
     interval_writing,
     late,
@@ -52,6 +53,7 @@ FAMILIES: Final = (
     documents,
     encodings,
     forms,
+    hstores,
     identifiers,
     interval_writing,
     moments,
@@ -79,7 +81,7 @@ def install(database: Any, query: late.Query) -> None:
     database.begin()
     for family in FAMILIES:
         batches.register(database, family.FUNCTIONS)
-    for family in (document_changes, documents, shapes):
+    for family in (document_changes, documents, hstores, shapes):
         batches.register(database, family.OF_NULL, strict=False)
     for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS):
         batches.register_columns(database, columns)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.embedded.functions import bit_strings, late, networks, octets, regexes
+from executor.embedded.functions import bit_strings, hstores, late, networks, octets, regexes
 from executor.embedded.functions.multiranges import BUILDS as MULTIRANGES
 from executor.embedded.functions.ranges import BUILDS as RANGES
 from executor.embedded.functions.shapes import SHAPED
@@ -288,7 +288,8 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
-    **{name: _named(name) for family in (octets, bit_strings, networks) for name in family.FUNCTIONS},
+    **{name: _named(name) for family in (octets, bit_strings, networks, hstores) for name in family.FUNCTIONS},
+    **{name: _named(name) for name in hstores.OF_NULL},
     **{f"{name}_{part}": _named(f"{name}_{part}") for name in ("net", "lsn", "tid") for part in ("order", "ordered")},
     **{f"money_{name}": _named(f"ms_money_{name}") for name in ("whole", "rounded", "numeric", "cents", "of_cents")},
     **{f"money_{name}": _named(f"ms_money_{name}") for name in ("add", "sub", "parts", "divided", "ratio")},

@@ -36,6 +36,8 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
         return bound(value, lambda row: unless_null(row, _object(printer, row, kind)))
     if kind.name in ("json", "jsonb"):
         return value
+    if kind.name == "hstore":
+        return function("hs_json", value)
     shown = output(printer, value, kind) if kind.name in ("bpchar", "xml") else to_text(printer, value, kind)
     if kind.name in _NUMBERS or kind.name == "bool":
         return shown

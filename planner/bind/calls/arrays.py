@@ -154,6 +154,8 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     first, *others = indices
     if scalar.type.name == "jsonb":
         return bind_parts(env, scalar, indices, bind)
+    if scalar.type.name == "hstore":
+        return Call("hs_get", (scalar, key_of(env, indices, node, bind)), TEXT)
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
         letter = (Cast(scalar, TEXT), _after(place_of(env, first.uidx, bind)), Literal(1, INT4))
         return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
@@ -174,6 +176,17 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     low = Literal(1, INT4) if first.lidx is None else place_of(env, first.lidx, bind)
     high = Call("cardinality", (scalar,), INT4) if first.uidx is None else place_of(env, first.uidx, bind)
     return Call("slice", (scalar, low, high), array(scalar.type.element))
+
+
+def key_of(env: Environment, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
+    """The only subscript of an hstore, as text. Raises 0A000 and 42804."""
+    first, *others = indices
+    if others or first.is_slice:
+        raise env.error_at("0A000", "hstore allows only one subscript", first)
+    found = coerce(env.binding, bind(env, first.uidx), TEXT, "assignment", first.uidx)
+    if found is None:
+        raise env.error_at("42804", "hstore subscript must have type text", first.uidx)
+    return found
 
 
 def _after(place: Scalar) -> Scalar:

@@ -1,4 +1,5 @@
-"""Operators and functions of types that values of another carry: bit strings, money, network and hardware addresses.
+"""Operators and functions of types that values of another carry: bit strings, money, network and hardware addresses,
+hstore.
 
 Owns: ``OPERATORS`` and ``PREFIXES`` by symbol, ``SIGNATURES`` by PostgreSQL's name, ``COMPARED``, the types whose
 values are compared, and ``CASTS``, which a function computes.
@@ -35,7 +36,17 @@ OPERATORS: Final[dict[str, tuple[tuple[str, str, str, str], ...]]] = {
     "<<=": (("net_within", "inet", "inet", "bool"),),
     ">>=": (("net_holds", "inet", "inet", "bool"),),
     "&&": (("net_overlaps", "inet", "inet", "bool"),),
-    "||": (("concat", "varbit", "varbit", "varbit"),),
+    "||": (("concat", "varbit", "varbit", "varbit"), ("hs_concat", "hstore", "hstore", "hstore")),
+    "->": (("hs_get", "hstore", "text", "text"), ("hs_slice_array", "hstore", "_text", "_text")),
+    **{
+        symbol: ((name, "hstore", "hstore", "bool"),)
+        for symbol, name in (("#<#", "lt"), ("#<=#", "le"), ("#>#", "gt"), ("#>=#", "ge"))
+    },
+    "?": (("hs_exists", "hstore", "text", "bool"),),
+    "?|": (("hs_exists_any", "hstore", "_text", "bool"),),
+    "?&": (("hs_exists_all", "hstore", "_text", "bool"),),
+    "@>": (("hs_contains", "hstore", "hstore", "bool"),),
+    "<@": (("hs_contained", "hstore", "hstore", "bool"),),
     "+": (
         ("money_add", "money", "money", "money"),
         ("net_add", "inet", "int8", "inet"),
@@ -45,6 +56,9 @@ OPERATORS: Final[dict[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("money_sub", "money", "money", "money"),
         ("net_sub", "inet", "int8", "inet"),
         ("net_distance", "inet", "inet", "int8"),
+        ("hs_delete", "hstore", "text", "hstore"),
+        ("hs_delete_array", "hstore", "_text", "hstore"),
+        ("hs_delete_pairs", "hstore", "hstore", "hstore"),
     ),
     "*": (
         *(("money_times", "money", kind, "money") for kind in _WHOLE),
@@ -101,5 +115,9 @@ CASTS: Final[dict[tuple[str, str], str]] = {
     ("int8", "money"): "money_whole",
     ("numeric", "money"): "money_rounded",
     ("money", "numeric"): "money_numeric",
+    ("hstore", "json"): "hs_json",
+    ("hstore", "jsonb"): "hs_json",
+    ("array", "hstore"): "hs_of_array",
+    ("shaped", "hstore"): "hs_of_shaped",
     **{(range_, name): "multirange_of" for name, range_ in MULTIRANGES.items()},
 }

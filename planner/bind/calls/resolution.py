@@ -12,7 +12,18 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from catalog.postgres import PgOperator, PgProc, casts, functions, operators, ranges, type_oids, type_row
+from catalog.postgres import (
+    MEMBERS,
+    PgOperator,
+    PgProc,
+    casts,
+    functions,
+    member_operators,
+    operators,
+    ranges,
+    type_oids,
+    type_row,
+)
 
 Level = Literal["implicit", "assignment", "explicit"]
 Pathway = Literal["relabel", "function", "array", "text"]
@@ -314,7 +325,9 @@ def operator(name: str, left: int, right: int) -> PgOperator | None:
 
     https://www.postgresql.org/docs/15/typeconv-oper.html
     """
-    found = [item for item in operators(name) if bool(item.left) == bool(left)]
+    # those of extensions are there for who has a value of an extension's type
+    own = member_operators(name) if left in MEMBERS or right in MEMBERS else ()
+    found = [item for item in (*operators(name), *own) if bool(item.left) == bool(left)]
     if not left:
         exact = [item for item in found if item.right == right]
         return exact[0] if exact else select(found, (right,), lambda item: (item.right,))

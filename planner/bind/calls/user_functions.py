@@ -25,16 +25,18 @@ from pglast.enums import LimitOption, SubLinkType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.extensions import BaseType
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function, named
-from catalog.types import BOOL, SqlType, by_oid, record
+from catalog.types import BOOL, RECORD_OID, SqlType, by_oid, record
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.arguments import labels_of, unlabelled
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
+from planner.bind.calls.member_functions import call_member, require_computed, takes_any
 from planner.bind.calls.resolution import (
     Ambiguous,
     Candidate,
@@ -50,7 +52,7 @@ from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.rows import field_of, fields_of
 from planner.bind.scope import Entry, Scope, source_of
-from planner.bind.typenames import declared_typmod, names_of
+from planner.bind.typenames import declared_typmod, find_type, names_of
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
@@ -61,7 +63,10 @@ from planner.walk import walk
 
 def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """The value of a call of a user's function; None where it means another. Raises 42501, 42725 and 0A000."""
-    binding, called = env.binding, _called(env, node, bind)
+    binding = env.binding
+    if (meant := _cast_to_member(env, node, bind)) is not None:
+        return meant
+    called = _called(env, node, bind)
     if called is None:
         return None
     function, given, node = called
@@ -74,6 +79,19 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     found = _inlined(env, function, given, node)
     binding.remember(found, node, function.name)
     return found
+
+
+def _cast_to_member(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+    """type('literal') of an extension's type, which is a cast; None for all else."""
+    from planner.bind.types import coerce
+
+    if len(node.args or ()) != 1 or not env.binding.context.catalog.extensions or labels_of(env, node):
+        return None
+    kind = find_type(env.binding, names_of(node.funcname))
+    argument = bind(env, node.args[0]) if isinstance(kind, BaseType) else None
+    if kind is None or argument is None or argument.type.name != "unknown":
+        return None
+    return coerce(env.binding, argument, by_oid(kind.oid), "explicit", node.args[0])
 
 
 class UserRows(Struct, frozen=True):
@@ -178,6 +196,7 @@ def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Sca
     if function is None:
         return None
     _require_execute(binding, function)
+    require_computed(env, function, node)
     binding.functions[function.oid] = None
     if not binding.views and not binding.inlining:
         binding.calls[(*_written(node), function.oid)] = None
@@ -223,6 +242,8 @@ def _require_execute(binding: Binding, function: Function) -> None:
 
 def type_by_oid(catalog: Catalog, oid: int) -> SqlType:
     """A type of a function's parameters or result."""
+    if oid == RECORD_OID:
+        return record()
     return catalog.type_of(oid) or by_oid(oid)
 
 
@@ -235,7 +256,9 @@ def _given(binding: Binding, function: Function, given: Mapping[int, tuple[Scala
         kind = type_by_oid(catalog, parameter.type)
         if place in given:
             scalar, node = given[place]
-            found.append(declared(binding, scalar, kind, node))
+            found.append(
+                scalar if takes_any(function, parameter.type, scalar) else declared(binding, scalar, kind, node)
+            )
         else:
             assert parameter.default is not None, "the call was chosen so that what is left out has a default"
             with _body(binding, function, ()):
@@ -284,6 +307,9 @@ def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iter
 
 def _inlined(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
     binding = env.binding
+    if function.extension and not function.body:
+        kind = type_by_oid(binding.context.catalog, function.result)
+        return call_member(env, function, given, kind, node)
     with _body(binding, function, given):
         scalar = body_of(binding, function, given)
     _refuse_volatile(env, function, given, scalar, node)

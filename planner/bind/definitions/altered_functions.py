@@ -20,6 +20,7 @@ from planner.bind.definitions.functions import (
     attributes_of,
     dependents_of,
     find_function,
+    require_no_member,
     require_no_program,
     signature,
 )
@@ -84,8 +85,9 @@ def _tag(kind: Any) -> str:
 
 
 def _own(binding: Binding, node: Any) -> Function:
-    """The function that is named. Raises 42883 and, where it is not the role's own, 42501."""
+    """The function that is named. Raises 42883, 0A000 and, where it is not the role's own, 42501."""
     found = find_function(binding, node)
+    require_no_member(found, "altering")
     if binding.reader is not None and not owns(binding, found.oid, binding.reader):
         raise SqlError("42501", f"must be owner of function {found.name}")
     return found

@@ -14,8 +14,8 @@ from pglast.enums import ObjectType
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
 from planner.bind.context import Binding
-from planner.bind.definitions import databases
 from planner.bind.definitions.domains import bind_comment_constraint
+from planner.bind.definitions.extensions import bind_comment_extension
 from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
@@ -60,7 +60,7 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     if node.objtype == ObjectType.OBJECT_DOMCONSTRAINT:
         return bind_comment_constraint(binding, node)
     if node.objtype == ObjectType.OBJECT_EXTENSION:
-        return databases.bind_comment_extension(binding, node)
+        return bind_comment_extension(binding, node)
     if node.objtype not in _KINDS:
         raise unsupported(f"COMMENT ON {ObjectType(node.objtype).name.removeprefix('OBJECT_').replace('_', ' ')}")
     wanted, words = _KINDS[node.objtype]

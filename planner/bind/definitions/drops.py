@@ -6,6 +6,7 @@ Owns: what depends on what is dropped, PostgreSQL's errors (2BP01, 42809, 42P01)
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -14,6 +15,7 @@ from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.extensions import BaseType, Extension
 from catalog.objects import (
     PG_TEMP,
     SYSTEM_SCHEMAS,
@@ -29,15 +31,15 @@ from catalog.objects import (
 from catalog.oids import row_oid
 from catalog.routines import Function, every
 from planner.bind.context import Binding, within
-from planner.bind.definitions.databases import bind_drop_extension
+from planner.bind.definitions.extensions import bind_drop_extension
 from planner.bind.definitions.functions import bind_drop_function, dependents_of, signature
 from planner.bind.definitions.indexes import bind_drop_index
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe, look_up, require_object, shown, written
-from planner.definitions import Drop, DropFunction, DropType, Truncate
-from planner.statements import NoOperation
+from planner.definitions import Drop, Truncate
+from planner.statements import Statement
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
@@ -48,7 +50,7 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
 }
 
 
-def bind_drop(binding: Binding, node: Any) -> Drop | DropType | DropFunction | NoOperation:
+def bind_drop(binding: Binding, node: Any) -> Statement:
     """DROP TABLE, FOREIGN TABLE, VIEW, MATERIALIZED VIEW, SEQUENCE, INDEX, SCHEMA [IF EXISTS] names [CASCADE]."""
     if node.removeType == ObjectType.OBJECT_INDEX:
         return bind_drop_index(binding, node)
@@ -109,22 +111,42 @@ def _drop_schemas(binding: Binding, node: Any) -> Drop:
         for item in sorted(catalog.contents(schema.name), key=lambda found: found.oid):
             if not isinstance(item, Sequence) or item.owner is None:
                 reach.add(item, f"schema {schema.name}")
-    types = [item for item in catalog.types.values() if item.schema in {schema.name for schema in schemas.values()}]
-    for declared in types:
+    names = {schema.name for schema in schemas.values()}
+    extensions = [item for item in catalog.extensions.values() if item.schema in names]
+    members = tuple(_reach_extensions(reach, extensions))
+    types = [item for item in catalog.types.values() if item.schema in names]
+    for declared in (item for item in types if not isinstance(item, BaseType)):
         reach.lines.append(f"type {declared} depends on schema {declared.schema}")
         reach.extra.append(f"type {declared}")
-    functions = [item for item in every(catalog.functions) if item.schema in {item.name for item in schemas.values()}]
+    functions = [item for item in every(catalog.functions) if item.schema in names and item not in members]
     reach.functions += functions
     for function in functions:
         _reach_functions(reach, [function], f"schema {function.schema}")
-    names = [f"schema {schema.name}" for schema in schemas.values()]
-    dropped = _dropped(reach, "SCHEMA", names[0] if len(names) == 1 else "desired object(s)", node, notices)
+    what = f"schema {next(iter(names))}" if len(names) == 1 else "desired object(s)"
+    dropped = _dropped(reach, "SCHEMA", what, node, notices)
     left = functools.reduce(Catalog.change, (table for _, table in dropped.changes), catalog)
     left = functools.reduce(Catalog.drop, dropped.oids, left)
     left = functools.reduce(Catalog.drop_function, (item.oid for item in dropped.functions), left)
-    rest = drop_types(Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True)
-    notices = [*dropped.notices, *rest.notices]
-    return replace(dropped, oids=(*dropped.oids, *schemas), notices=tuple(notices), types=rest)
+    rest = drop_types(
+        Binding(binding.raw, within(binding.context, catalog=left)), "TYPE", types, [], True, None, members
+    )
+    oids, told = (*dropped.oids, *schemas), (*dropped.notices, *rest.notices)
+    return replace(dropped, oids=oids, notices=told, types=rest, extensions=tuple(extensions))
+
+
+def _reach_extensions(reach: _Reach, extensions: list[Extension]) -> Iterator[Function]:
+    """Extensions go with their schema, and with them the views that call their functions, which it yields."""
+    catalog = reach.binding.context.catalog
+    for extension in extensions:
+        reach.lines.append(f"extension {extension.name} depends on schema {extension.schema}")
+        reach.extra.append(f"extension {extension.name}")
+        members = [item for item in every(catalog.functions) if item.extension == extension.name]
+        reach.functions += members
+        oids = {item.oid for item in members}
+        for item in catalog.objects.values():
+            if isinstance(item, View) and not oids.isdisjoint(item.functions) and item.oid not in reach.found:
+                reach.add(item, f"extension {extension.name}")
+        yield from members
 
 
 def _reach_functions(reach: _Reach, functions: list[Function], below: str) -> None:

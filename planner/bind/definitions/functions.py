@@ -194,6 +194,12 @@ def _result(binding: Binding, node: Any, columns: tuple[Argument, ...]) -> int:
     return _type(binding, node.returnType, "returns")
 
 
+def require_no_member(function: Function, doing: str) -> None:
+    """Raises 0A000 for a function that is as its extension has it."""
+    if function.extension:
+        raise unsupported(f"{doing} a function of extension {function.extension}", "Create one of another name.")
+
+
 def _check_replaced(binding: Binding, node: Any, before: Function, after: Function) -> None:
     """Raises 42723, 42501, 42P13 and 0A000."""
     if not node.replace:
@@ -201,6 +207,7 @@ def _check_replaced(binding: Binding, node: Any, before: Function, after: Functi
         raise SqlError("42723", message)
     if binding.reader is not None and not owns(binding, before.oid, binding.reader):
         raise SqlError("42501", f"must be owner of function {before.name}")
+    require_no_member(before, "replacing")
     hint = f"Use DROP FUNCTION {signature(binding.context.catalog, before)} first."
     if before.returned != after.returned:
         raise SqlError("42P13", "cannot change return type of existing function", hint=hint)
@@ -267,6 +274,10 @@ def bind_drop_function(binding: Binding, node: Any) -> DropFunction:
             continue
         if binding.reader is not None and not owns(binding, function.oid, binding.reader):
             raise SqlError("42501", f"must be owner of function {function.name}")
+        if function.extension:
+            words = f"cannot drop function {signature(binding.context.catalog, function)}"
+            message = f"{words} because extension {function.extension} requires it"
+            raise SqlError("2BP01", message, hint=f"You can drop extension {function.extension} instead.")
         if function not in found:
             found.append(function)
     needed = list(dependents_of(binding, found))

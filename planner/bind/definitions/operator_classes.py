@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.opaque import check_equality
-from catalog.postgres import casts, rows
+from catalog.postgres import casts, rows, with_members
 from catalog.types import ARRAYS, MULTIRANGES, RANGES, RECORD_OID, SqlType
 from planner.bind.calls.resolution import ANYARRAY, ANYENUM, ANYMULTIRANGE, ANYRANGE, category, is_preferred
 from planner.bind.types import display
@@ -37,7 +37,7 @@ def _classes() -> Mapping[str, tuple[_Class, ...]]:
     """The operator classes by access method."""
     names = {row["oid"]: str(row["amname"]) for row in rows("pg_am")}
     found: dict[str, list[_Class]] = defaultdict(list)
-    for row in rows("pg_opclass"):
+    for row in with_members("pg_opclass"):
         item = _Class(str(row["opcname"]), int(str(row["opcintype"])), row["opcdefault"] == "t")
         found[names[row["opcmethod"]]].append(item)
     return {name: tuple(classes) for name, classes in found.items()}

@@ -90,6 +90,11 @@ def bind_rename_schema(binding: Binding, node: Any) -> AlterSchema:
     _require_name(node.newname)
     if before.name in SYSTEM_SCHEMAS:
         raise SqlError("42501", f"permission denied: schema {before.name} belongs to the system")
+    extension = next((item for item in catalog.extensions.values() if item.schema == before.name), None)
+    if extension is not None:
+        raise unsupported(
+            f"RENAME of the schema of extension {extension.name}", "Leave its name, or drop the extension."
+        )
     for function in every(catalog.functions) if before.name != node.newname else ():
         if function.schema == before.name:
             _refuse_called(binding, function)

@@ -11,7 +11,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
+from catalog.nesting import holds
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
+from catalog.opaque import FORMED
 from catalog.precision import is_fitted
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
@@ -140,8 +142,10 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
         if is_fitted(column.type):
             instead = "Leave the precision out, and round where it is read."
             raise unsupported(f"a column of type {column.type} in {where}", instead, binding.position(node))
+        instead = "Use text, and cast it where it is read."
+        if holds(column.type, lambda kind: kind.name in FORMED):  # files have other texts than the written form
+            raise unsupported(f"a column of type {column.type} in {where}", instead, binding.position(node))
         if column.type.enum is not None or column.type.row is not None:
-            instead = "Use text, and cast it where it is read."
             raise unsupported(f"a column of a user's type in {where}", instead, binding.position(node))
 
 

@@ -16,9 +16,10 @@ from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
+from catalog.extensions import BaseType
 from catalog.nesting import holds
 from catalog.objects import FIRST_OID, Domain, Stream, Table, UserType, View
-from catalog.routines import every
+from catalog.routines import Function, every
 from catalog.types import Composite, SqlType
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
@@ -42,10 +43,10 @@ class _Reach(Struct):
     extra: list[str] = field(default_factory=list)
     fields: bool = False  # whether a composite type would lose an attribute
 
-    def add(self, what: str, declared: UserType) -> None:
-        """Something that goes because a type goes."""
+    def add(self, what: str, below: str) -> None:
+        """Something that goes because something goes that it needs."""
         self.extra.append(what)
-        self.lines.append(f"{what} depends on type {declared}")
+        self.lines.append(f"{what} depends on {below}")
 
 
 def bind_drop_type(binding: Binding, node: Any) -> DropType:
@@ -61,16 +62,35 @@ def bind_drop_type(binding: Binding, node: Any) -> DropType:
             notices.append(f"{error.message}, skipping")
         elif named_type(binding, names_of(item.names), node.removeType) not in found:
             require_droppable(binding, known)
+            require_no_member(known)
             found.append(known)
     kind = "DOMAIN" if node.removeType == ObjectType.OBJECT_DOMAIN else "TYPE"
     return drop_types(binding, kind, found, notices, node.behavior == DropBehavior.DROP_CASCADE)
 
 
-def drop_types(binding: Binding, kind: str, types: list[UserType], notices: list[str], cascade: bool) -> DropType:
-    """The statement that drops some types. Raises 2BP01 where something needs one and there is no CASCADE."""
-    reach = _reach(binding, types)
+def require_no_member(item: UserType) -> None:
+    """Raises 2BP01 for a type that goes with its extension."""
+    if isinstance(item, BaseType):
+        message = f"cannot drop type {item} because extension {item.extension} requires it"
+        raise SqlError("2BP01", message, hint=f"You can drop extension {item.extension} instead.")
+
+
+def drop_types(
+    binding: Binding,
+    kind: str,
+    types: list[UserType],
+    notices: list[str],
+    cascade: bool,
+    what: str | None = None,
+    functions: tuple[Function, ...] = (),
+) -> DropType:
+    """The statement that drops some types. Raises 2BP01 where something needs one and there is no CASCADE.
+
+    ``what`` goes, if it is more than the types: with ``functions``.
+    """
+    reach = _reach(binding, types, what, functions)
     if reach.lines and not cascade:
-        what = f"type {types[0]}" if len(types) == 1 else "desired object(s)"
+        what = what or (f"type {types[0]}" if len(types) == 1 else "desired object(s)")
         hint = "Use DROP ... CASCADE to drop the dependent objects too."
         raise SqlError("2BP01", f"cannot drop {what} because other objects depend on it", "\n".join(reach.lines), hint)
     if reach.fields:
@@ -82,36 +102,39 @@ def drop_types(binding: Binding, kind: str, types: list[UserType], notices: list
     return DropType(kind, tuple(reach.types), tuple(notices), views, _without_parts(reach, views))
 
 
-def _reach(binding: Binding, types: list[UserType]) -> _Reach:
-    """What needs one of the types."""
+def _reach(binding: Binding, types: list[UserType], what: str | None, functions: tuple[Function, ...]) -> _Reach:
+    """What needs one of the types or functions."""
     catalog = binding.context.catalog
     reach = _Reach(binding, list(types))
     for declared in reach.types:  # grows while it is walked
         for item in catalog.types.values():
             if isinstance(item, Domain) and item not in reach.types and _is_over(item, declared):
-                reach.add(f"type {item}", declared)
+                reach.add(f"type {item}", f"type {declared}")
                 reach.types.append(item)
             if isinstance(item, Composite) and item not in reach.types:
                 for place, (name, kind) in enumerate(item.fields):
                     if _is_of(item.domain(place), kind, declared):
-                        reach.add(f"column {name} of composite type {item}", declared)
+                        reach.add(f"column {name} of composite type {item}", f"type {declared}")
                         reach.fields = True
     for declared in reach.types:
-        _refuse_functions(binding, declared)
+        _refuse_functions(binding, declared, what or f"type {declared}", functions)
         _add_columns(reach, declared)
     after = catalog
     for declared in reach.types:
         after = after.drop_type(declared.oid)
-    if reach.types:
-        _add_texts(reach, after)
+    for function in functions:
+        after = after.drop_function(function.oid)
+    if reach.types or functions:
+        _add_texts(reach, after, what or f"type {reach.types[0]}")
     return reach
 
 
-def _refuse_functions(binding: Binding, declared: UserType) -> None:
+def _refuse_functions(binding: Binding, declared: UserType, what: str, members: tuple[Function, ...]) -> None:
     """A function that takes or returns values of a type goes first. Raises 2BP01."""
     for item in every(binding.context.catalog.functions):
-        if {oid | 1 for oid in (*item.types, item.result) if oid >= FIRST_OID} & {declared.oid}:
-            message = f"cannot drop type {declared} because other objects depend on it"
+        types = {oid | 1 for oid in (*item.types, item.result) if oid >= FIRST_OID}
+        if declared.oid in types and item not in members:
+            message = f"cannot drop {what} because other objects depend on it"
             detail = f"function {item.name} depends on type {declared}"
             raise SqlError("2BP01", message, detail, "Drop the function first.")
 
@@ -122,6 +145,8 @@ def _is_over(domain: Domain, declared: UserType) -> bool:
 
 def _names(kind: SqlType, declared: UserType) -> bool:
     """Whether a type is, or holds, a user's."""
+    if isinstance(declared, BaseType):
+        return holds(kind, lambda item: item.oid == declared.oid)
     return holds(kind, lambda item: declared.oid == getattr(item.enum or item.row, "oid", None))
 
 
@@ -136,24 +161,24 @@ def _add_columns(reach: _Reach, declared: UserType) -> None:
         for column in item.columns if isinstance(item, Table | Stream) else ():
             if _is_of(column.domain, column.type, declared):
                 what = f"column {column.name} of {describe(reach.binding, item)}"
-                reach.add(what, declared)
+                reach.add(what, f"type {declared}")
                 reach.tables.setdefault(item.oid, ([], []))[0].append(column.name)
 
 
-def _add_texts(reach: _Reach, after: Catalog) -> None:
-    """Views, and parts of tables, whose texts mean nothing without the types."""
-    binding, first = reach.binding, reach.types[0]
+def _add_texts(reach: _Reach, after: Catalog, below: str) -> None:
+    """Views, and parts of tables, whose texts mean nothing without what goes."""
+    binding = reach.binding
     for item in binding.context.catalog.objects.values():
         if isinstance(item, View) and not reads_as_before(binding, item, after):
             for view in (item, *readers(binding.context.catalog, item.oid)):
                 if view not in reach.views:
                     reach.views.append(view)
-                    reach.add(describe(binding, view), first)
+                    reach.add(describe(binding, view), below)
         if isinstance(item, Table | Stream):
             gone = reach.tables.get(item.oid, ([], []))[0]
             for words, name in broken_texts(item, within(binding.context, catalog=after)):
                 if name not in gone:
-                    reach.add(f"{words} of {describe(binding, item)}", first)
+                    reach.add(f"{words} of {describe(binding, item)}", below)
                     reach.tables.setdefault(item.oid, ([], []))[1].append(name)
     for declared in after.types.values():
         if isinstance(declared, Domain) and broken_texts(declared, within(binding.context, catalog=after)):

@@ -13,6 +13,7 @@ from pglast.enums import ObjectType
 
 from catalog.catalog import following
 from catalog.errors import SqlError, unsupported
+from catalog.extensions import BaseType
 from catalog.objects import Domain, UserType
 from catalog.types import Composite, Enumeration
 from planner.bind.context import Binding
@@ -41,6 +42,8 @@ def bind_rename_type(binding: Binding, node: Any) -> AlterType:
 
 def redefined(binding: Binding, before: UserType, after: UserType, tag: str) -> AlterType:
     """A type under another name, in another schema, or with a comment."""
+    if isinstance(before, BaseType):
+        raise unsupported(f"{tag} of a type of extension {before.extension}", "Leave it as it is.")
     if isinstance(before, Enumeration) and isinstance(after, Enumeration):
         return replace(alter_enum(binding.context.catalog, before, after), tag=tag)
     if isinstance(after, Composite):

@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from catalog.extensions import is_member
 from catalog.objects import FIRST_OID
 from catalog.types import ARRAYS, SqlType, by_oid, is_known
 from planner.bind.calls.resolution import TEXT, UNKNOWN, array_of, common, pathway
@@ -126,7 +127,7 @@ def as_variadic(place: Place, call: Call, element: int, count: int) -> Call:
 
 def constant(place: Place, text: str | None, oid: int) -> Const:
     """A literal that is read as a type."""
-    if text is None or oid >= FIRST_OID or not is_known(oid):
+    if text is None or (oid >= FIRST_OID and not is_member(oid)) or not is_known(oid):
         return Const(text, oid)
     return Const(_shown(place, text, by_oid(oid)), oid)
 
@@ -149,7 +150,7 @@ def _shown(place: Place, text: str, kind: SqlType) -> str:
             value = _value(place, text, kind)
             assert isinstance(value, tuple)
             return _interval(*value)
-        case "uuid":
+        case "uuid" | "hstore":
             return str(value_of(text, kind))
     return text
 
