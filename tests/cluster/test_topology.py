@@ -4,7 +4,10 @@ and two workers. Rows are the same whoever computes them, and whoever dies meanw
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +17,8 @@ from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
+from tests.server.test_cluster import expire
+from tests.server.test_cluster_views import SETUP, Writer, require
 from tests.server.test_separation import LONG, NUMBERS, begun
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -25,7 +30,8 @@ ROWS = 200
 class Cluster:
     """The whole; ``two`` dies as soon as it begins with a query of another server's."""
 
-    def __init__(self, spark: Standalone, one: Millstream, two: Millstream) -> None:
+    def __init__(self, storage: Path, spark: Standalone, one: Millstream, two: Millstream) -> None:
+        self.storage = storage
         self.spark = spark
         self.one = one
         self.two = two
@@ -37,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Standalone(folder / "spark") as spark:
         shared = {
             "storage": folder / "storage",
-            "server_lease": 3,
+            "server_lease": 600,
             "spark_master": spark.master,
             "spark_driver_memory": "512m",
             "maintenance_idle": 0.05,
@@ -56,7 +62,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                     client.execute(
                         "CREATE VIEW v WITH (maintenance_engine = spark) AS SELECT k, sum(n) FROM s GROUP BY k"
                     )
-            yield Cluster(spark, one, two)
+            yield Cluster(folder / "storage", spark, one, two)
 
 
 def spark_maintains(client: Client, rows: int) -> None:
@@ -64,7 +70,7 @@ def spark_maintains(client: Client, rows: int) -> None:
     client.execute(f"INSERT INTO s SELECT g % 3, 1 FROM generate_series(1, {rows}) g".encode())
     behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"
     wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "Spark's maintenance")
-    engines = "SELECT DISTINCT engine FROM millstream.jobs WHERE status = 'done'"
+    engines = "SELECT DISTINCT engine FROM millstream.jobs WHERE views NOT LIKE '%e.v%' AND status = 'done'"
     assert client.execute(engines).fetchall() == [("spark",)]
 
 
@@ -80,6 +86,31 @@ def test_both_servers_compute_on_one_spark(cluster: Cluster) -> None:
             assert client.execute("SELECT * FROM v ORDER BY k").fetchall() == [(0, 100), (1, 100), (2, 100)]
 
 
+def test_a_view_changes_engines_and_servers_under_copy(cluster: Cluster) -> None:
+    """Again and again while rows come: what was acknowledged is in the view, once and in its order."""
+    one, two = cluster.one, cluster.two
+    with one.connect() as writing, one.connect() as client, two.connect() as there:
+        for session in (writing, client, there):
+            session.execute("CREATE SCHEMA IF NOT EXISTS e; SET search_path = e")
+        client.execute(SETUP)
+        with Writer(writing) as writer:
+            for engine in ("spark", "embedded", "spark"):
+                client.execute(f"ALTER VIEW v SET (maintenance_engine = {engine})".encode())
+                for at, target in ((client, "two"), (there, "one")):
+                    wait_until(partial(_is_maintained_by, at, engine), 120, f"a job of {engine}")
+                    least = writer.done
+                    require(at, least, math.inf)
+                    assert at.execute("SELECT millstream.migrate('e.v', %s)", (target,)).fetchone() is not None
+        require(client, writer.done)
+        client.execute("DROP VIEW v; DROP FOREIGN TABLE s")
+
+
+def _is_maintained_by(client: Client, engine: str) -> bool:
+    """Whether the last job of the view's was the engine's."""
+    last = "SELECT engine FROM millstream.jobs WHERE views LIKE '%e.v%' AND status = 'done' ORDER BY id DESC LIMIT 1"
+    return client.execute(last).fetchone() == (engine,)
+
+
 def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> None:
     """It migrates to a server that dies with it, and whoever waits for it goes on with it; another is computed while
     one of the two workers dies."""
@@ -91,6 +122,7 @@ def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> N
         ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (migrating.pid,)).fetchall()
         assert query_id is not None
         assert two.wait(60) < 0
+        expire(cluster.storage, "two")
         wait_until(lambda: not any(map(is_alive, children)), 20, "end of the driver and its JVM")
         total = "SELECT coalesce(sum(sum), 0) FROM v"
         ((before,),) = client.execute(total).fetchall()
