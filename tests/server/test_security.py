@@ -262,7 +262,9 @@ def test_what_comes_behind_a_request_for_tls_is_no_statement(server: Millstream)
 def test_a_role_is_taken_on_only_by_its_members(server: Millstream) -> None:
     message = refused(lambda: connect(server, "trusted", options="-c role=millstream"))
     assert 'permission denied to set role "millstream"' in message
-    with connect(server, "trusted", options="-c session_authorization=millstream -c is_superuser=on") as client:
+    message = refused(lambda: connect(server, "trusted", options="-c is_superuser=on"))
+    assert 'parameter "is_superuser" cannot be changed' in message
+    with connect(server, "trusted", options="-c session_authorization=millstream") as client:
         assert client.execute("SELECT current_user, session_user").fetchone() == ("trusted", "trusted")
         assert client.execute("SHOW is_superuser").fetchone() == ("off",)
     with server.connect(options="-c role=trusted") as client:
