@@ -251,7 +251,7 @@ class Composite(Struct, frozen=True):
     without a name, what ROW(...) makes.
 
     ``oid`` is that in pg_class, odd for a declared type. ``domains`` are the fields' as a column has its own
-    (``catalog.objects.ColumnDefinition``), none where no field has one.
+    (``catalog.objects.ColumnDefinition``), none where no field has one; ``comments`` are on fields, by name.
     """
 
     oid: int
@@ -260,6 +260,7 @@ class Composite(Struct, frozen=True):
     schema: str = "public"
     comment: str | None = None
     domains: tuple[int, ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
 
     @property
     def type_oid(self) -> int:

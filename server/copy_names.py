@@ -45,10 +45,9 @@ class NamedReader:
     def parse(self, block: Block | BinaryBlock) -> pa.RecordBatch:
         """The rows of a block. Raises what the plain reader raises, and 42P01 and the like for what there is not."""
         batch = self._parse(block)
-        columns = [
-            self._oids(column, kind) if is_named(kind) else column
-            for column, kind in zip(batch.columns, self._types, strict=True)
-        ]
+        kinds = zip(batch.columns, self._types, strict=False)  # behind them come the decimals of numerics
+        columns = [self._oids(column, kind) if is_named(kind) else column for column, kind in kinds]
+        columns += batch.columns[len(columns) :]
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def _oids(self, texts: pa.Array, kind: SqlType) -> pa.Array:

@@ -127,7 +127,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relchecks": len(table.checks) if table is not None else 0,
         "relhasrules": isinstance(item, View | SystemView),
         "relispopulated": True,
-        "relreplident": "d" if table is not None else "n",
+        "relreplident": "d" if table is not None or (isinstance(item, View) and item.materialized) else "n",
         "reloptions": [f"{name}={value}" for name, value in item.options] or None if isinstance(item, View) else None,
     }
 
@@ -284,6 +284,8 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
         if declared.comment is not None:
             oid = declared.type_oid if isinstance(declared, Composite) else declared.oid
             yield {"objoid": oid, "classoid": PG_TYPE, "description": declared.comment}
+        if isinstance(declared, Composite):
+            yield from _attribute_comments(declared)
     for function in every(catalog.functions):
         if function.comment is not None:
             yield {"objoid": function.oid, "classoid": PG_PROC, "description": function.comment}
@@ -300,6 +302,12 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
         for place, column in enumerate(item.columns, 1):
             if column.comment is not None:
                 yield {"objoid": item.oid, "classoid": PG_CLASS, "objsubid": place, "description": column.comment}
+
+
+def _attribute_comments(declared: Composite) -> Iterator[Row]:
+    places = {name: place for place, (name, _) in enumerate(declared.fields, 1)}
+    for name, comment in declared.comments:
+        yield {"objoid": declared.oid, "classoid": PG_CLASS, "objsubid": places[name], "description": comment}
 
 
 def _part_comments(table: Table) -> Iterator[Row]:

@@ -13,7 +13,8 @@ from typing import Final
 
 from catalog.catalog import Catalog
 from catalog.objects import Domain, ForeignKey, Sequence, SystemView, Table, View
-from catalog.oids import part_oid
+from catalog.oids import part_oid, row_oid
+from catalog.routines import every
 from catalog.system.cluster import SERVERS
 from catalog.system.indexes import serves, used_places
 from catalog.system.members import depends
@@ -27,6 +28,7 @@ from catalog.system.naming import (
     PG_FOREIGN_DATA_WRAPPER,
     PG_FOREIGN_SERVER,
     PG_NAMESPACE,
+    PG_PROC,
     PG_REWRITE,
     PG_TYPE,
     own_objects,
@@ -53,11 +55,17 @@ def pg_depend(catalog: Catalog) -> Iterator[Row]:
                 pass
         types = {column.domain | 1 if column.domain else _named(column.type) for column in item.columns}
         yield from _on_types(catalog, item.oid, types)
+        if not isinstance(item, Sequence):  # the type of its rows
+            yield _depends((PG_TYPE, row_oid(item.oid)), (PG_CLASS, item.oid), "i")
     for declared in catalog.types.values():
         if isinstance(declared, Domain):
             below = declared.parent | 1 if declared.parent else declared.base.oid
             if catalog.declared(below) is not None:
                 yield _depends((PG_TYPE, declared.oid), (PG_TYPE, below), "n")
+    for function in every(catalog.functions):
+        if not function.extension:
+            own = {oid | 1 for oid in function.named_types if catalog.type_of(oid) is not None}  # arrays' elements
+            yield from (_depends((PG_PROC, function.oid), (PG_TYPE, oid), "n") for oid in sorted(own))
 
 
 def _members(catalog: Catalog) -> Iterator[Row]:

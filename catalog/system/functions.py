@@ -72,6 +72,13 @@ _FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' EL
     || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
 
 
+def _signature(column: str) -> str:
+    """A function's text, its types named as the path needs them: between marks stand their oids."""
+    return f"""(SELECT {_marked(f"string_agg(coalesce({_WITHIN} || n.plain, p.part), '' ORDER BY p.place)")}
+    FROM pg_lookups.signatures s, unnest(string_to_array(s.{column} || chr(2), chr(2))) WITH ORDINALITY p(part, place)
+    LEFT JOIN pg_lookups.type_names n ON p.place % 2 = 0 AND n.oid::int8::text = p.part WHERE s.oid = $1)"""
+
+
 def _rounded(unit: int, name: str) -> str:
     """A number of bytes in a unit, halves away from zero, as dbsize.c computes it."""
     return f"(($1 / {unit // 2} + CASE WHEN $1 < 0 THEN -1 ELSE 1 END) / 2)::text || ' {name}'"
@@ -166,12 +173,26 @@ _TO_REGTYPE: Final = """(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names
     OR $1 IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
         '"' || coalesce(nullif(n.within, ''), 'pg_catalog') || '"."' || n.alias || '"'))"""
 
+#: A role's name as access control lists have it (putid).
+_PUTID: Final = """CASE WHEN a.rolname ~ '^[A-Za-z0-9_]+$' THEN a.rolname::text
+    ELSE '"' || replace(a.rolname, '"', '""') || '"' END"""
+#: The grantee, the letters and the grantor of an access control item; names by oid.
+_ACL_ITEM: Final = """regexp_match(i::text, '^("(?:[^"]|"")*"|[^"=]*)=([a-zA-Z*]*)/(.*)$')"""
+_ACL_EXPLODE: Final = f"""SELECT r.oid AS grantor, coalesce(e.oid, 0::oid) AS grantee, w.word AS privilege_type,
+    strpos(p.item[2], w.letter || '*') > 0 AS is_grantable
+    FROM (SELECT {_ACL_ITEM} AS item FROM unnest($1) i) p
+    JOIN (VALUES ('a', 'INSERT'), ('r', 'SELECT'), ('w', 'UPDATE'), ('d', 'DELETE'), ('D', 'TRUNCATE'),
+        ('x', 'REFERENCES'), ('t', 'TRIGGER'), ('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('c', 'CONNECT'),
+        ('T', 'TEMPORARY'), ('s', 'SET'), ('A', 'ALTER SYSTEM')) w(letter, word) ON strpos(p.item[2], w.letter) > 0
+    LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) r ON r.name = p.item[3]
+    LEFT JOIN (SELECT a.oid, {_PUTID} AS name FROM pg_authid a) e ON e.name = p.item[1]"""
 #: An object's owner may everything, and everybody what PostgreSQL gives to all.
-_ACL_DEFAULT: Final = """(SELECT ('{' || replace(CASE $1
-    WHEN 'r' THEN '*=arwdDxt/*' WHEN 's' THEN '*=rwU/*' WHEN 'd' THEN '=Tc/*,*=CTc/*' WHEN 'f' THEN '=X/*,*=X/*'
-    WHEN 'l' THEN '=U/*,*=U/*' WHEN 'n' THEN '*=UC/*' WHEN 'p' THEN '*=sA/*' WHEN 't' THEN '*=C/*'
-    WHEN 'F' THEN '*=U/*' WHEN 'S' THEN '*=U/*' WHEN 'T' THEN '=U/*,*=U/*' ELSE '' END, '*', quote_ident(a.rolname))
-    || '}')::aclitem[] FROM pg_authid a WHERE a.oid = $2)"""
+_ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name] WHEN 'f' THEN ARRAY['=X/' || r.name]
+        WHEN 'l' THEN ARRAY['=U/' || r.name] WHEN 'T' THEN ARRAY['=U/' || r.name] ELSE ARRAY[]::text[] END
+    || CASE WHEN strpos('rsdflLnptFST', $1::text) > 0 THEN ARRAY[r.name || '=' || CASE $1 WHEN 'r' THEN 'arwdDxt'
+        WHEN 's' THEN 'rwU' WHEN 'd' THEN 'CTc' WHEN 'f' THEN 'X' WHEN 'L' THEN 'rw' WHEN 'n' THEN 'UC'
+        WHEN 'p' THEN 'sA' WHEN 't' THEN 'C' ELSE 'U' END || '/' || r.name] ELSE ARRAY[]::text[] END)::aclitem[]
+    FROM (SELECT {_PUTID} AS name FROM pg_authid a WHERE a.oid = $2) r)"""
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
@@ -199,11 +220,11 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_get_viewdef(oid, int4)": _view("pretty"),
     "pg_get_viewdef(text)": _view("plain"),
     "pg_get_viewdef(text, bool)": _view_as_asked(),
-    "pg_get_function_arguments(oid)": "(SELECT arguments FROM pg_lookups.signatures WHERE oid = $1)",
-    "pg_get_function_identity_arguments(oid)": "(SELECT identity FROM pg_lookups.signatures WHERE oid = $1)",
-    "pg_get_function_result(oid)": "(SELECT result FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_get_function_arguments(oid)": _signature("arguments"),
+    "pg_get_function_identity_arguments(oid)": _signature("identity"),
+    "pg_get_function_result(oid)": _signature("result"),
     "pg_get_function_sqlbody(oid)": "(SELECT prosqlbody::text FROM pg_proc WHERE oid = $1)",
-    "pg_get_functiondef(oid)": "(SELECT definition FROM pg_lookups.signatures WHERE oid = $1)",
+    "pg_get_functiondef(oid)": _signature("definition"),
     "pg_encoding_to_char(int4)": "CASE WHEN $1 IS NOT NULL THEN coalesce("
     "(SELECT e.name FROM pg_lookups.encodings e WHERE e.encoding = $1), '')::name END",
     "pg_char_to_encoding(name)": f"CASE WHEN $1 IS NOT NULL THEN coalesce((SELECT e.encoding "
@@ -365,15 +386,7 @@ TABLES: Final[dict[str, str]] = {
     "pg_listening_channels()": "SELECT channel AS pg_listening_channels FROM pg_lookups.listening_channels",
     "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
     "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",
-    "aclexplode(_aclitem)": "SELECT (SELECT r.oid FROM pg_authid r WHERE r.rolname = "
-    "trim('\"' FROM split_part(split_part(i::text, '=', 2), '/', 2))) AS grantor, "
-    "coalesce((SELECT r.oid FROM pg_authid r WHERE r.rolname = trim('\"' FROM split_part(i::text, '=', 1))), 0::oid) "
-    "AS grantee, w.word AS privilege_type, "
-    "strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter || '*') > 0 AS is_grantable FROM unnest($1) i "
-    "JOIN (VALUES ('a', 'INSERT'), ('r', 'SELECT'), ('w', 'UPDATE'), ('d', 'DELETE'), ('D', 'TRUNCATE'), "
-    "('x', 'REFERENCES'), ('t', 'TRIGGER'), ('X', 'EXECUTE'), ('U', 'USAGE'), ('C', 'CREATE'), ('c', 'CONNECT'), "
-    "('T', 'TEMPORARY')) w(letter, word) "
-    "ON strpos(split_part(split_part(i::text, '=', 2), '/', 1), w.letter) > 0",
+    "aclexplode(_aclitem)": _ACL_EXPLODE,
     "ts_token_type(oid)": "SELECT t.tokid, t.alias, t.description FROM pg_ts_parser p, pg_lookups.token_types t "
     "WHERE p.oid = $1",
     "ts_token_type(text)": "SELECT t.tokid, t.alias, t.description FROM pg_ts_parser p, pg_lookups.token_types t "

@@ -60,6 +60,7 @@ class IndexEntry(Struct, frozen=True):
     unique: bool = False
     primary: bool = False
     constraint: bool = False
+    deferrable: bool = False
     orders: tuple[str, ...] = ()
     included: int = 0
     predicate: str | None = None
@@ -105,7 +106,7 @@ def indexes_of(table: Table) -> Iterator[IndexEntry]:
         parts = tuple(map(quote_name, key.columns))
         oid = part_oid(table.oid, "index", key.name)
         entry = IndexEntry(oid, key.name, parts, columns, True, key.primary, not key.index)
-        yield replace(entry, nulls_alike=key.nulls_alike, orders=key.orders)
+        yield replace(entry, deferrable=key.deferrable, nulls_alike=key.nulls_alike, orders=key.orders)
     for index in table.indexes:
         named = tuple(by_name.get(part.strip('"').replace('""', '"')) for part in index.parts)
         oid = part_oid(table.oid, "index", index.name)
@@ -162,7 +163,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indisunique": index.unique,
                 "indnullsnotdistinct": index.nulls_alike,
                 "indisprimary": index.primary,
-                "indimmediate": True,
+                "indimmediate": not index.deferrable,
                 "indisvalid": True,
                 "indisready": True,
                 "indislive": True,
@@ -291,6 +292,8 @@ def _shared(catalog: Catalog, table: Table | Domain, name: str, kind: str) -> Ro
 def _key(catalog: Catalog, table: Table, key: UniqueKey) -> Row:
     return {
         **_shared(catalog, table, key.name, "p" if key.primary else "u"),
+        "condeferrable": key.deferrable,
+        "condeferred": key.deferred,
         "conindid": part_oid(table.oid, "index", key.name),
         "conkey": _places(table, key.columns),
         "connoinherit": True,
@@ -393,7 +396,13 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _key_text(key: UniqueKey) -> str:
     words = "PRIMARY KEY" if key.primary else "UNIQUE NULLS NOT DISTINCT" if key.nulls_alike else "UNIQUE"
-    return f"{words} {_listed(key.columns)}"
+    return f"{words} {_listed(key.columns)}{_waits(key)}"
+
+
+def _waits(constraint: UniqueKey | ForeignKey) -> str:
+    if not constraint.deferrable:
+        return ""
+    return " DEFERRABLE INITIALLY DEFERRED" if constraint.deferred else " DEFERRABLE"
 
 
 def _reference_rest(reference: ForeignKey) -> str:
@@ -403,6 +412,4 @@ def _reference_rest(reference: ForeignKey) -> str:
             text += f" ON {words} {_ACTIONS[action]}"
     if reference.delete_columns:
         text += f" {_listed(reference.delete_columns)}"
-    if reference.deferrable:
-        text += " DEFERRABLE INITIALLY DEFERRED" if reference.deferred else " DEFERRABLE"
-    return text + _not_valid(reference)
+    return text + _waits(reference) + _not_valid(reference)

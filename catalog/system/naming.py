@@ -68,9 +68,9 @@ def _acl(catalog: Catalog, item: Grant) -> str:
 
 
 def _role(catalog: Catalog, oid: int) -> str:
-    """A role's name as lists have it: in quotes where it is more than letters, digits and underscores (putid)."""
+    """A role's name as lists have it: in quotes where it is more than ASCII letters, digits and underscores (putid)."""
     name = catalog.roles.name(oid)
-    return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
+    return name if re.fullmatch(r"[A-Za-z0-9_]+", name) else '"' + name.replace('"', '""') + '"'
 
 
 def schema_oid(catalog: Catalog, name: str) -> int:
@@ -82,7 +82,7 @@ def schema_oid(catalog: Catalog, name: str) -> int:
 
 
 #: A user's type as kept texts name it.
-_TYPE: Final = re.compile(r'\bpg_type\."(\d+)"')
+TYPE: Final = re.compile(r'\bpg_type\."(\d+)"')
 #: Texts within kept texts, and calls of functions of the schema public.
 _PUBLIC_CALL: Final = re.compile(r"('(?:[^']|'')*')|\bpublic\.(?=[\w$]+\(|\"(?:[^\"]|\"\")+\"\()")
 _CALL: Final = re.compile(r"\b(nextval|currval|setval)\((\d+)")
@@ -110,4 +110,4 @@ def default_text(catalog: Catalog, text: str, mark: str = PUBLIC_MARK) -> str:
         return f"{mark}{item}" if item.schema == PUBLIC else f"{quote_name(item.schema)}.{item}"
 
     called = _PUBLIC_CALL.sub(lambda match: match[1] or mark, text)
-    return _CALL.sub(named, _TYPE.sub(typed, called))
+    return _CALL.sub(named, TYPE.sub(typed, called))

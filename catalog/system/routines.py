@@ -11,10 +11,12 @@ from typing import Final
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.routines import Argument, Function, every
-from catalog.system.naming import default_text, rights_of, schema_oid
+from catalog.system.naming import TYPE, default_text, rights_of, schema_oid
 from catalog.system.rows import Row
 from catalog.types import by_oid
 
+#: Stands in signatures on both sides of a type's oid.
+TYPE_MARK: Final = "\x02"
 _SQL: Final = 14
 _VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 _PARALLEL: Final = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
@@ -63,9 +65,9 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
 def own_signatures(catalog: Catalog) -> Iterator[Row]:
     """What pg_get_function_arguments() and its like show, and the whole definition."""
     for item in _own(catalog):
-        identity = ", ".join(_declared(catalog, argument) for argument in item.arguments)
+        identity = ", ".join(map(_declared, item.arguments))
         arguments = ", ".join(_with_default(catalog, argument) for argument in item.arguments)
-        result = _result(catalog, item)
+        result = _result(item)
         definition = _definition(catalog, item, arguments, result)
         yield {"oid": item.oid, "arguments": arguments, "identity": identity, "result": result,
                "definition": definition}  # fmt: skip
@@ -84,25 +86,33 @@ def type_name(catalog: Catalog, oid: int) -> str:
     return str(catalog.type_of(oid) or by_oid(oid))
 
 
-def _declared(catalog: Catalog, argument: Argument) -> str:
-    kind = type_name(catalog, argument.type)
+def _marked_type(oid: int) -> str:
+    """A type, which is named when the text is read, as the path needs it then."""
+    return f"{TYPE_MARK}{oid}{TYPE_MARK}"
+
+
+def _declared(argument: Argument) -> str:
+    kind = _marked_type(argument.type)
     return f"{quote_name(argument.name)} {kind}" if argument.name else kind
 
 
-def _result(catalog: Catalog, item: Function) -> str:
+def _result(item: Function) -> str:
     """RETURNS, as pg_get_function_result() has it."""
     if item.columns:
-        return f"TABLE({', '.join(_declared(catalog, column) for column in item.columns)})"
-    return ("SETOF " if item.returns_set else "") + type_name(catalog, item.result)
+        return f"TABLE({', '.join(map(_declared, item.columns))})"
+    return ("SETOF " if item.returns_set else "") + _marked_type(item.result)
 
 
 def _default(catalog: Catalog, argument: Argument) -> str:
-    return default_text(catalog, argument.default or "", "")
+    return default_text(catalog, argument.default or "")
 
 
 def _with_default(catalog: Catalog, argument: Argument) -> str:
-    declared = _declared(catalog, argument)
-    return declared if argument.default is None else f"{declared} DEFAULT {_default(catalog, argument)}"
+    declared = _declared(argument)
+    if argument.default is None:
+        return declared
+    text = TYPE.sub(lambda match: _marked_type(int(match[1])), argument.default)
+    return f"{declared} DEFAULT {default_text(catalog, text)}"
 
 
 def _definition(catalog: Catalog, item: Function, arguments: str, result: str) -> str:

@@ -12,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute
@@ -24,7 +24,7 @@ from catalog.objects import View
 from catalog.privileges import OF_TABLE
 from executor.queries import Reader
 from executor.streams.scanning import PAUSE
-from executor.views.changes import ChangeFeed
+from executor.views.changes import ChangeFeed, Difference
 from planner.bind.context import restricted
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ class ViewWatch:
 
     # -- names -------------------------------------------------------------------------------------------------
 
-    def _find(self, name: Name, watched: _Watched) -> None:
-        """Looks a name up, and begins to follow the view that it stands for."""
+    def _find(self, name: Name, watched: _Watched, *, anew: bool = False) -> None:
+        """Looks a name up, and begins to follow the view that it stands for; one that it did not stand for before is
+        told with all its rows where it is looked up ``anew``."""
         catalog = self._database.catalog
         found = next((item for path in name.search_path if (item := catalog.find(name.name, path)) is not None), None)
         if not isinstance(found, View) or not found.continuous or not _may_read(catalog, found, name.role):
@@ -124,16 +125,21 @@ class ViewWatch:
         try:
             feed = self._database.changes.feed(found.oid, watched)
             if feed is not watched.feed:
-                watched.feed, watched.number = feed, self._start(found.oid, feed)
+                watched.feed, watched.number = feed, self._start(name, found.oid, feed, anew)
         except SqlError as error:
             _LOGGER.debug("view %s is not watched: %s", name.name, error)
             watched.feed = None
 
-    def _start(self, oid: int, feed: ChangeFeed) -> int:
+    def _start(self, name: Name, oid: int, feed: ChangeFeed, anew: bool) -> int:
         """Where the changes of a view begin that are told."""
         self._until = time.monotonic() + PATIENCE
         try:
-            return feed.start(self._reader, None)
+            if not anew:
+                return feed.start(self._reader, None)
+            whole = feed.whole(self._reader)
+            if whole.rows.num_rows:
+                self._report(name, [whole])
+            return whole.number
         except SqlError:
             if self._database.view(oid).away is None:
                 raise
@@ -174,7 +180,7 @@ class ViewWatch:
             if catalog is not self._catalog:
                 self._catalog = catalog
                 for name, watched in self._names.items():
-                    self._find(name, watched)
+                    self._find(name, watched, anew=True)
                 self._rewire()
             return [(name, item, item.feed) for name, item in self._names.items() if item.feed is not None]
 
@@ -192,8 +198,11 @@ class ViewWatch:
         watched.told = ""
         if found:
             watched.number = found[-1].number
-            rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)
-            self.tell(name, found[-1].lsn, rows)
+            self._report(name, found)
+
+    def _report(self, name: Name, found: Sequence[Difference]) -> None:
+        rows = sum(_compute.sum(_compute.abs(item.rows.columns[-1])).as_py() for item in found)
+        self.tell(name, found[-1].lsn, rows)
 
 
 def _may_read(catalog: Catalog, view: View, role: str) -> bool:

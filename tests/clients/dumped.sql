@@ -60,3 +60,20 @@ CREATE VIEW shop.greeted AS SELECT greeting('you') AS g, shop.doubled(4) AS d;
 CREATE FUNCTION shop.dearer(atleast numeric) RETURNS TABLE (id bigint, price numeric) LANGUAGE sql STABLE AS 'SELECT o.id, o.price FROM shop.orders o WHERE o.price >= atleast';
 CREATE FUNCTION counted(n int) RETURNS SETOF int LANGUAGE sql AS 'SELECT generate_series(1, n)';
 COMMENT ON FUNCTION shop.dearer(numeric) IS 'what costs more';
+CREATE TYPE shop.address AS (street text, number integer);
+COMMENT ON COLUMN shop.address.number IS 'of the house';
+CREATE TABLE shop.places (
+    id integer GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 5),
+    at shop.address,
+    others shop.address[],
+    amounts shop.positive[] DEFAULT '{1}',
+    feelings shop.mood[],
+    worth numeric,
+    relation regclass,
+    notes text,
+    CONSTRAINT places_id PRIMARY KEY (id) DEFERRABLE,
+    CONSTRAINT places_notes UNIQUE (notes) DEFERRABLE INITIALLY DEFERRED
+);
+CREATE FUNCTION shop.better(one shop.mood DEFAULT 'ok', others shop.mood[] DEFAULT '{}') RETURNS shop.mood LANGUAGE sql IMMUTABLE AS 'SELECT one';
+CREATE FUNCTION shop.all_places() RETURNS SETOF shop.places LANGUAGE sql STABLE AS 'SELECT * FROM shop.places';
+CREATE MATERIALIZED VIEW shop.named AS SELECT name FROM shop.customers;

@@ -1,4 +1,4 @@
-"""pg_dump --schema-only: what it writes of a Millstream makes the same again, and what it writes of PostgreSQL, too."""
+"""pg_dump, pg_restore: what is written of Millstream makes the same again, and what is written of PostgreSQL, too."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ CHANGES: Final = (
 )
 GRANTS: Final = (
     "CREATE ROLE dump_reader",
+    'CREATE ROLE "Dump reader, 2"',
+    'CREATE SCHEMA "of another" AUTHORIZATION "Dump reader, 2"',
+    'GRANT SELECT ON shop.places TO "Dump reader, 2"',
     "GRANT SELECT (a, c), UPDATE (c) ON pairs TO dump_reader",
     "GRANT SELECT (one) ON over_view TO dump_reader",
     "GRANT INSERT ON pairs TO dump_reader WITH GRANT OPTION",
@@ -34,6 +37,20 @@ GRANTS: Final = (
     "GRANT USAGE ON TYPE shop.feelings TO dump_reader",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA shop GRANT SELECT, INSERT ON TABLES TO dump_reader",
 )
+ROWS: Final = (
+    "INSERT INTO shop.places (at, others, amounts, feelings, worth, relation, notes) VALUES"
+    """ (ROW('Main St, "B"', 5), ARRAY[ROW('a b', NULL)::shop.address, NULL], '{1,2}', '{sad,NULL}', 1.50,"""
+    " 'pairs', E'a\\tb\\\\c\\n'), (NULL, '{}', NULL, NULL, 12.3400, NULL, NULL)",
+    "INSERT INTO shop.customers (name, email, tags, note) VALUES ('Bob', 'b@c', '{a,\"b c\"}', '{\"n\": 1.0}')",
+    "INSERT INTO shop.orders (customer, price, pieces, code, raw, lasts) SELECT id, 1.5, 3, 'ab', '\\x00ff', '1 day'"
+    " FROM shop.customers",
+)
+#: With rows: the options of pg_dump, and the command that takes what it writes.
+FORMATS: Final = {
+    "plain": ([], ["psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f"]),
+    "custom": (["-Fc"], ["pg_restore", "--exit-on-error"]),
+    "inserts": (["--inserts"], ["psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f"]),
+}
 STREAMS: Final = (
     "CREATE FOREIGN TABLE clicks (at timestamptz, page text, n int) SERVER stream"
     " OPTIONS (watermark 'at - interval ''1 minute''')",
@@ -42,9 +59,9 @@ STREAMS: Final = (
 )
 
 
-def dump(dsn: str, *options: str) -> str:
+def dump(dsn: str, *options: str, rows: bool = False) -> str:
     """What pg_dump writes, without its one-time key and the server's version."""
-    command = ["pg_dump", "--schema-only", "--no-owner", *options, "--dbname", dsn]
+    command = ["pg_dump", "--no-owner", *([] if rows else ["--schema-only"]), *options, "--dbname", dsn]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -85,6 +102,11 @@ def test_a_dump_makes_the_same_again(server: Millstream, dumped: str) -> None:
         "ON TYPE shop.feelings TO",
         "ALTER DEFAULT PRIVILEGES FOR ROLE",
         "RETURNS TABLE",
+        "UNIQUE (notes) DEFERRABLE INITIALLY DEFERRED",
+        "COMMENT ON COLUMN shop.address.number",
+        "one shop.feelings DEFAULT 'ok'::shop.feelings, others shop.feelings[]",
+        "RETURNS SETOF shop.places",
+        'TO "Dump reader, 2"',
     ):
         assert words in dumped, words
 
@@ -119,3 +141,25 @@ def test_a_dump_of_postgresql_is_restored(postgres: Postgres) -> None:
     for line in written.splitlines():
         if line.startswith(("CREATE", "COMMENT", "ALTER")) and "INDEX" not in line:
             assert line in ours
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_are_restored_in_every_format(server: Millstream, dumped: str, tmp_path: Path, form: str) -> None:
+    options, command = FORMATS[form]
+    written = tmp_path / "written"
+    with server.connect() as client:
+        client.execute("TRUNCATE shop.places, shop.customers CASCADE")
+        for statement in ROWS:
+            client.execute(statement.encode())
+    subprocess.run(["pg_dump", "--no-owner", *options, "-f", written, "--dbname", server.dsn()], check=True)
+    with Millstream(settings={"spark_enabled": False}) as other:
+        with other.connect() as client:
+            client.execute("CREATE ROLE dump_reader")
+            client.execute('CREATE ROLE "Dump reader, 2"')
+        files = [str(written), other.dsn()] if command[0] == "psql" else ["-d", other.dsn(), str(written)]
+        done = subprocess.run([*command, *files], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        ours = dump(other.dsn(), rows=True)
+        assert ours == dump(server.dsn(), rows=True)
+    for words in ("12.3400\t\\N", "\tpublic.pairs\t", "1.50", "REFRESH MATERIALIZED VIEW", '{a,"b c"}'):
+        assert words in ours, words

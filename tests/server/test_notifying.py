@@ -189,6 +189,20 @@ def test_a_view_that_comes_later_and_again(running: Millstream, sql: psycopg.Con
             sql.execute("DROP VIEW later")
 
 
+def test_a_view_that_comes_with_rows_is_told(running: Millstream, sql: psycopg.Connection[Any]) -> None:
+    sql.execute("CREATE FOREIGN TABLE arriving_stream (k int) SERVER stream")
+    view = "AS SELECT k, count(*) AS n FROM arriving_stream GROUP BY k"
+    with running.connect() as listener:
+        listener.execute("LISTEN arriving")
+        sql.execute(f"CREATE VIEW arriving {view}")
+        sql.execute("INSERT INTO arriving_stream VALUES (1), (2), (2)")
+        assert sum(rows for _, rows in rows_told(listener, 2)) == 2
+        sql.execute("ALTER VIEW arriving RENAME TO arriving_elsewhere")
+        sql.execute("INSERT INTO arriving_stream VALUES (3)")
+        sql.execute("ALTER VIEW arriving_elsewhere RENAME TO arriving")
+        assert rows_told(listener, 1)
+
+
 def _hears(sql: psycopg.Connection[Any], listener: psycopg.Connection[Any]) -> bool:
     sql.execute("INSERT INTO later_stream VALUES (1)")
     return bool(list(listener.notifies(timeout=0.05, stop_after=1)))

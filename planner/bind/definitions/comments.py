@@ -13,6 +13,7 @@ from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
+from catalog.types import Composite
 from planner.bind.context import Binding
 from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.extensions import bind_comment_extension
@@ -20,8 +21,9 @@ from planner.bind.definitions.indexes import find_index
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.definitions.user_types import bind_comment_type
+from planner.bind.definitions.user_types import redefined as redefined_type
 from planner.bind.relations import require_named, written
-from planner.bind.typenames import names_of
+from planner.bind.typenames import find_type, names_of
 from planner.definitions import AlterSchema, AlterTable, Redefine
 from planner.statements import Statement
 
@@ -38,6 +40,9 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     """COMMENT ON kind name IS 'text' or NULL."""
     if node.objtype == ObjectType.OBJECT_COLUMN:
         names = names_of(node.object)
+        declared = find_type(binding, names[:-1]) if names[:-1] else None
+        if isinstance(declared, Composite) and (declared.schema, declared.name) in binding.context.catalog.types:
+            return _on_attribute(binding, declared, names[-1], node.comment)
         return _on_column(_found(binding, names[:-1]), names[-1], node.comment)
     if node.objtype == ObjectType.OBJECT_TABCONSTRAINT:
         names = names_of(node.object)
@@ -87,6 +92,15 @@ def _on_column(found: Table | View | Sequence | Stream | FileTable, name: str, c
         raise SqlError("42703", f'column "{name}" of relation "{found.name}" does not exist')
     columns = tuple(replace(item, comment=comment) if item.name == name else item for item in found.columns)
     return redefined("COMMENT", found, replace(found, columns=columns))
+
+
+def _on_attribute(binding: Binding, declared: Composite, name: str, comment: str | None) -> Statement:
+    """A comment on a field of CREATE TYPE ... AS."""
+    if all(name != known for known, _ in declared.fields):
+        raise SqlError("42703", f'column "{name}" of relation "{declared.name}" does not exist')
+    others = tuple(item for item in declared.comments if item[0] != name)
+    comments = (*others, *(((name, comment),) if comment else ()))
+    return redefined_type(binding, declared, replace(declared, comments=comments), "COMMENT")
 
 
 def _on_part(table: Table, name: str, comment: str | None) -> AlterTable:

@@ -57,7 +57,8 @@ def _fields(declared: Composite) -> Fields:
 def _with_fields(declared: Composite, fields: Fields) -> Composite:
     domains = tuple(domain for _, _, domain in fields)
     own = tuple((name, kind) for name, kind, _ in fields)
-    return replace(declared, fields=own, domains=domains if any(domains) else ())
+    comments = tuple(item for item in declared.comments if item[0] in dict(own))
+    return replace(declared, fields=own, domains=domains if any(domains) else (), comments=comments)
 
 
 def _field(binding: Binding, node: Any) -> tuple[str, SqlType, int]:
@@ -142,8 +143,10 @@ def bind_rename_attribute(binding: Binding, node: Any) -> AlterType:
     if all(known != node.subname for known, _ in found.fields):
         raise SqlError("42703", f'column "{node.subname}" does not exist')
     _refuse_known(found, _fields(found), node.newname)
-    fields = tuple((node.newname if name == node.subname else name, kind) for name, kind in found.fields)
-    return _redefined(binding, found, replace(found, fields=fields), "renaming")
+    renamed = {node.subname: node.newname}
+    fields = tuple((renamed.get(name, name), kind) for name, kind in found.fields)
+    comments = tuple((renamed.get(name, name), comment) for name, comment in found.comments)
+    return _redefined(binding, found, replace(found, fields=fields, comments=comments), "renaming")
 
 
 def _redefined(binding: Binding, before: Composite, after: Composite, doing: str) -> AlterType:
