@@ -132,7 +132,7 @@ def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list
 def _gathered(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
     """A call's rows as an array of them, or of its only column's values."""
     query = _rows(env, function, given, node)
-    columns, kind = query.relation.columns, _declared_rows(env.binding.context.catalog, function)
+    columns, kind = list(query.relation.columns), _declared_rows(env.binding.context.catalog, function)
     if len(columns) > 1 or kind is not None or columns[0].type.element is not None:
         return array_of_rows(env, query.relation, kind or query.row, node)
     return array_of_query(env, query.relation, node)
