@@ -124,6 +124,10 @@ def _names() -> dict[str, str]:
 @cache
 def find_zone(name: str) -> tzinfo:
     """The zone of an abbreviation, of a name, or of hours east of Greenwich (``+2``, ``-03:30``). Raises 22023."""
+    match = _HOURS.match(name)
+    if match:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        return timezone(-offset if match[1] == "-" else offset)
     known = abbreviations().get(name.lower())
     if known is None:
         return session_zone(name)
@@ -134,12 +138,7 @@ def find_zone(name: str) -> tzinfo:
 
 @cache
 def session_zone(name: str) -> tzinfo:
-    """The zone of a name, of hours east of Greenwich or of a POSIX rule, which is what a session may have. Raises
-    22023."""
-    match = _HOURS.match(name)
-    if match:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
-        return timezone(-offset if match[1] == "-" else offset)
+    """The zone of a name or of a POSIX rule, which is what a session may have. Raises 22023."""
     known = _names().get(name.lower())
     if known is None:
         found = _posix_zone(name.upper())
@@ -151,10 +150,10 @@ def session_zone(name: str) -> tzinfo:
 
 @cache
 def _posix_zone(text: str) -> tzinfo | None:
-    """The zone that a text describes: a name and hours west of Greenwich, with the rule of its summers where it has
-    them (tzset(3)); None for any other text."""
+    """The zone that a text describes: a name, or none, and hours west of Greenwich, with the rule of its summers where
+    it has them (tzset(3)); None for any other text."""
     fixed = _RULE.match(text)
-    if fixed is not None and text[0] not in "+-0123456789":
+    if fixed is not None:
         name = re.split(r"[-+0-9]", text, maxsplit=1)[0] if text[0] != "<" else text[1 : text.index(">")]
         east = fixed_offset(text) or timedelta()
         if abs(east) >= timedelta(days=1):

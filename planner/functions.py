@@ -181,6 +181,8 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     *(Function(f"net_{name}", 2, 2) for name in ("and", "or", "add", "added", "sub", "distance", "set_bits")),
     *(Function(f"net_{name}", 2, 2) for name in ("inside", "within", "around", "holds", "overlaps", "alike", "merge")),
     Function("net_set_cidr_bits", 2, 2),
+    *(Function(f"lsn_{name}", 2, 2) for name in ("add", "added", "sub", "distance")),
+    *(Function(name, 1, 1) for name in ("lsn_of", "size_read")),  # a number's place in the log; a size's octets
     *(Function(f"mac_{name}", 1, 1) for name in ("not", "trunc", "local", "longer", "shorter")),
     *(Function(f"mac_{name}", 2, 2) for name in ("and", "or")),
     *(Function(f"hs_{name}", 1, 1) for name in ("keys", "values", "array", "matrix", "of_array", "of_shaped")),

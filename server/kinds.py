@@ -176,8 +176,6 @@ def time_zone(name: str, value: str) -> str:
     found = _zone_names().get(lowered)
     if found is None:
         found = posix_name(value)
-    if found is None and re.fullmatch(r"[+-]?\d{1,2}:.*", value):
-        raise unsupported(f"the time zone {value}", f"Give it a name, as in '<ABC>{value}'.")
     if found is None:
         raise _invalid(name, value)
     return _without_seconds(found)

@@ -85,11 +85,12 @@ def _rounded(unit: int, name: str) -> str:
 
 
 def _below(unit: int) -> str:
-    return f"abs($1) < {20479 * unit // 2}"
+    return f"$1 BETWEEN {1 - 20479 * unit // 2} AND {20479 * unit // 2 - 1}"
 
 
 _PRETTY: Final = (
-    f"CASE WHEN abs($1) < 10240 THEN $1::text || ' bytes' WHEN {_below(1 << 10)} THEN {_rounded(1 << 10, 'kB')} "
+    f"CASE WHEN $1 BETWEEN -10239 AND 10239 THEN $1::text || ' bytes' "
+    f"WHEN {_below(1 << 10)} THEN {_rounded(1 << 10, 'kB')} "
     f"WHEN {_below(1 << 20)} THEN {_rounded(1 << 20, 'MB')} WHEN {_below(1 << 30)} THEN {_rounded(1 << 30, 'GB')} "
     f"WHEN {_below(1 << 40)} THEN {_rounded(1 << 40, 'TB')} ELSE {_rounded(1 << 50, 'PB')} END"
 )
@@ -264,6 +265,9 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_client_encoding()": "getdatabaseencoding()",
     "inet_client_addr()": "(SELECT client_addr FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "text(inet)": "$1::text",
+    "timestamp(date, time)": "$1 + $2",
+    "timestamptz(date, time)": "($1 + $2)::timestamptz",
+    "timestamptz(date, timetz)": "$1 + $2",
     "point(float8, float8)": "('(' || $1::text || ',' || $2::text || ')')::point",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_server_port()": "current_setting('port')::int4",

@@ -143,6 +143,10 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
         ),
         (r"Overflow in (\w+) of (?P<type>INT\d+)", lambda match: out_of_range(f"{_name(match['type'])} out of range")),
         (r"Overflow (in division of|on abs\() ?(?P<value>-\d+)", _least),
+        (
+            r"Cannot (?P<what>AND|OR|XOR) bit strings of different sizes",
+            lambda match: SqlError("22026", f"cannot {match['what']} bit strings of different sizes"),
+        ),
         (r"lcm value is out of range", _fixed("22003", "bigint out of range")),
         (r"Overflow in (\w+ of INTERVAL|INTERVAL \w+)", _fixed("22008", "interval out of range")),
         (

@@ -321,7 +321,9 @@ class SparkPrinter(Printer):
                 return self._average(arguments[0], kinds[0], node, around)
             case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
                 return around.call(node.function.upper(), arguments[0])
-            case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if not node.distinct:
+            case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if (
+                not node.distinct and kinds[0].name != "bit"
+            ):
                 return around.call(node.function.upper(), arguments[0])
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.types import INT8, SqlType
 from planner.algebra import Project, Relation, Unnest, Values
+from planner.bind.calls.arrays import array_of_rows
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.json_rows import bind_rows, is_of_rows
 from planner.bind.calls.sets import FROM, SetColumn, bind_columns
@@ -41,10 +42,11 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
     binding = level.binding
     if len(node.functions) == 1 and is_of_rows(node.functions[0][0]) and not node.ordinality:
         return _of_documents(level, node, nullable, beside)
-    if node.coldeflist or any(definitions for _, definitions in node.functions):
+    if wrong := node.coldeflist or [
+        item for call, items in node.functions if not is_of_rows(call) for item in items or ()
+    ]:
         message = 'a column definition list is only allowed for functions returning "record"'
-        first = (node.coldeflist or next(definitions for _, definitions in node.functions if definitions))[0]
-        raise SqlError("42601", message, position=binding.position(first))
+        raise SqlError("42601", message, position=binding.position(wrong[0]))
     outer = replace(level, outer=replace(beside, outer=level.outer))
     env = Environment(binding, Scope(outer=outer.outer), FROM, subqueries_of(outer))
     alone = len(node.functions) == 1 and not node.ordinality
@@ -64,8 +66,8 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
         if len(names) == 1 and node.alias is not None:
             names = (node.alias.aliasname,)
         return derived(level, query, names, node.alias, names_of(node.functions[0][0].funcname)[-1], node, nullable)
-    calls = [item for function, _ in node.functions for item in _unnested(function)]
-    found = [(output_name(call), _set_columns(env, call)) for call in calls]
+    calls = [(item, definitions) for function, definitions in node.functions for item in _unnested(function)]
+    found = [(output_name(call), _set_columns(env, call, definitions)) for call, definitions in calls]
     columns = [(item.name or name, item) for name, items in found for item in items]
     if len(columns) == 1 and not columns[0][1].fixed and node.alias is not None:
         columns = [(node.alias.aliasname, columns[0][1])]
@@ -102,8 +104,11 @@ def _of_user(level: Level, rows: UserRows, node: Any, nullable: bool) -> tuple[R
     return relation, replace(scope, sources=(source,))
 
 
-def _set_columns(env: Environment, node: Any) -> tuple[SetColumn, ...]:
-    """What a function beside others in FROM yields, as arrays."""
+def _set_columns(env: Environment, node: Any, definitions: tuple[Any, ...] | None) -> tuple[SetColumn, ...]:
+    """What a function beside others in FROM yields, as arrays; ``definitions`` are the columns of a document's rows."""
+    if is_of_rows(node):
+        query, kind = bind_rows(env, node, definitions, bind_scalar)
+        return (SetColumn(output_name(node), array_of_rows(env, query.relation, kind or query.row, node), True),)
     values = bind_user_array(env, node, bind_scalar)
     return bind_columns(env, node, bind_scalar) if values is None else (SetColumn(output_name(node), values),)
 

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
+from catalog.types import SqlType, record
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope, Source
@@ -124,6 +125,12 @@ class BoundQuery(Struct, frozen=True):
 
     relation: Relation
     outputs: tuple[Output, ...]
+
+    @property
+    def row(self) -> SqlType:
+        """The type of its rows, of the columns that clients see."""
+        columns = zip(self.outputs, self.relation.columns, strict=True)
+        return record(*((output.name, column.type) for output, column in columns))
 
 
 def subqueries_of(level: Level) -> Any:

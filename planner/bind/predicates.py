@@ -64,8 +64,9 @@ def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
     if not isinstance(escape, Literal):
         raise unsupported("ESCAPE with a computed character", "Write the character.", env.binding.position(node))
     if escape.value is None or (isinstance(pattern, Literal) and pattern.value is None):
-        coerce(env.binding, pattern, TEXT, "implicit", node)  # a parameter is a text even so
-        return Literal(None, TEXT)
+        kind = BYTEA if BYTEA in (pattern.type, escape.type) else TEXT
+        coerce(env.binding, pattern, kind, "implicit", node)  # a parameter is a text even so
+        return Literal(None, kind)
     if not isinstance(pattern, Literal):
         return _rewritten(env, pattern, str(escape.value), node)
     if isinstance(pattern.value, bytes):

@@ -1,6 +1,6 @@
 """Functions of bit strings, which are texts of digits, as functions of the engine.
 
-Owns: ``FUNCTIONS``, ``bits_*``, with PostgreSQL's errors (varbit.c).
+Owns: ``FUNCTIONS``, ``bits_*``, and ``STATEMENTS``, with PostgreSQL's errors (varbit.c).
 """
 
 from __future__ import annotations
@@ -120,3 +120,9 @@ FUNCTIONS: Final[Functions] = {
     "bits_of": (bits_of, "VARCHAR"),
     "bits_fit": (_fit, "VARCHAR"),
 }
+
+#: Between such texts and the engine's own bit strings, which are none of no bits.
+STATEMENTS: Final = """
+CREATE MACRO ms_text_bit(x) AS CAST('1' || x AS BIT);
+CREATE MACRO ms_bit_text(x) AS substring(CAST(x AS VARCHAR), 2);
+"""

@@ -1,6 +1,7 @@
 """Texts with a form of their own, read by functions of the engine (``catalog.forms``).
 
-Owns: ``FUNCTIONS``: ``form_*`` of each such type, an xml as it is shown, and keys of orders (``opaque.KEYED``).
+Owns: ``FUNCTIONS``: ``form_*`` of each such type, an xml as it is shown, and keys of orders (``opaque.KEYED``); and
+``STATEMENTS``, ``ms_lsn_*``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 from catalog.forms import places
 from catalog.forms.addresses import address, address_ordered
 from catalog.forms.numbers import read_unsigned
+from catalog.forms.sizes import read_size
 from catalog.forms.xmls import shown_xml
 from catalog.opaque import FORMED, canonical
 from catalog.types import INTERNAL
@@ -33,4 +35,19 @@ FUNCTIONS: Final[Functions] = {
     "net_order": (lambda text: address(text).order(), "VARCHAR"),
     "net_ordered": (lambda key: address_ordered(key).inet(), "VARCHAR"),
     **{name: (function, "VARCHAR") for name, function in places.ORDERS.items()},
+    "size_read": (read_size, "BIGINT"),
 }
+
+#: Places in the log as numbers, checked in hugeints (pg_lsn.c).
+STATEMENTS: Final = """
+CREATE MACRO ms_lsn(x) AS CAST('0x' || split_part(x, '/', 1) AS HUGEINT) * 4294967296
+    + CAST('0x' || split_part(x, '/', 2) AS HUGEINT);
+CREATE MACRO ms_lsn_at(n) AS CASE WHEN n IS NULL THEN NULL
+    WHEN n NOT BETWEEN 0 AND 18446744073709551615 THEN error('!22023!pg_lsn out of range')
+    ELSE format('{:X}/{:X}', CAST(n // 4294967296 AS BIGINT), CAST(n % 4294967296 AS BIGINT)) END;
+CREATE MACRO ms_lsn_of(n) AS ms_lsn_at(CAST(n AS HUGEINT));
+CREATE MACRO ms_lsn_add(x, n) AS ms_lsn_at(CAST(CAST(ms_lsn(x) AS DECIMAL(20, 0)) + n AS HUGEINT));
+CREATE MACRO ms_lsn_added(n, x) AS ms_lsn_add(x, n);
+CREATE MACRO ms_lsn_sub(x, n) AS ms_lsn_at(CAST(CAST(ms_lsn(x) AS DECIMAL(20, 0)) - n AS HUGEINT));
+CREATE MACRO ms_lsn_distance(x, y) AS CAST(ms_lsn(x) - ms_lsn(y) AS DECIMAL(20, 0));
+"""

@@ -70,7 +70,18 @@ FAMILIES: Final = (
 )
 MACROS: Final = "".join(
     family.STATEMENTS
-    for family in (macros, macros_functions, zoned_times, moments, shapes, ranges, multiranges, amounts)
+    for family in (
+        macros,
+        macros_functions,
+        zoned_times,
+        moments,
+        shapes,
+        ranges,
+        multiranges,
+        amounts,
+        bit_strings,
+        forms,
+    )
 )
 #: The catalog of an instance in memory, and what the file's is called in it.
 _OWN, _KEPT = "memory", "kept"

@@ -255,6 +255,9 @@ CREATE MACRO ms_interval_total(months, days, micros) AS to_months(ms_interval_co
     + to_days(ms_interval_count(days)) + to_microseconds(CAST(micros AS BIGINT));
 CREATE MACRO ms_interval_days(x) AS to_months(CAST(datepart('year', x) * 12 + datepart('month', x) AS INTEGER))
     + to_days(CAST(datepart('day', x) AS INTEGER));
+CREATE MACRO ms_interval_is_mixed(x) AS least(ms_interval_months(x), ms_interval_day(x), ms_interval_micros(x)) < 0
+    AND greatest(ms_interval_months(x), ms_interval_day(x), ms_interval_micros(x)) > 0;
+CREATE MACRO ms_interval_is_time(x) AS datepart('year', x) = 0 AND datepart('month', x) = 0 AND datepart('day', x) = 0;
 CREATE MACRO ms_interval_part(n, before, unit) AS CASE WHEN n = 0 THEN NULL ELSE
     CASE WHEN n > 0 AND before < 0 THEN '+' ELSE '' END || n || ' ' || unit || CASE WHEN n = 1 THEN '' ELSE 's' END END;
 CREATE MACRO ms_interval_rest(y, m, d, t) AS CASE
@@ -370,12 +373,14 @@ CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
     ELSE list_slice(a, 1, len(a) - n) END;
 CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
     ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
-CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
-    THEN error('!22023!step size cannot equal zero') ELSE generate_series(a, b, step) END;
 CREATE MACRO ms_zoned_moments(a, b, step, zone) AS CASE WHEN NOT isfinite(a) OR NOT isfinite(b)
     THEN error('!0A000!a series without an end is not supported')
     ELSE list_transform(moments_series(epoch_us(a), epoch_us(b), ms_interval_months(step), ms_interval_day(step),
         ms_interval_micros(step), zone), lambda m: make_timestamptz(m)) END;
+CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
+    THEN error('!22023!step size cannot equal zero')
+    WHEN ms_interval_is_mixed(step) THEN ms_zoned_moments(a, b, step, 'UTC')
+    ELSE generate_series(a, b, CASE WHEN NOT ms_interval_is_mixed(step) THEN step END) END;
 CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
     WHEN (b - a) * sign(step) < 0 THEN []
     ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),

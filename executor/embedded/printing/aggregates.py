@@ -65,6 +65,13 @@ def _plain(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Ex
     return around.call(node.function, *arguments)
 
 
+def _bits(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """Bitwise, of integers, or of bit strings, which are texts of digits."""
+    if node.type.name != "bit":
+        return around.call(node.function, *arguments)
+    return macro("ms_bit_text", around.call(node.function, macro("ms_text_bit", arguments[0])))
+
+
 def _union(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     """range_agg."""
     return _united(around, arguments[0], node.arguments[0].type)
@@ -253,7 +260,7 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("min_rows", "max_rows"), _rows),
     **dict.fromkeys(("merged_min_rows", "merged_max_rows"), _merged_rows),
-    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _plain),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _bits),
     "range_agg": _union,
     "range_intersect_agg": _intersection,
     **dict.fromkeys(("string_agg", "array_agg"), _list),

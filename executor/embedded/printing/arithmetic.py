@@ -20,7 +20,7 @@ from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
-from planner.expression import Call, Literal, Parameter
+from planner.expression import Call, Literal, Parameter, Scalar
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
 SQUARE_SCALE: Final = 6
@@ -144,9 +144,9 @@ def add(kind: type[Any]) -> Build:
         if node.type.name == "numeric" and printer.wide:
             left, right = (cast_to(printer, side, SqlType("numeric", (38, node.type.scale))) for side in (left, right))
         if a.name == "timestamptz" and b.name == "interval":
-            return _zoned(printer, kind, left, right)
+            return _zoned(printer, kind, left, right, node.arguments[1])
         if b.name == "timestamptz" and a.name == "interval":
-            return _zoned(printer, kind, right, left)
+            return _zoned(printer, kind, right, left, node.arguments[0])
         if "time" in (a.name, b.name) and node.type.name == "timestamp":
             sides = ((left, a), (right, b))
             return binary(
@@ -171,11 +171,20 @@ def _span(time: Expr) -> Expr:
     return function("to_microseconds", function("epoch_us", time))
 
 
-def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr) -> Expr:
-    """timestamptz +- interval: months and days by the local calendar, then the time as it passes."""
+def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr, written: Scalar) -> Expr:
+    """timestamptz +- interval: months and days by the local calendar, then the time as it passes.
+
+    Without months and days the clock is not asked, since an hour that comes twice would become its second.
+    """
     if printer.timezone == "UTC":
         return local(printer, operand(binary(kind, local(printer, moment), interval)))
+    constant = written.value if isinstance(written, Literal) else None
+    if isinstance(constant, tuple) and not any(constant[:2]):
+        return binary(kind, moment, interval)
     day = local(printer, operand(binary(kind, local(printer, moment), macro("ms_interval_days", interval))))
+    if not isinstance(constant, tuple):
+        branch = exp.If(this=macro("ms_interval_is_time", interval.copy()), true=moment.copy())
+        day = exp.Paren(this=exp.Case(ifs=[branch], default=day))
     return binary(kind, day, macro("ms_interval_time", interval.copy()))
 
 

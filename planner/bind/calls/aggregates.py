@@ -81,10 +81,10 @@ def _table() -> dict[str, Table]:
         "count": table([Overload("count", ("any",), "int8")]),
         "sum": unary("sum", (*_NUMBERS, "interval", "money")),
         "avg": unary("avg", (*_NUMBERS, "interval")),
-        "min": unary("min", _ORDERED),
-        "max": unary("max", _ORDERED),
+        "min": unary("min", (*_ORDERED, "anyarray")),
+        "max": unary("max", (*_ORDERED, "anyarray")),
         **{name: unary("bool_and", ("bool",)) for name in ("bool_and", "every")},
-        **{name: unary(name, _INTEGERS) for name in ("bit_and", "bit_or", "bit_xor")},
+        **{name: unary(name, (*_INTEGERS, "bit")) for name in ("bit_and", "bit_or", "bit_xor")},
         **{name: table([Overload(name, ("float8", "float8"), "float8")]) for name in REGRESSIONS},
         "bool_or": unary("bool_or", ("bool",)),
         "range_agg": table(Overload("range_agg", (kind,), "anymultirange") for kind in ANY_SPAN),
@@ -213,11 +213,25 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
         coerced = (coerced[0], Literal(b"" if chosen.result == "bytea" else "", by_name(chosen.result)))
     if name in REGRESSIONS and node.agg_distinct:
         raise unsupported(f"{name}(DISTINCT ...)", "Aggregate a SELECT DISTINCT.", env.binding.position(node))
+    if chosen.name in ("min", "max") and chosen.arguments == ("anyarray",):
+        _require_ordered(env, chosen.name, coerced[0].type, node)
     if name == "regr_count":
         paired = Call("is_not_null", (coerced[1],), BOOL)
         coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
         return AggregateCall("count", coerced, INT8)
     return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
+
+
+#: Elements that an engine orders as PostgreSQL does, and shows as they are.
+_ORDERED_ELEMENTS: Final = frozenset(
+    (*_INTEGERS, "float4", "float8", "bool", "text", "varchar", "date", "time", "timestamp", "timestamptz", "uuid")
+)
+
+
+def _require_ordered(env: Environment, name: str, kind: SqlType, node: Any) -> None:
+    """Raises 0A000 for an extreme array of elements of which an engine has another order."""
+    if kind.element is None or kind.element.name not in _ORDERED_ELEMENTS:
+        raise unsupported(f"{name}() of {display(kind)}", "ORDER BY the array, LIMIT 1.", env.binding.position(node))
 
 
 def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
@@ -270,7 +284,8 @@ def _result(chosen: Overload, arguments: tuple[Scalar, ...]) -> SqlType:
         case "array_agg":
             return array(kind)
         case "min" | "max":
-            return TEXT if kind.name == "varchar" else kind if kind.name in ("numeric", "bpchar") else plain(kind)
+            kept = kind.name in ("numeric", "bpchar") or kind.element is not None
+            return TEXT if kind.name == "varchar" else kind if kept else plain(kind)
         case "sum":
             return _sum(kind)
         case "avg":

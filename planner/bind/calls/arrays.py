@@ -16,7 +16,7 @@ from catalog.opaque import check_equality
 from catalog.shapes import EMPTY, too_many
 from catalog.shapes import MOST as DIMENSIONS
 from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
-from planner.algebra import Aggregate, Relation
+from planner.algebra import Aggregate, Project, Relation
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.jsons import bind_parts
 from planner.bind.calls.operation import operate
@@ -144,6 +144,12 @@ def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
         kind, empty = shaped(column.type.element), ((), EMPTY)
         found = Call("gathered", (found,), kind)
     return Call("coalesce", (found, Literal(empty, kind)), kind)
+
+
+def array_of_rows(env: Environment, relation: Relation, kind: SqlType, node: Any) -> Scalar:
+    """The same of whole rows, as those of a type."""
+    row = Call("row", tuple(map(ColumnRef, relation.columns)), kind)
+    return array_of_query(env, Project(relation, ((env.binding.column("row", kind), row),)), node)
 
 
 # --- subscripts ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.calls.privilege_calls import bind_privilege_call
+from planner.bind.calls.resolution import Ambiguous
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level
@@ -96,7 +97,12 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         return bind_body(env.binding, shown, arguments[:1], TEXT)
     if name not in _NAMES:
         return None
-    found = chosen_function(name, tuple(item.type.oid for item in arguments))
+    try:
+        found = chosen_function(name, tuple(item.type.oid for item in arguments))
+    except Ambiguous:
+        from planner.bind.calls.choice import not_unique  # whose words name types, which bind by calls
+
+        raise not_unique(env, arguments, node) from None
     if not isinstance(found, tuple):
         return None
     chosen, types = found

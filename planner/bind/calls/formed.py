@@ -1,5 +1,5 @@
 """Operators and functions of types that values of another carry: bit strings, money, network and hardware addresses,
-hstore.
+places in the log, sizes, hstore.
 
 Owns: ``OPERATORS`` and ``PREFIXES`` by symbol, ``SIGNATURES`` by PostgreSQL's name, ``COMPARED``, the types whose
 values are compared, and ``CASTS``, which a function computes.
@@ -48,11 +48,15 @@ OPERATORS: Final[dict[str, tuple[tuple[str, str, str, str], ...]]] = {
     "@>": (("hs_contains", "hstore", "hstore", "bool"),),
     "<@": (("hs_contained", "hstore", "hstore", "bool"),),
     "+": (
+        ("lsn_add", "pg_lsn", "numeric", "pg_lsn"),
+        ("lsn_added", "numeric", "pg_lsn", "pg_lsn"),
         ("money_add", "money", "money", "money"),
         ("net_add", "inet", "int8", "inet"),
         ("net_added", "int8", "inet", "inet"),
     ),
     "-": (
+        ("lsn_sub", "pg_lsn", "numeric", "pg_lsn"),
+        ("lsn_distance", "pg_lsn", "pg_lsn", "numeric"),
         ("money_sub", "money", "money", "money"),
         ("net_sub", "inet", "int8", "inet"),
         ("net_distance", "inet", "inet", "int8"),
@@ -100,6 +104,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "inet_same_family": "net_alike: inet inet > bool",
     "inet_merge": "net_merge: inet inet > cidr",
     "trunc": "mac_trunc: macaddr > macaddr; macaddr8 > macaddr8",
+    "pg_lsn": "lsn_of: numeric > pg_lsn",
+    "pg_size_bytes": "size_read: text > int8",
     "macaddr8_set7bit": "mac_local: macaddr8 > macaddr8",
 }
 

@@ -27,7 +27,7 @@ from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
 from planner.bind.calls.notifying import bind_notify_call, is_notify_call
 from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
 from planner.bind.calls.overloads import ANY, ANY_SPAN, Overload, chosen_function
-from planner.bind.calls.polymorphic import POLYMORPHIC, named_type
+from planner.bind.calls.polymorphic import POLYMORPHIC
 from planner.bind.calls.ranges import of_ranges, range_of
 from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
 from planner.bind.calls.resolution import TypeCall
@@ -186,8 +186,7 @@ def _nothing(name: str, arguments: list[Scalar], chosen: Overload | TypeCall) ->
         return None
     found = chosen_function(name, tuple(item.type.oid for item in arguments))
     assert isinstance(found, tuple), "the overload was chosen"
-    kind = named_type(chosen.result, {}) or by_name(chosen.result)
-    return Literal(None, kind) if found[0].strict else None
+    return Literal(None, by_oid(found[0].result)) if found[0].strict else None
 
 
 def _argument(env: Environment, scalar: Scalar, target: str, node: Any) -> Scalar:

@@ -142,6 +142,8 @@ def _operand_type(scalar: Scalar, name: str) -> SqlType:
 def _result(env: Environment, symbol: str, overload: Overload, left: Scalar, right: Scalar, node: Any) -> Scalar:
     if overload.name == "power" and overload.result == "numeric":
         return Call("power", (left, right), SqlType("numeric", QUOTIENT))
+    if overload.name == "lsn_distance":
+        return Call(overload.name, (left, right), numeric(20, 0))
     if overload.name.startswith("shift_"):
         return Call(overload.name, (left, right), left.type)
     if overload.name in _ORDERS and left.type.name in KEYED:

@@ -74,17 +74,20 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     """A call over coerced arguments. Raises 22023, 42704, 42P01 and 3F000."""
     three = 4 if name == "has_column_privilege" else 3
     asked, rest = (given[0], given[1:]) if len(given) == three else (None, given)
+    if any(isinstance(item, Literal) and item.value is None for item in given):
+        return Literal(None, BOOL)
     role, words = _role(env, asked, body), rest[-1]
+    target = _target(env, rest[0], _NAMED[name], body) if name in _NAMED else None
     kinds = _kinds(name, words) if name in _NAMED and isinstance(words, Literal) else None
     if role is not None and name in _OWNERS:
         return _allowed(given, False)
-    if role is None or name not in _NAMED:
+    if name == "pg_has_role" and not isinstance(words, Literal):
+        raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
+    if role is None or target is None:
         return _allowed(given)
-    target = _target(env, rest[0], _NAMED[name], body)
     if not isinstance(words, Literal):
         raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
-    if kinds is None:
-        return Literal(None, BOOL)
+    assert kinds is not None, "words that are not NULL name some"
     if name == "pg_has_role":
         return body(_MEMBER.format(" OR ".join(_MEMBERSHIPS[kind] for kind in kinds)), (role, target), BOOL)
     listed = " OR ".join(f"strpos(h.words, ',{kind},') > 0" for kind in kinds)

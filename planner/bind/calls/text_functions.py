@@ -85,6 +85,12 @@ def _format(env: Environment, arguments: list[Scalar], node: Any) -> Scalar:
     return Call("concat_values", tuple(pieces), TEXT)
 
 
+def most_asked(text: str) -> int:
+    """How many arguments a pattern of format() asks for at most."""
+    found = [match for match in _SPECIFIER.finditer(text) if match[0] != "%%"]
+    return 2 * len(found) + max((int(place) for match in found for place in match.group(1, 5) if place), default=0)
+
+
 def _place(env: Environment, written: str | None, given: int, arguments: list[Scalar]) -> int:
     """The argument that a specifier names, or the next one. Raises 22023."""
     place = int(written) if written else given + 1

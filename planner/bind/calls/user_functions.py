@@ -33,7 +33,7 @@ from catalog.types import BOOL, RECORD_OID, SqlType, by_oid, record
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.arguments import labels_of, unlabelled
-from planner.bind.calls.arrays import array_of_query
+from planner.bind.calls.arrays import array_of_query, array_of_rows
 from planner.bind.calls.calling import Bind, without_voids
 from planner.bind.calls.choice import not_unique
 from planner.bind.calls.member_functions import call_member, require_computed, takes_any
@@ -132,14 +132,10 @@ def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list
 def _gathered(env: Environment, function: Function, given: list[Scalar], node: Any) -> Scalar:
     """A call's rows as an array of them, or of its only column's values."""
     query = _rows(env, function, given, node)
-    relation, kind = query.relation, _declared_rows(env.binding.context.catalog, function)
-    columns = list(relation.columns)
+    columns, kind = list(query.relation.columns), _declared_rows(env.binding.context.catalog, function)
     if len(columns) > 1 or kind is not None or columns[0].type.element is not None:
-        pairs = zip(query.outputs, columns, strict=True)
-        named = record(*((output.name, column.type) for output, column in pairs))
-        row = Call("row", tuple(map(ColumnRef, columns)), named if kind is None else kind)
-        relation = Project(relation, ((env.binding.column(function.name, row.type), row),))
-    return array_of_query(env, relation, node)
+        return array_of_rows(env, query.relation, kind or query.row, node)
+    return array_of_query(env, query.relation, node)
 
 
 def _is_wrapped(catalog: Catalog, function: Function) -> bool:

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from catalog.types import BOOL, INT4, MULTIRANGES, TEXT
+from planner.bind.calls.calling import required
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.ranges import multirange_make, multirange_of_array
 from planner.bind.calls.shapes import items_of
-from planner.bind.calls.text_functions import OF_TEXTS
+from planner.bind.calls.text_functions import OF_TEXTS, most_asked
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
 from planner.expression import Call, Case, Literal, Scalar
@@ -57,7 +58,7 @@ def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     if items.type.element is None:
         raise env.error("42804", "VARIADIC argument must be an array", node.args[-1])
     if name == "format":
-        return VARIADIC[name](env, [*before, *_written(env, items, node)], node)
+        return VARIADIC[name](env, [*before, *_elements(env, before[0], items, node)], node)
     if name.startswith("num_"):
         present = Call("array_remove", (items, Literal(None, items.type.element)), items.type)
         all_of, kept = (Call("cardinality", (value,), INT4) for value in (items, present))
@@ -68,14 +69,25 @@ def of_array(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     return Call("array_to_string", (items, separator), TEXT)
 
 
-def _written(env: Environment, items: Scalar, node: Any) -> tuple[Scalar, ...]:
-    """The elements of an array that the statement itself has; those of others are as many as the row has."""
+def _elements(env: Environment, pattern: Scalar, items: Scalar, node: Any) -> tuple[Scalar, ...]:
+    """The elements that a pattern may ask for: those that the statement itself has, else each by its place."""
     element = items.type.element
     assert element is not None
     if isinstance(items, Call) and items.function == "array":
         return items.arguments
-    if not isinstance(items, Literal):
-        instead = "Give its elements one by one, or write ARRAY[...]."
-        raise unsupported("format() with a computed VARIADIC array", instead, env.binding.position(node))
-    values = items.value if isinstance(items.value, tuple) else ()
-    return tuple(Literal(value, element) for value in values)
+    if isinstance(items, Literal):
+        values = items.value if isinstance(items.value, tuple) else ()
+        return tuple(Literal(value, element) for value in values)
+    if not isinstance(pattern, Literal):
+        instead = "Write the pattern as a constant, or the array as ARRAY[...]."
+        raise unsupported("format() with a computed pattern and VARIADIC array", instead, env.binding.position(node))
+    count = Call("coalesce", (Call("cardinality", (items,), INT4), Literal(0, INT4)), INT4)
+    return tuple(
+        required(
+            Call("ge", (count, Literal(place, INT4)), BOOL),
+            Call("subscript", (items, Literal(place, INT4)), element),
+            "22023",
+            "too few arguments for format()",
+        )
+        for place in range(1, most_asked(str(pattern.value)) + 1)
+    )

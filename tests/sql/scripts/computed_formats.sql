@@ -27,3 +27,12 @@ SELECT to_char(tz, f), date_trunc(g, tz), date_part(g, tz) FROM ff ORDER BY i;
 RESET TimeZone;
 SELECT make_timestamptz(2020, 1, 2, 3, 4, 5, z) FROM ff ORDER BY i;
 SELECT to_char(x, CASE WHEN x % 2 = 0 THEN '99990' ELSE 'FM09' END) FROM generate_series(1, 5000) x ORDER BY x;
+-- arrays of as many elements as a row has
+CREATE TABLE w (id integer PRIMARY KEY, x text[], n integer[]);
+INSERT INTO w VALUES (1, '{a b,b}', '{5,7}'), (2, '{c,d,e}', '{1,2,3}'), (3, '{x,NULL}', '{-4,2}'), (4, NULL, NULL);
+SELECT id, format('%s-%s', VARIADIC x), format('%2$L %1$I %%', VARIADIC x), format('%*s|', VARIADIC n) FROM w WHERE false;
+SELECT id, format('%s-%s', VARIADIC x), format('%2$L %1$I %%', VARIADIC x), format('%*s|', VARIADIC n) FROM w WHERE id < 4 ORDER BY id;
+SELECT format('%s %s %s', VARIADIC x) FROM w WHERE id = 1;
+SELECT format('none', VARIADIC x) FROM w ORDER BY id;
+SELECT format('%s', VARIADIC x) FROM w WHERE id = 4;
+DROP TABLE w;

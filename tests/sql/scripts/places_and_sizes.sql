@@ -1,0 +1,21 @@
+-- Places in the log as numbers, and sizes with units as pg_size_bytes() reads and pg_size_pretty() shows them.
+CREATE TABLE p (id integer PRIMARY KEY, l pg_lsn, n numeric(20, 1), s text);
+INSERT INTO p VALUES (1, '16/B374D848', 5, '1 GB'), (2, '0/0', 1.5, ' 10.5 kB '), (3, 'FFFFFFFF/FFFFFFFF', -1, '2'), (4, NULL, NULL, NULL), (5, '1/0', -0.5, '1e3 bytes');
+SELECT id, l - '0/5'::pg_lsn, l - l, pg_wal_lsn_diff(l, '1/0') FROM p ORDER BY id;
+SELECT id, l + n, n + l FROM p WHERE id <> 2 ORDER BY id;
+SELECT id, l - n FROM p WHERE id NOT IN (2, 3) ORDER BY id;
+SELECT '16/B374D848'::pg_lsn + 5, 5 + '16/B374D848'::pg_lsn, '16/B374D848'::pg_lsn - 1.5, pg_lsn(23783416), pg_lsn(18446744073709551615);
+SELECT l - 1 FROM p WHERE id = 2;
+SELECT l + 1 FROM p WHERE id = 3;
+SELECT pg_lsn(-1);
+SELECT id, pg_size_bytes(s), pg_size_bytes('-1 ' || 'MB') FROM p ORDER BY id;
+SELECT pg_size_bytes('1 PB'), pg_size_bytes('.5kb'), pg_size_bytes('0.5'), pg_size_bytes('-0.5'), pg_size_bytes('1.e2kb');
+SELECT pg_size_bytes('1 XB');
+SELECT pg_size_bytes('1e3 b');
+SELECT pg_size_bytes('');
+SELECT pg_size_bytes('. kB');
+SELECT pg_size_bytes('8 EB');
+SELECT pg_size_bytes('9223372036854775807.9');
+SELECT pg_size_pretty('-9223372036854775808'::bigint), pg_size_pretty(10239::bigint), pg_size_pretty(-10240::bigint), pg_size_pretty(10485248::bigint), pg_size_pretty(10485247::bigint), pg_size_pretty(10240::numeric);
+SELECT pg_size_pretty(10239);
+DROP TABLE p;
