@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pglast.enums import JoinType
 
+from catalog.system.naming import prefix
 from planner.bind.calls.resolution import category
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
@@ -113,7 +114,7 @@ def _named(place: Place, node: Any) -> Source:
         given,
         item.name,
         schema=item.schema,
-        is_bare=place.is_bare(item.schema),
+        prefix=prefix(item.schema),
     )
 
 
@@ -122,7 +123,7 @@ def _subquery(place: Place, node: Any) -> Source:
 
     # LATERAL sees the items before it, every other what is around the query.
     outer = place if node.lateral else place.outer
-    inside = Place(place.binding, place.bare, outer, ctes=place.ctes)
+    inside = Place(place.binding, place.is_kept, outer, ctes=place.ctes)
     query = analyse_query(inside, node.subquery)
     given, columns = _aliases(node, outputs_of(query))
     name = "unnamed_subquery" if node.alias is None else node.alias.aliasname

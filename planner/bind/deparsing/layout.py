@@ -231,7 +231,7 @@ def _item(to: Printer, item: FromItem) -> None:
             to.add(" WITH ORDINALITY" if item.ordinality else "")
         case "relation":
             hidden = item.relation in to.named.ctes
-            to.add("" if item.is_bare and not hidden else f"{quote_name(item.schema)}.")
+            to.add(f"{quote_name(item.schema)}." if hidden else item.prefix)
             to.add(quote_name(item.relation))
         case "cte":
             to.add(quote_name(item.relation))

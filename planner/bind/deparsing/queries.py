@@ -73,9 +73,9 @@ def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
         if item.search_clause is not None or item.cycle_clause is not None:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
-        inside = Place(place.binding, place.bare, place.outer, ctes=place.ctes)
+        inside = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
         if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # its name means its first part's rows
-            first = Place(place.binding, place.bare, place.outer, ctes=place.ctes)
+            first = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
             columns = _renamed(outputs_of(analyse_query(first, item.ctequery.larg)), given)
             inside.ctes = {**inside.ctes, item.ctename: columns}
         query = analyse_query(inside, item.ctequery)
@@ -226,7 +226,7 @@ def _sets(place: Place, node: Any) -> tuple[SetTree | Query, list[Target]]:
     """A tree of set operations, and the columns that it gives; strings get the type of the other side."""
     is_query = node.op == SetOperation.SETOP_NONE or any((node.sortClause, node.limitCount, node.limitOffset))
     if is_query or (node.withClause is not None):
-        query = analyse_query(Place(place.binding, place.bare, place.outer, ctes=place.ctes), node, is_leaf=True)
+        query = analyse_query(Place(place.binding, place.is_kept, place.outer, ctes=place.ctes), node, is_leaf=True)
         return query, list(query.targets)
     return _combined(place, node)
 

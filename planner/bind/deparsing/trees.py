@@ -215,8 +215,8 @@ class Source(Struct, eq=False):
     """An item of FROM that has columns; equal only to itself.
 
     ``name`` is what it is called where nothing is in the way. ``columns`` are those that the text knows; ``real`` are
-    their names but for the aliases ``given``. A relation's or a WITH query's own name is ``relation``, ``is_bare``
-    where it is found without its ``schema``.
+    their names but for the aliases ``given``. A relation's or a WITH query's own name is ``relation``, ``prefix`` what
+    stands before it for those whose path does not find it.
     """
 
     kind: Literal["relation", "subquery", "values", "function", "cte"]
@@ -232,7 +232,7 @@ class Source(Struct, eq=False):
     lateral: bool = False
     ordinality: bool = False
     schema: str = ""
-    is_bare: bool = True
+    prefix: str = ""
 
 
 class JoinItem(Struct, frozen=True):
