@@ -28,7 +28,8 @@ Named = tuple[str, Node]
 
 
 class Place(Struct, eq=False):
-    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier.
+    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier,
+    ``merges`` those that JOIN ... USING makes one, by name.
 
     ``is_kept``: the text is one that the catalog keeps, which names types by oid. Others have ``MARK`` before schemas.
     """
@@ -41,6 +42,7 @@ class Place(Struct, eq=False):
     sources: list[Source] = field(default_factory=list)
     ctes: Mapping[str, tuple[ColumnOf, ...]] = field(default_factory=dict)
     windows: list[Frame] = field(default_factory=list)
+    merges: list[tuple[str, list[Node]]] = field(default_factory=list)
 
     @property
     def catalog(self) -> Catalog:

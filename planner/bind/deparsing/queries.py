@@ -13,7 +13,7 @@ from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.calls import frame
 from planner.bind.deparsing.coercion import agreed, as_text, coerce, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
-from planner.bind.deparsing.from_items import analyse_from, entries_of
+from planner.bind.deparsing.from_items import analyse_from, entries_of, merged_names
 from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     ColumnOf,
@@ -108,6 +108,7 @@ def _select(place: Place, node: Any, is_leaf: bool) -> Query:
         targets=tuple(targets),
         sources=tuple(place.sources),
         items=items,
+        merged=merged_names(place),
         distinct=node.distinctClause is not None and not distinct_on,
         distinct_on=tuple(_ordered(place, item, targets)[0] for item in distinct_on),
         where=where,
