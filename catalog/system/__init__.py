@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from catalog.catalog import Catalog
 from catalog.looking import Look, Seen
@@ -172,8 +171,9 @@ def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.T
     """Rows with their texts as those see them who have a search path."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
-        if pa.types.is_string(column.type) and pc.any(pc.match_substring(column, MARK)).as_py():
-            texts = [None if text is None else as_seen(catalog, text, path) for text in column.to_pylist()]
+        texts = column.to_pylist() if pa.types.is_string(column.type) else []
+        if any(text is not None and MARK in text for text in texts):
+            texts = [None if text is None else as_seen(catalog, text, path) for text in texts]
             table = table.set_column(place, table.schema.field(name), pa.array(texts, column.type))
     return table
 
