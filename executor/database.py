@@ -132,11 +132,12 @@ class Database(Core):
         self.row_changes.close()
         self.close_files()
 
-    def system_table(self, oid: int, catalog: Catalog, own: Own) -> pa.Table:
-        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it."""
+    def system_table(self, oid: int, catalog: Catalog, own: Own, path: tuple[str, ...]) -> pa.Table:
+        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it and as those see it who
+        have a search path."""
         sequence = catalog.objects[oid]
         if isinstance(sequence, SystemView):
-            return system_table(self, catalog, sequence, own)
+            return system_table(self, catalog, sequence, own, path)
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.objects import View
+from catalog.objects import PUBLIC, View
 from catalog.system.rows import Own
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
 from executor.choosing import Choice, choose
@@ -90,6 +90,8 @@ class Reader:
     def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
         self.database = database
         self.time_zone = "UTC"
+        #: The schemas that texts about the catalog do not name.
+        self.search_path: tuple[str, ...] = (PUBLIC,)
         #: Where queries run: embedded, spark, or auto.
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
@@ -394,7 +396,10 @@ class Reader:
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
         found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
-        return found | {f"v{oid}": self.database.system_table(oid, moment.catalog, self.own) for oid in plan.system}
+        return found | {
+            f"v{oid}": self.database.system_table(oid, moment.catalog, self.own, self.search_path)
+            for oid in plan.system
+        }
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:

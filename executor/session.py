@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
-from catalog.objects import PG_TEMP, PUBLIC, Stream, Table, View
+from catalog.objects import PG_TEMP, Stream, Table, View
 from catalog.system.rows import Own
 from executor import changing
 from executor.advisory import EXCLUSIVE, SHARED, Holder
@@ -84,8 +84,6 @@ class DatabaseSession:
         self.at_once = AtOnce(self, self._block)
         self.sequences = SessionSequences(database.sequences)
         self.temporary = Temporary()
-        #: Schemas in which a sequence's name is looked up when a statement runs.
-        self.search_path: tuple[str, ...] = (PUBLIC,)
         self.read_only = False
         self._cancelled = threading.Event()
         self.awaits_writer = False
@@ -129,6 +127,15 @@ class DatabaseSession:
     @query_engine.setter
     def query_engine(self, name: str) -> None:
         self.reader.query_engine = name
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """Schemas in which a sequence's name is looked up when a statement runs, and which texts do not name."""
+        return self.reader.search_path
+
+    @search_path.setter
+    def search_path(self, path: tuple[str, ...]) -> None:
+        self.reader.search_path = path
 
     def role_of(self, catalog: Catalog) -> int:
         """The current role's oid. Raises 42704 where it has been dropped."""

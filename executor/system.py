@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
-from catalog.system import rows_of, system_catalog
+from catalog.system import MARKED, rows_of, seen_table, system_catalog
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
@@ -292,12 +292,14 @@ def system_rows(database: Database, name: str) -> list[dict[str, Any]]:
     return [dict(zip((column for column, _ in columns), row, strict=True)) for row in filler(database)]
 
 
-def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own) -> pa.Table:
-    """A system relation's rows now; ``own`` are those that only a session knows."""
+def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
+    """A system relation's rows now, with what a search ``path`` finds named alone; ``own`` are rows that only a session
+    knows."""
     name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
     if name in own:
         return table_of(view.columns, own[name]())
     if view.oid not in _BY_OID:
         measure = MEASURES.get(view.name)
-        return rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
+        found = rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
+        return seen_table(catalog, found, path) if view.name in MARKED else found
     return table_of(view.columns, system_rows(database, view.name))

@@ -18,6 +18,7 @@ from catalog.looking import Look, Seen
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.system import classes, cluster, depends, indexes, privileges, routines, texts, types
 from catalog.system.members import member_rows
+from catalog.system.naming import MARK, as_seen
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
@@ -78,7 +79,7 @@ _OIDS: Final = (ColumnDefinition("oid", OID),)
 #: What functions such as pg_get_viewdef() look up; no client sees them.
 LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
-    "view_definitions": (*_OIDS, *_named(("plain", "plain_qualified", "pretty", "pretty_qualified"))),
+    "view_definitions": (*_OIDS, *_named(("plain", "pretty"))),
     "index_definitions": (
         *(*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("target", OID)),
         *_named(("definition", "pretty", "rest")),
@@ -148,6 +149,33 @@ _KEPT: Final = _Kept(2)
 def rows_of(catalog: Catalog, view: SystemView) -> pa.Table:
     """A relation's rows in one version of the catalog."""
     return _KEPT.get(catalog, view)
+
+
+#: Relations with texts that have marks.
+MARKED: Final = frozenset(
+    (
+        *("pg_attrdef", "pg_index", "pg_constraint", "pg_type", "pg_proc"),
+        *(
+            "constraint_definitions",
+            "index_definitions",
+            "pretty_expressions",
+            "view_definitions",
+            "type_names",
+            "signatures",
+        ),
+    )
+)
+
+
+def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.Table:
+    """Rows with their texts as those see them who have a search path."""
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        texts = column.to_pylist() if pa.types.is_string(column.type) else []
+        if any(text is not None and MARK in text for text in texts):
+            texts = [None if text is None else as_seen(catalog, text, path) for text in texts]
+            table = table.set_column(place, table.schema.field(name), pa.array(texts, column.type))
+    return table
 
 
 def _computed(catalog: Catalog, view: SystemView) -> pa.Table:

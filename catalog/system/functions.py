@@ -12,14 +12,10 @@ from typing import Final
 
 from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 
-#: Else a schema before it may have something of the name, too.
-_PUBLIC_IS_FIRST: Final = "(current_schemas(false))[1] = 'public'"
 
-
-def _view(texts: str) -> str:
-    """A view's text, as the path needs it."""
-    columns = f"CASE WHEN {_PUBLIC_IS_FIRST} THEN {texts} ELSE {texts}_qualified END"
-    return f"(SELECT {columns} FROM pg_lookups.view_definitions WHERE oid = $1)"
+def _view(column: str) -> str:
+    """A view's text."""
+    return f"(SELECT {column} FROM pg_lookups.view_definitions WHERE oid = $1)"
 
 
 def _view_as_asked() -> str:
@@ -31,11 +27,6 @@ def _view_as_asked() -> str:
 _UPDATES: Final = """(SELECT CASE relkind WHEN 'r' THEN 28 WHEN 'v' THEN (SELECT CASE WHEN max(place) > 0 THEN 28
     WHEN max(place) = 0 THEN 16 ELSE 0 END FROM pg_lookups.view_updates WHERE oid = $1)
     ELSE 0 END FROM pg_class WHERE oid = $1)"""
-
-
-def _marked(text: str) -> str:
-    """A kept text as the path needs it."""
-    return f"replace({text}, chr(1), CASE WHEN {_PUBLIC_IS_FIRST} THEN '' ELSE 'public.' END)"
 
 
 def _visible(relation: str, prefix: str) -> str:
@@ -52,16 +43,12 @@ _TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.ns
     JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
     AND n.nspname = ANY (current_schemas(true))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
-#: The schema before a type's name, where the path has it not.
-_WITHIN: Final = (
-    "CASE WHEN n.within = '' OR n.within = ANY (current_schemas(true)) THEN '' ELSE quote_ident(n.within) || '.' END"
-)
 #: What stands behind an interval's name for the fields of its modifier.
 _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
 )
 _INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
-_FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT {_WITHIN} ||
+_FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
     CASE WHEN $2 IS NULL THEN n.head
     WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
     ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
@@ -74,7 +61,7 @@ _FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' EL
 
 def _signature(column: str) -> str:
     """A function's text, its types named as the path needs them: between marks stand their oids."""
-    return f"""(SELECT {_marked(f"string_agg(coalesce({_WITHIN} || n.plain, p.part), '' ORDER BY p.place)")}
+    return f"""(SELECT string_agg(coalesce(n.head || n.tail, p.part), '' ORDER BY p.place)
     FROM pg_lookups.signatures s, unnest(string_to_array(s.{column} || chr(2), chr(2))) WITH ORDINALITY p(part, place)
     LEFT JOIN pg_lookups.type_names n ON p.place % 2 = 0 AND n.oid::int8::text = p.part WHERE s.oid = $1)"""
 
@@ -122,7 +109,7 @@ _PRETTY_TEXT: Final = (
 
 def _constraint(column: str) -> str:
     """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
-    return f"""(SELECT {_marked(f"d.{column}")} || coalesce(d.target::regclass::text, '') || d.rest
+    return f"""(SELECT d.{column} || coalesce(d.target::regclass::text, '') || d.rest
     FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
 
 
@@ -133,9 +120,9 @@ def _cleaned(name: str) -> str:
 
 def _index(column: str, place: str) -> str:
     """The same of an index (place 0) or a part of it; people see its table named as the path needs it."""
-    shown = _marked(f"d.{column}")
+    shown = f"d.{column}"
     if column == "pretty":
-        shown += f" || coalesce(d.target::regclass::text, '') || {_marked('d.rest')}"
+        shown += " || coalesce(d.target::regclass::text, '') || d.rest"
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
@@ -148,7 +135,8 @@ _SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relnam
 #: The oid of what pg_get_serial_sequence(text, text) names.
 SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
 #: What regclass reads: a number, or a name that may be qualified, also by the database, and quoted.
-_TO_REGCLASS: Final = """(SELECT min(r.oid::int8)::oid FROM pg_lookups.relation_names r
+_TO_REGCLASS: Final = """(SELECT (min(coalesce(array_position(current_schemas(true), r.within::name), 0)::int8
+    * 4294967296 + r.oid::int8) % 4294967296)::oid FROM pg_lookups.relation_names r
     WHERE r.written = CASE WHEN $1 LIKE quote_ident(current_database()) || '.%.%'
         THEN substr($1, length(quote_ident(current_database())) + 2) ELSE $1 END
     AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
@@ -169,7 +157,7 @@ _INDEX_PROPERTY: Final = """(SELECT CASE
 #: What regtype reads: a type's name in one of its spellings, or with its schema.
 _TO_REGTYPE: Final = """(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n
     WHERE $1 IN (n.plain, n.alias, quote_ident(n.alias), '"' || n.alias || '"')
-        AND (n.within = '' OR n.within = ANY (current_schemas(true)))
+        AND n.head || n.tail = n.plain
     OR $1 IN (n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain) AND n.within <> ''
     OR $1 IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
         '"' || coalesce(nullif(n.within, ''), 'pg_catalog') || '"."' || n.alias || '"'))"""
@@ -198,6 +186,7 @@ _ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name]
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
     "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
+    "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
     "('unknown (OID=' || $1::text || ')')::name)",
@@ -208,8 +197,8 @@ _SIMPLE: Final[dict[str, str]] = {
     "WHERE objoid = $1 AND classoid = 1259 AND objsubid = $2)",
     "shobj_description(oid, name)": "(SELECT d.description FROM pg_shdescription d JOIN pg_class c "
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
-    "pg_get_expr(pg_node_tree, oid)": _marked("$1::text"),
-    "pg_get_expr(pg_node_tree, oid, bool)": f"CASE WHEN $3 THEN {_marked(_PRETTY_TEXT)} ELSE {_marked('$1::text')} END",
+    "pg_get_expr(pg_node_tree, oid)": "$1::text",
+    "pg_get_expr(pg_node_tree, oid, bool)": f"CASE WHEN $3 THEN {_PRETTY_TEXT} ELSE $1::text END",
     "pg_get_constraintdef(oid)": _constraint("definition"),
     "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
     f"ELSE {_constraint('definition')} END",
@@ -343,7 +332,6 @@ _PRIVILEGES: Final = (
     *("language", "server", "foreign_data_wrapper", "parameter"),
 )
 _VISIBLE: Final = {
-    "pg_type_is_visible(oid)": ("pg_type", "typ"),
     "pg_function_is_visible(oid)": ("pg_proc", "pro"),
     "pg_operator_is_visible(oid)": ("pg_operator", "opr"),
     "pg_opclass_is_visible(oid)": ("pg_opclass", "opc"),
@@ -458,7 +446,7 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
 SHOWN: Final[dict[str, str]] = {
     "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
     "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
-    "regtype": f"(SELECT {_WITHIN} || n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
+    "regtype": "(SELECT n.head || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "regproc": "(SELECT shown FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",
     "regnamespace": "(SELECT quote_ident(nspname) FROM pg_namespace WHERE oid = $1)",

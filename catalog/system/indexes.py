@@ -16,7 +16,7 @@ from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Table, UniqueKey
 from catalog.oids import part_oid
-from catalog.system.naming import default_text, schema_oid
+from catalog.system.naming import MARK, default_text, schema_oid
 from catalog.system.pretty import pretty
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
@@ -47,7 +47,7 @@ _EQUALS: Final = {
 _NAME: Final = re.compile(r'([A-Za-z_][\w$]*|"((?:[^"]|"")+)")')
 _TEXT: Final = re.compile(r"'(?:[^']|'')*'")
 #: Where a call begins.
-_CALL: Final = re.compile(r"[\w.]+\(")
+_CALL: Final = re.compile(rf"{MARK}?[\w.]+\(")
 
 
 class IndexEntry(Struct, frozen=True):

@@ -17,7 +17,7 @@ from catalog.postgres import function, functions, rows
 from catalog.routines import Function
 from catalog.system import members
 from catalog.system.indexes import indexes_of
-from catalog.system.rows import Row
+from catalog.system.naming import as_seen
 from catalog.system.texts import function_names, type_names
 
 #: Types of oids whose names are PostgreSQL's own only: the catalog, its column of names, and what errors call one.
@@ -35,7 +35,11 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regclass":
             found = _relations(catalog, wanted, path)
         case "regtype":
-            found = {int(str(row["oid"])): _typed(row, path) for row in type_names(catalog) if row["oid"] in wanted}
+            found = {
+                int(str(row["oid"])): as_seen(catalog, f"{row['head']}{row['tail']}", path)
+                for row in type_names(catalog)
+                if row["oid"] in wanted
+            }
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
             found |= {int(str(row["oid"])): str(row["shown"]) for row in members.function_names(catalog)}
@@ -96,11 +100,6 @@ def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dic
 
 def _qualified(schema: str, name: str, is_visible: bool) -> str:
     return quote_name(name) if is_visible else f"{quote_name(schema)}.{quote_name(name)}"
-
-
-def _typed(row: Row, path: tuple[str, ...]) -> str:
-    schema, plain = str(row["within"]), str(row["plain"])
-    return plain if not schema or schema in whole_path(path) else f"{quote_name(schema)}.{plain}"
 
 
 def _own(item: Function, path: tuple[str, ...]) -> str:

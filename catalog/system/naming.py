@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.catalog import Catalog
+from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, PUBLIC, CatalogObject
+from catalog.objects import PG_CATALOG, PG_TEMP, PUBLIC, CatalogObject, UserType
+from catalog.postgres import functions
 from catalog.privileges import Grant, Rights
 from catalog.roles import BOOTSTRAP, EVERYBODY
+from catalog.routines import Function
+from catalog.routines import named as called
 
 #: Whose everything is that nobody has made, and the one database.
 ROLE: Final = BOOTSTRAP
@@ -83,31 +86,70 @@ def schema_oid(catalog: Catalog, name: str) -> int:
 
 #: A user's type as kept texts name it.
 TYPE: Final = re.compile(r'\bpg_type\."(\d+)"')
-#: Texts within kept texts, and calls of functions of the schema public.
-_PUBLIC_CALL: Final = re.compile(r"('(?:[^']|'')*')|\bpublic\.(?=[\w$]+\(|\"(?:[^\"]|\"\")+\"\()")
+#: Texts within kept texts, and schemas before calls of functions.
+_QUALIFIED_CALL: Final = re.compile(
+    r"('(?:[^']|'')*')|(?<![\w$\".])([^\W\d][\w$]*|\"(?:[^\"]|\"\")+\")\.(?=[\w$]+\(|\"(?:[^\"]|\"\")+\"\()"
+)
 _CALL: Final = re.compile(r"\b(nextval|currval|setval)\((\d+)")
 
 
-#: Stands in kept texts before a name of the schema public, which pg_get_expr() and the like name where no path has it.
-PUBLIC_MARK: Final = "\x01"
+#: Stands in kept texts before a schema that is named only to those whose path does not find what is in it.
+MARK: Final = "\x01"
+_NAME: Final = r"(?:\"(?:[^\"]|\"\")+\"|[\w$]+)"
+_MARKED: Final = re.compile(rf"{MARK}({_NAME})\.({_NAME})(\(?)")
 
 
-def default_text(catalog: Catalog, text: str, mark: str = PUBLIC_MARK) -> str:
-    """An expression as SQL text: sequences and users' types, which are kept by oid, by their names."""
+def prefix(schema: str) -> str:
+    """What stands before the name of something in a schema, for those whose path does not find it."""
+    return "" if schema in ("", PG_CATALOG, PG_TEMP) else f"{MARK}{quote_name(schema)}."
+
+
+def default_text(catalog: Catalog, text: str) -> str:
+    """An expression as SQL text: sequences and users' types, which are kept by oid, by their names, with ``MARK``."""
 
     def named(match: re.Match[str]) -> str:
         item = catalog.objects.get(int(match[2]))
         if item is None:
             return match[0]
-        place = mark if item.schema == PUBLIC else f"{quote_name(item.schema)}."
-        name = quote_name(item.name).replace("'", "''")
-        return f"{match[1]}('{place}{name}'::regclass"
+        name = f"{quote_name(item.schema)}.{quote_name(item.name)}".replace("'", "''")
+        return f"{match[1]}('{MARK}{name}'::regclass"
 
     def typed(match: re.Match[str]) -> str:
         item = catalog.declared(int(match[1]))
-        if item is None:
-            return match[0]
-        return f"{mark}{item}" if item.schema == PUBLIC else f"{quote_name(item.schema)}.{item}"
+        return match[0] if item is None else f"{MARK}{quote_name(item.schema)}.{quote_name(item.name)}"
 
-    called = _PUBLIC_CALL.sub(lambda match: match[1] or mark, text)
-    return _CALL.sub(named, TYPE.sub(typed, called))
+    calls = _QUALIFIED_CALL.sub(lambda match: match[1] or f"{MARK}{match[2]}.", text)
+    return _CALL.sub(named, TYPE.sub(typed, calls))
+
+
+def as_seen(catalog: Catalog, text: str, path: tuple[str, ...] = (PUBLIC,)) -> str:
+    """A text with marks as those see it who have a search path: what that does not find is named with its schema."""
+
+    def seen(match: re.Match[str]) -> str:
+        schema, name = map(_plain, match.groups()[:2])
+        if match[3]:
+            items = catalog.functions.get(name, ())
+            is_found = any(is_visible(catalog, item, path) for item in items if item.schema == schema)
+        else:
+            item = catalog.types.get((schema, name)) or catalog.find(name, schema)
+            if item is None:
+                return match[0]  # an octet of a text
+            is_found = is_visible(catalog, item, path)
+        return match[0].removeprefix(MARK + match[1] + "." if is_found else MARK)
+
+    return _MARKED.sub(seen, text)
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def is_visible(catalog: Catalog, item: CatalogObject | UserType | Function, path: tuple[str, ...]) -> bool:
+    """Whether a relation's, type's or function's name alone finds it, no schema before its own having the same."""
+    if isinstance(item, Function):
+        found = called(catalog.functions, item.name, whole_path(path))
+        return any(other.oid == item.oid for other in found) and not functions(item.name)
+    for schema in whole_path(path):
+        if (schema, item.name) in catalog.types or (schema, item.name) in catalog.names:
+            return schema == item.schema
+    return False

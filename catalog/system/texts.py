@@ -15,7 +15,7 @@ from catalog.objects import PG_TEMP, Schema
 from catalog.postgres import MEMBERS, rows, types
 from catalog.system import members
 from catalog.system.classes import pg_class
-from catalog.system.naming import TEMPORARY
+from catalog.system.naming import TEMPORARY, prefix
 from catalog.system.routines import own_names, own_signatures
 from catalog.system.rows import Row
 from catalog.system.types import pg_type
@@ -58,7 +58,7 @@ _TAILS: Final = (" without time zone", " with time zone")
 def type_names(catalog: Catalog) -> Iterator[Row]:
     """What format_type() makes names of: ``head`` and ``tail`` stand around a modifier, ``plain`` has none.
 
-    ``element`` says which type's modifier it is, and ``within`` the schema that is named where no path has it.
+    ``element`` says which type's modifier it is, and ``within`` the schema; ``head`` has it where a path finds another.
     """
     known, homes = types(), members.homes(catalog)
     for item in known.values():
@@ -72,19 +72,20 @@ def type_names(catalog: Catalog) -> Iterator[Row]:
         yield {
             "oid": item.oid,
             "element": base.oid,
-            "head": name.removesuffix(tail),
+            "head": prefix(homes.get(item.oid, "")) + name.removesuffix(tail),
             "tail": tail + suffix,
             "plain": name + suffix,
             "alias": item.name,
             "within": homes.get(item.oid, ""),
         }
-    names: dict[object, str] = {}
+    names: dict[object, tuple[str, str]] = {}
     for row in pg_type(catalog):
         alias, element = str(row["typname"]), row.get("typelem", 0)
-        plain = f"{names[element]}[]" if element else quote_name(alias)
-        names[row["oid"]] = plain
         schema = _schema_name(catalog, int(str(row["typnamespace"])))
-        yield {"oid": row["oid"], "element": 0, "head": plain, "tail": "", "plain": plain, "alias": alias,
+        name = quote_name(alias)
+        head, plain = (f"{text}[]" for text in names[element]) if element else (prefix(schema) + name, name)
+        names[row["oid"]] = head, plain
+        yield {"oid": row["oid"], "element": 0, "head": head, "tail": "", "plain": plain, "alias": alias,
                "within": schema}  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from catalog.extensions import BaseType
 from catalog.objects import Check, Domain, Sequence, rows_of
 from catalog.oids import part_oid
 from catalog.postgres import rows
-from catalog.system.naming import ROLE, default_text, own_objects, rights_of, schema_oid
+from catalog.system.naming import ROLE, as_seen, default_text, own_objects, rights_of, schema_oid
 from catalog.system.rows import Row
 from catalog.types import Composite, Enumeration
 
@@ -126,7 +126,7 @@ def _domain(catalog: Catalog, declared: Domain) -> Row:
         "typndims": 1 if base.element is not None else 0,
         "typcollation": 100 if base.category == "S" else 0,
         "typnotnull": declared.not_null,
-        "typdefault": None if declared.default is None else default_text(catalog, declared.default, ""),
+        "typdefault": None if declared.default is None else as_seen(catalog, default_text(catalog, declared.default)),
         "typdefaultbin": None if declared.default is None else default_text(catalog, declared.default),
     }
 

@@ -128,3 +128,9 @@ SELECT CAST(a AS numeric) / 3 AS q, CAST(NULL AS date) AS d, CAST('now' AS text)
 SELECT -2147483648 AS a, -9223372036854775808 AS b, 2147483648 AS c, 9223372036854775808 AS d, a / -2147483648 AS e FROM t
 SELECT timestamp '2020-01-01 00:00:00.100' AS a, timestamptz '2020-01-01 00:00:00.120+05:30' AS b, time '10:00:00.50' AS c
 VALUES (1, NULL), (2, 'x') ORDER BY 2, "*VALUES*".column1
+SELECT * FROM (t JOIN u USING (a, v)) AS j
+SELECT j.p, j.q FROM (u CROSS JOIN w) AS j (z, y) WHERE j.z > 1
+SELECT x.a, name FROM t JOIN u USING (a) AS x
+SELECT j.b, j.name, m.id FROM (t x LEFT JOIN u USING (a)) AS j JOIN m ON m.id = j.a
+SELECT t.b, s.name AS other, s.a FROM t FULL JOIN u USING (a), u AS s
+SELECT i, n FROM t JOIN (SELECT n, n AS i FROM u) s USING (i)

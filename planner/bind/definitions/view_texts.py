@@ -2,15 +2,16 @@
 the names that its relations and types have now.
 
 Owns: these texts, and printing what a view's creator wrote so that creating a view of it anew gives the same view,
-whatever has been renamed since. Each relation and type is named with its schema, but for one schema that the reader's
-path has. A relation whose columns are not those of the view's creation stands as a subquery that gives them their old
-names::
+whatever has been renamed since. Each relation and type is named with its schema, for those
+whose path does not find it. A relation whose columns are not those of the view's creation stands as a subquery that
+gives them their old names::
 
     SELECT a FROM t   -- a was renamed b, and c was added   ->   SELECT a FROM (SELECT b AS a FROM public.t) t
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,8 +21,9 @@ from pglast.stream import IndentedStream
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import PG_TEMP, PUBLIC, CatalogObject, View
+from catalog.objects import PG_TEMP, CatalogObject, View
 from catalog.postgres import functions
+from catalog.system.naming import MARK
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_view
 from planner.bind.names import output_name
@@ -31,16 +33,14 @@ _BUILT_IN: Final = ("pg_catalog", PG_TEMP)
 #: Views whose texts are remembered.
 _KEPT: Final = 4096
 _Names = frozenset[str]
+_QUOTED: Final = re.compile(rf'"{MARK}((?:[^"]|"")*)"')
 
 
 class ViewTexts(Struct, frozen=True):
-    """A view's definition as pg_get_viewdef() shows it, ``pretty`` and not, to those whose search path begins
-    with the schema public, and (``qualified``) to others."""
+    """A view's definition as pg_get_viewdef() shows it, ``pretty`` and not, with ``MARK`` before schemas."""
 
     plain: str
-    plain_qualified: str
     pretty: str
-    pretty_qualified: str
 
 
 def view_texts(catalog: Catalog, view: View) -> ViewTexts:
@@ -65,23 +65,18 @@ class _Known(Struct, frozen=True):
 
 @lru_cache(_KEPT)
 def _texts(known: _Known) -> ViewTexts:
-    (plain, pretty), (plain_qualified, pretty_qualified) = (_both(known, schema) for schema in (PUBLIC, ""))
-    return ViewTexts(plain, plain_qualified, pretty, pretty_qualified)
-
-
-def _both(known: _Known, bare: str) -> tuple[str, str]:
-    """The text and the pretty one; what is in the schema ``bare`` is named without it."""
     try:
-        plain, pretty = deparsed_view(known.catalog, known.view, bare)
+        plain, pretty = deparsed_view(known.catalog, known.view)
     except AsWrittenError:
-        plain = pretty = f" {_as_written(known.catalog, known.view, bare)}"
-    return f"{plain};", f"{pretty};"
+        text = _as_written(known.catalog, known.view)
+        plain = pretty = " " + _QUOTED.sub(lambda match: MARK + quote_name(match[1].replace('""', '"')), text)
+    return ViewTexts(f"{plain};", f"{pretty};")
 
 
-def _as_written(catalog: Catalog, view: View, bare: str) -> str:
+def _as_written(catalog: Catalog, view: View) -> str:
     """A view's query as somebody wrote it, but for the names in it."""
     (raw,) = parse(view.definition)
-    printing = _Printing(catalog, view, bare)
+    printing = _Printing(catalog, view)
     try:
         natural = _natural(printing, raw.node)
         node = printing.changed(raw.node, frozenset())
@@ -105,7 +100,6 @@ class _Printing(Struct):
 
     catalog: Catalog
     view: View
-    bare: str
     moved: set[tuple[str, str]] = field(default_factory=set)
 
     def relation(self, node: Any, hidden: _Names) -> CatalogObject | None:
@@ -166,7 +160,7 @@ class _Printing(Struct):
         if item is None:
             return node
         written = (node.schemaname or "", node.relname)
-        schema = None if item.schema in (self.bare, *_BUILT_IN) else item.schema
+        schema = None if item.schema in _BUILT_IN else MARK + item.schema
         columns = self.columns(item)
         if [old for old, _ in columns] != [column.name for column in item.columns]:
             self.moved.add(written)
@@ -174,7 +168,7 @@ class _Printing(Struct):
         if item.name != node.relname and node.alias is None:
             self.moved.add(written)
             node.alias = ast.Alias(aliasname=node.relname)
-        elif written[0] not in ("", schema):
+        elif written[0] not in ("", item.schema):
             self.moved.add(written)
         node.schemaname, node.relname = schema, item.name
         return node
@@ -186,9 +180,7 @@ class _Printing(Struct):
         oid = next((oid for place, called, oid in self.view.calls if (place, called) == written), None)
         found = None if oid is None else self.catalog.function(oid)
         if found is not None and (schema or not functions(found.name)):
-            is_bare = found.schema == self.bare and not functions(found.name)
-            parts = (found.name,) if is_bare else (found.schema, found.name)
-            node.funcname = tuple(ast.String(sval=part) for part in parts)
+            node.funcname = (ast.String(sval=MARK + found.schema), ast.String(sval=found.name))
 
     def _type(self, node: Any) -> None:
         *schema, name = (part.sval for part in node.names)
@@ -196,7 +188,7 @@ class _Printing(Struct):
         oid = next((oid for place, called, oid in self.view.types if (place, called) == written), None)
         found = None if oid is None else self.catalog.declared(oid)
         if found is not None:
-            parts = (found.name,) if found.schema in (self.bare, *_BUILT_IN) else (found.schema, found.name)
+            parts = (found.name,) if found.schema in _BUILT_IN else (MARK + found.schema, found.name)
             node.names = tuple(ast.String(sval=part) for part in parts)
 
 

@@ -10,6 +10,7 @@ from pglast.enums import CoercionForm
 from catalog.names import quote_name
 from catalog.postgres import PgProc, functions
 from catalog.routines import named
+from catalog.system.naming import prefix
 from catalog.types import by_oid
 from planner.bind.calls.resolution import (
     ANY,
@@ -71,7 +72,7 @@ def _resolved(place: Place, names: Sequence[str], given: Sequence[Node]) -> Cand
     """The function that a call means, PostgreSQL's own or a user's."""
     path = place.binding.context.search_path
     users: list[PgProc] = []
-    if place.bare is not None:
+    if not place.is_kept:
         users = [item.proc for item in named(place.catalog.functions, names[-1], names[-2:-1] or path)]
     if len(names) > 1 and names[-2] != "pg_catalog" and (not users or functions(names[-1])):
         raise AsWrittenError
@@ -98,7 +99,7 @@ def _called(place: Place, found: Candidate, given: Sequence[Node]) -> Call:
 
 def _name(place: Place, function: PgProc) -> str:
     user = place.catalog.function(function.oid) if function.oid >= 16384 else None
-    return quote_name(function.name) if user is None else place.shown(user.schema, user.name)
+    return quote_name(function.name) if user is None else prefix(user.schema) + quote_name(user.name)
 
 
 def _in_words(call: Call, node: Any) -> Call:

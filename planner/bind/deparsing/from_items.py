@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pglast.enums import JoinType
 
+from catalog.system.naming import prefix
 from planner.bind.calls.resolution import category
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
@@ -104,16 +106,18 @@ def _named(place: Place, node: Any) -> Source:
         raise AsWrittenError
     listed = [ColumnOf(old, known[now].oid, known[now].typmod) for old, now in pairs]
     given, columns = _aliases(node, listed)
+    listed_now = {now for _, now in pairs}
+    later = tuple(name for name in known if name not in listed_now) if place.binding.context.names is not None else ()
     return Source(
         "relation",
         alias or item.name,
         columns,
-        tuple(now for _, now in pairs),
+        (*(now for _, now in pairs), *later),
         alias is not None,
         given,
         item.name,
         schema=item.schema,
-        is_bare=place.is_bare(item.schema),
+        prefix=prefix(item.schema),
     )
 
 
@@ -122,7 +126,7 @@ def _subquery(place: Place, node: Any) -> Source:
 
     # LATERAL sees the items before it, every other what is around the query.
     outer = place if node.lateral else place.outer
-    inside = Place(place.binding, place.bare, outer, ctes=place.ctes)
+    inside = Place(place.binding, place.is_kept, outer, ctes=place.ctes)
     query = analyse_query(inside, node.subquery)
     given, columns = _aliases(node, outputs_of(query))
     name = "unnamed_subquery" if node.alias is None else node.alias.aliasname
@@ -163,8 +167,23 @@ def _has_columns(place: Place, call: Node, tree: Any) -> bool:
 
 
 def _join(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
-    if node.alias is not None or node.join_using_alias is not None:
-        raise AsWrittenError
+    item, columns, merged = _joined(place, node)
+    if node.join_using_alias is not None:
+        item = replace(item, using_alias=node.join_using_alias.aliasname)
+        place.named[item.using_alias] = merged
+    if node.alias is None:
+        return item, columns
+    nodes = tuple(part for _, part in columns)
+    if any(isinstance(part, Var) and len(part.source.real) > len(part.source.columns) for part in nodes):
+        raise AsWrittenError  # the join has more columns now
+    real = tuple(label for label, _ in columns)
+    given, known = _aliases(node, [ColumnOf(label, part.oid, typmod_of(part)) for label, part in columns])
+    source = Source("join", node.alias.aliasname, known, real, True, given, parts=nodes)
+    return replace(item, alias=source), _known(place, source, source.name)
+
+
+def _joined(place: Place, node: Any) -> tuple[JoinItem, list[Named], list[Named]]:
+    """A join, the columns that it offers, and those of them that USING makes of two."""
     left, first = _item(place, node.larg)
     before = place.visible
     place.visible = [*before, *first]  # what LATERAL sees
@@ -176,11 +195,13 @@ def _join(place: Place, node: Any) -> tuple[FromItem, list[Named]]:
         place.visible = before
         merged = [_merged(place, word, name, first, second) for name in names]
         rest = [item for item in (*first, *second) if item[0] not in names]
-        return JoinItem(word, left, right, names), [*merged, *rest]
+        for side in (left, right):
+            _avoid(side, names)
+        return JoinItem(word, left, right, names), [*merged, *rest], merged
     place.visible = [*first, *second]
     found = None if node.quals is None else condition(place, node.quals)
     place.visible = before
-    return JoinItem(word, left, right, (), found), [*first, *second]
+    return JoinItem(word, left, right, (), found), [*first, *second], []
 
 
 def _merged(place: Place, word: str, name: str, first: Sequence[Named], second: Sequence[Named]) -> Named:
@@ -188,25 +209,52 @@ def _merged(place: Place, word: str, name: str, first: Sequence[Named], second: 
     sides = []
     for side in (first, second):
         found = [node for label, node in side if label == name]
-        if len(found) != 1 or (isinstance(found[0], Var) and _now(found[0]) != name):
+        if len(found) != 1:
             raise AsWrittenError
         sides.append(found[0])
+        _call(found[0], name)
     oid = agreed(place, sides)
     left, right = (coerce(place, item, oid) for item in sides)
     typmod = typmod_of(left) if typmod_of(left) == typmod_of(right) else -1
-    kept = right if word == "RIGHT" else left
-    if word != "FULL" and isinstance(kept, Var | Merged) and kept.typmod == typmod:
-        return name, kept
-    if any(label == name for source in place.sources for label in source.real if not _is_of(source, sides)):
-        raise AsWrittenError  # that column would need another name
-    return name, Merged(name, oid, typmod)
+    prefers_right = word == "RIGHT" or (word == "INNER" and not isinstance(left, Var | Merged))
+    kept = right if prefers_right and (word == "RIGHT" or isinstance(right, Var | Merged)) else left
+    is_one = word != "FULL" and isinstance(kept, Var | Merged) and kept.typmod == typmod
+    merged = kept if is_one else Merged(name, oid, typmod)
+    same = [parts for label, parts in place.merges if label == name and any(part in parts for part in sides)]
+    for parts in same[:1]:
+        parts += [*sides, merged]
+    if not same:
+        place.merges.append((name, [*sides, merged]))
+    return name, merged
 
 
-def _now(column: Var) -> str:
-    """A column's name as it is printed, but for what makes it different from others."""
-    source = column.source
-    return source.given[column.place] if column.place < len(source.given) else source.real[column.place]
+def _avoid(item: FromItem, names: Sequence[str]) -> None:
+    """Other columns in a join are not called as those of its USING."""
+    pending = [item]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, Source):
+            found.avoided.update(names)
+        else:
+            pending += [found.left, found.right, *([] if found.alias is None else [found.alias])]
 
 
-def _is_of(source: Source, sides: Sequence[Node]) -> bool:
-    return any(isinstance(item, Var) and item.source is source for item in sides)
+def _call(column: Node, name: str) -> None:
+    """Calls a column as USING does."""
+    if not isinstance(column, Var):
+        return
+    source, place = column.source, column.place
+    now = source.given[place] if place < len(source.given) else source.real[place]
+    if source.kind == "join" and now != name:
+        raise AsWrittenError  # what is in the join needs that name
+    source.using[place] = name
+
+
+def merged_names(place: Place) -> frozenset[str]:
+    """The columns of USING that have no qualifier, with all of USING in such a query; no two are called alike."""
+    if not any(isinstance(part, Merged) for _, parts in place.merges for part in parts):
+        return frozenset()
+    names = [name for name, _ in place.merges]
+    if len(names) > len(set(names)):
+        raise AsWrittenError  # one needs another name
+    return frozenset(names)

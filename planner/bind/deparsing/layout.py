@@ -213,7 +213,7 @@ def _item(to: Printer, item: FromItem) -> None:
     if isinstance(item, JoinItem):
         _join(to, item)
         return
-    name, columns = to.named.names[id(item)], to.named.columns[id(item)]
+    name = to.named.names[id(item)]
     to.add("LATERAL " if item.lateral else "")
     match item.kind:
         case "subquery":
@@ -231,29 +231,38 @@ def _item(to: Printer, item: FromItem) -> None:
             to.add(" WITH ORDINALITY" if item.ordinality else "")
         case "relation":
             hidden = item.relation in to.named.ctes
-            to.add("" if item.is_bare and not hidden else f"{quote_name(item.schema)}.")
+            to.add(f"{quote_name(item.schema)}." if hidden else item.prefix)
             to.add(quote_name(item.relation))
         case "cte":
             to.add(quote_name(item.relation))
     is_other = item.kind in ("function", "values") or (bool(item.relation) and name != item.relation)
-    if item.has_alias or is_other:
+    if item.has_alias or is_other or shows_columns(item, to.named.columns[id(item)], to.named.columns):
         to.add(f" {quote_name(name)}")
-    if shows_columns(item, columns):
+    _columns(to, item)
+
+
+def _columns(to: Printer, source: Source) -> None:
+    """Column aliases, where an item's columns have others names than their own."""
+    columns = to.named.columns[id(source)]
+    if shows_columns(source, columns, to.named.columns):
         to.add(f"({', '.join(map(quote_name, columns))})")
 
 
 def _join(to: Printer, item: JoinItem) -> None:
     is_bare = not item.using and item.condition is None
+    alias = item.alias
+    to.add("(" if alias is not None and to.pretty else "")
     to.opened()
     _item(to, item.left)
     word = ("CROSS JOIN" if is_bare else "JOIN") if item.word == "INNER" else f"{item.word} JOIN"
     to.line(f" {word} ", -STANDARD, STANDARD, JOIN)
-    needs = to.pretty and isinstance(item.right, JoinItem)
+    needs = to.pretty and isinstance(item.right, JoinItem) and item.right.alias is None
     to.add("(" if needs else "")
     _item(to, item.right)
     to.add(")" if needs else "")
     if item.using:
         to.add(f" USING ({', '.join(map(quote_name, item.using))})")
+        to.add(f" AS {quote_name(item.using_alias)}" if item.using_alias else "")
     elif item.condition is not None:
         to.add(" ON ")
         to.opened()
@@ -262,3 +271,6 @@ def _join(to: Printer, item: JoinItem) -> None:
     elif item.word != "INNER":
         to.add(" ON TRUE")
     to.closed()
+    if alias is not None:
+        to.add(f"{')' if to.pretty else ''} {quote_name(to.named.names[id(alias)])}")
+        _columns(to, alias)

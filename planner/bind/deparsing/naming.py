@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from planner.bind.deparsing.trees import Query, Source
+from planner.bind.deparsing.trees import Query, Source, Var
 
 
 class Named(Struct, frozen=True):
@@ -36,26 +36,42 @@ def named(query: Query, outer: Named) -> Named:
             called = f"{source.name}_{count}"
         used.add(called)
         names[id(source)] = called
-        columns[id(source)] = _columns(source)
+        columns[id(source)] = _columns(source, columns, query.merged)
     ctes = outer.ctes.union(item.name for item in query.ctes)
     return Named(names, columns, frozenset(used), ctes)
 
 
-def _columns(source: Source) -> tuple[str, ...]:
-    """An item's columns: as somebody has called them, else as they are; of equal ones the others get a number."""
+def _columns(source: Source, known: Mapping[int, tuple[str, ...]], merged: frozenset[str]) -> tuple[str, ...]:
+    """An item's columns: as USING or somebody has called them, else as they are; of equal ones the others get a number.
+
+    No other column has the name of one that is ``merged``.
+    """
+    names = (*source.given, *real_names(source, known)[len(source.given) :])
+    taken = {*source.using.values(), *source.avoided, *(merged if source.kind != "join" else ())}
     found: list[str] = []
-    for wanted in (*source.given, *source.real[len(source.given) :]):
-        called, count = wanted, 0
-        while called in found:
+    for place, wanted in enumerate(names):
+        called, count = source.using.get(place, wanted), 0
+        while place not in source.using and called in taken:
             count += 1
             called = f"{wanted}_{count}"
+        taken.add(called)
         found.append(called)
     return tuple(found)
 
 
-def shows_columns(source: Source, columns: tuple[str, ...]) -> bool:
+def real_names(source: Source, known: Mapping[int, tuple[str, ...]]) -> tuple[str, ...]:
+    """An item's columns but for aliases: those of a join as what is in it calls them."""
+    if source.kind != "join":
+        return source.real
+    return tuple(
+        known[id(node.source)][node.place] if isinstance(node, Var) else label
+        for node, label in zip(source.parts, source.real, strict=True)
+    )
+
+
+def shows_columns(source: Source, columns: tuple[str, ...], known: Mapping[int, tuple[str, ...]]) -> bool:
     """Whether an item's columns are listed behind its name."""
     if source.kind == "function":
         return True
-    is_other = columns != source.real
+    is_other = columns != real_names(source, known)
     return is_other or (source.kind != "relation" and bool(source.given))

@@ -12,15 +12,15 @@ from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import FIRST_OID, PG_TEMP, CatalogObject, Domain
+from catalog.objects import FIRST_OID, CatalogObject, Domain
 from catalog.precision import declared
+from catalog.system.naming import prefix
 from catalog.types import ARRAYS, SqlType, by_oid
 from planner.bind.context import Binding
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source
 from planner.bind.typenames import BY_OID, declared_typmod
 
-_BARE: Final = ("pg_catalog", PG_TEMP)
 #: Types whose names as format_type() prints them mean a length of 1.
 _ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
 #: A column by the name that the text gives it.
@@ -28,20 +28,21 @@ Named = tuple[str, Node]
 
 
 class Place(Struct, eq=False):
-    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier.
+    """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier,
+    ``merges`` those that JOIN ... USING makes one, by name.
 
-    ``bare`` is the schema whose names go without it, where a text is made anew for each reader; None of a text that the
-    catalog keeps, which names types by oid.
+    ``is_kept``: the text is one that the catalog keeps, which names types by oid. Others have ``MARK`` before schemas.
     """
 
     binding: Binding
-    bare: str | None = None
+    is_kept: bool = False
     outer: Place | None = None
     named: dict[str, list[Named]] = field(default_factory=dict)
     visible: list[Named] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     ctes: Mapping[str, tuple[ColumnOf, ...]] = field(default_factory=dict)
     windows: list[Frame] = field(default_factory=list)
+    merges: list[tuple[str, list[Node]]] = field(default_factory=list)
 
     @property
     def catalog(self) -> Catalog:
@@ -50,15 +51,7 @@ class Place(Struct, eq=False):
 
     def inside(self, outer: Place | None = None) -> Place:
         """The place of a query within; ``outer`` is what it sees beside WITH queries, by default this one."""
-        return Place(self.binding, self.bare, outer or self, ctes=self.ctes)
-
-    def is_bare(self, schema: str) -> bool:
-        """Whether what is in a schema is named without it."""
-        return schema in (self.bare, *_BARE)
-
-    def shown(self, schema: str, name: str) -> str:
-        """What an object of a schema is called."""
-        return quote_name(name) if self.is_bare(schema) else f"{quote_name(schema)}.{quote_name(name)}"
+        return Place(self.binding, self.is_kept, outer or self, ctes=self.ctes)
 
     def type_name(self, oid: int, typmod: int = -1) -> str:
         """A type as format_type() shows it, users' types in kept texts by oid."""
@@ -67,7 +60,7 @@ class Place(Struct, eq=False):
         declared = self.catalog.declared(oid + 1 - oid % 2)
         if declared is None:
             raise AsWrittenError
-        name = f'{BY_OID}."{declared.oid}"' if self.bare is None else self.shown(declared.schema, declared.name)
+        name = f'{BY_OID}."{declared.oid}"' if self.is_kept else prefix(declared.schema) + quote_name(declared.name)
         return name if oid % 2 else f"{name}[]"
 
     def base(self, oid: int) -> int:
@@ -85,12 +78,17 @@ class Place(Struct, eq=False):
         while level is not None:
             known = level.visible if len(names) == 1 else level.named.get(names[-2], ())
             found = [node for name, node in known if name == names[-1]]
-            if len(found) == 1 and (len(names) < 3 or level.is_last_with(names[-2])):
+            is_meant = len(names) < 3 or level.is_last_with(names[-2]) or level.has_relation(names[-3], names[-2])
+            if len(found) == 1 and is_meant:
                 return found[0]
-            if found:
+            if found and is_meant:
                 raise AsWrittenError
             level = level.outer
         raise AsWrittenError
+
+    def has_relation(self, schema: str, name: str) -> bool:
+        """Whether an item of FROM is the relation of that name in a schema."""
+        return any((item.schema, item.name, item.has_alias) == (schema, name, False) for item in self.sources)
 
     def is_last_with(self, name: str) -> bool:
         """Whether no item of FROM around this level has that name, so that its schema need not be asked for."""

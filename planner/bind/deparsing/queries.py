@@ -13,7 +13,7 @@ from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.calls import frame
 from planner.bind.deparsing.coercion import agreed, as_text, coerce, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
-from planner.bind.deparsing.from_items import analyse_from, entries_of
+from planner.bind.deparsing.from_items import analyse_from, entries_of, merged_names
 from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     ColumnOf,
@@ -73,9 +73,9 @@ def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
         if item.search_clause is not None or item.cycle_clause is not None:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
-        inside = Place(place.binding, place.bare, place.outer, ctes=place.ctes)
+        inside = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
         if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # its name means its first part's rows
-            first = Place(place.binding, place.bare, place.outer, ctes=place.ctes)
+            first = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
             columns = _renamed(outputs_of(analyse_query(first, item.ctequery.larg)), given)
             inside.ctes = {**inside.ctes, item.ctename: columns}
         query = analyse_query(inside, item.ctequery)
@@ -108,6 +108,7 @@ def _select(place: Place, node: Any, is_leaf: bool) -> Query:
         targets=tuple(targets),
         sources=tuple(place.sources),
         items=items,
+        merged=merged_names(place),
         distinct=node.distinctClause is not None and not distinct_on,
         distinct_on=tuple(_ordered(place, item, targets)[0] for item in distinct_on),
         where=where,
@@ -226,7 +227,7 @@ def _sets(place: Place, node: Any) -> tuple[SetTree | Query, list[Target]]:
     """A tree of set operations, and the columns that it gives; strings get the type of the other side."""
     is_query = node.op == SetOperation.SETOP_NONE or any((node.sortClause, node.limitCount, node.limitOffset))
     if is_query or (node.withClause is not None):
-        query = analyse_query(Place(place.binding, place.bare, place.outer, ctes=place.ctes), node, is_leaf=True)
+        query = analyse_query(Place(place.binding, place.is_kept, place.outer, ctes=place.ctes), node, is_leaf=True)
         return query, list(query.targets)
     return _combined(place, node)
 

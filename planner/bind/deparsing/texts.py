@@ -35,7 +35,7 @@ def deparsed_expression(binding: Binding, tree: Any, columns: Sequence[Column], 
     """
     known = tuple(ColumnOf(item.name, item.type.oid) for item in columns)
     row = Source("relation", "", known, tuple(item.name for item in known))
-    place = Place(binding, visible=entries_of(row), sources=[row])
+    place = Place(binding, is_kept=True, visible=entries_of(row), sources=[row])
     try:
         node = analyse(place, tree)
         if kind is not None and isinstance(node, Const) and node.oid == UNKNOWN:
@@ -48,16 +48,16 @@ def deparsed_expression(binding: Binding, tree: Any, columns: Sequence[Column], 
     return to.text
 
 
-def deparsed_view(catalog: Catalog, view: View, bare: str) -> tuple[str, str]:
-    """A view's query as pg_get_viewdef() shows it, and the same pretty, but for the semicolon; what is in the schema
-    ``bare`` is named without it. Raises AsWrittenError.
+def deparsed_view(catalog: Catalog, view: View) -> tuple[str, str]:
+    """A view's query as pg_get_viewdef() shows it, and the same pretty, but for the semicolon, with ``MARK`` before
+    schemas. Raises AsWrittenError.
     """
     (raw,) = parse(view.definition)
     binding = Binding(raw, as_created(Context(catalog), view))
     names = tuple(column.name for column in view.columns)
     try:
         with binding.without_positions():
-            place = Place(binding, bare)
+            place = Place(binding)
             query = analyse_query(place, raw.node)
             plain, pretty = (Printer(place.type_name, flag, named=OF_VIEWS) for flag in (False, True))
             for to in (plain, pretty):

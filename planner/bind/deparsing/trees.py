@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 BOOL = 16
 
@@ -215,11 +215,14 @@ class Source(Struct, eq=False):
     """An item of FROM that has columns; equal only to itself.
 
     ``name`` is what it is called where nothing is in the way. ``columns`` are those that the text knows; ``real`` are
-    their names but for the aliases ``given``. A relation's or a WITH query's own name is ``relation``, ``is_bare``
-    where it is found without its ``schema``.
+    their names but for the aliases ``given``. A relation's or a WITH query's own name is ``relation``, ``prefix`` what
+    stands before it for those whose path does not find it. ``using``
+    are the names that columns must have for JOIN ... USING, by place, and
+    ``avoided`` what others must not have; those of an aliased join stand for ``parts``.
+    Behind its ``columns`` a relation has in ``real`` those that it was given later.
     """
 
-    kind: Literal["relation", "subquery", "values", "function", "cte"]
+    kind: Literal["relation", "subquery", "values", "function", "cte", "join"]
     name: str
     columns: tuple[ColumnOf, ...]
     real: tuple[str, ...]
@@ -232,17 +235,22 @@ class Source(Struct, eq=False):
     lateral: bool = False
     ordinality: bool = False
     schema: str = ""
-    is_bare: bool = True
+    prefix: str = ""
+    using: dict[int, str] = field(default_factory=dict)
+    avoided: set[str] = field(default_factory=set)
+    parts: tuple[Node, ...] = ()
 
 
 class JoinItem(Struct, frozen=True):
-    """A JOIN in FROM; ``word`` is INNER, LEFT, RIGHT or FULL."""
+    """A JOIN in FROM; ``word`` is INNER, LEFT, RIGHT or FULL, ``alias`` what is called by a name of the join's own."""
 
     word: str
     left: FromItem
     right: FromItem
     using: tuple[str, ...] = ()
     condition: Node | None = None
+    using_alias: str = ""
+    alias: Source | None = None
 
 
 FromItem = Source | JoinItem
@@ -281,11 +289,15 @@ class WithItem(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """A query: of a set operation (``sets``), of VALUES alone (one source of kind values), or a SELECT."""
+    """A query: of a set operation (``sets``), of VALUES alone (one source of kind values), or a SELECT.
+
+    ``merged`` are the columns of JOIN ... USING that have no other name, so that no other column may have it.
+    """
 
     targets: tuple[Target, ...]
     sources: tuple[Source, ...] = ()
     items: tuple[FromItem, ...] = ()
+    merged: frozenset[str] = frozenset()
     recursive: bool = False
     ctes: tuple[WithItem, ...] = ()
     sets: SetTree | None = None
