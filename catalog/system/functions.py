@@ -268,8 +268,8 @@ _SIMPLE: Final[dict[str, str]] = {
     "to_regnamespace(text)": "(SELECT oid FROM pg_namespace WHERE btrim($1, '\"') = nspname)::regnamespace",
     "to_regrole(text)": "(SELECT oid FROM pg_authid WHERE btrim($1, '\"') = rolname)::regrole",
     "pg_index_column_has_property(regclass, int4, text)": _INDEX_PROPERTY,
-    "age(xid)": "0",
-    "mxid_age(xid)": "0",
+    "age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
+    "mxid_age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
     "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1247 THEN 'type ' || $2::regtype::text "
     "WHEN 1255 THEN 'function ' || $2::regprocedure::text WHEN 2617 THEN 'operator ' || $2::regoperator::text "
     "WHEN 2605 THEN (SELECT 'cast from ' || format_type(castsource, NULL) || ' to ' || format_type(casttarget, NULL) "

@@ -29,7 +29,7 @@ def test_relations(catalog: Catalog) -> None:
 def test_functions(catalog: Catalog, signature: str) -> None:
     name, _, types = signature.partition("(")
     arguments = [f'NULL::"{kind.strip()}"' for kind in types.rstrip(")").split(",") if kind.strip()]
-    bind(parse(f"SELECT {name}({', '.join(arguments)})")[0], Context(catalog))
+    bind(parse(f"SELECT pg_catalog.{name}({', '.join(arguments)})")[0], Context(catalog))
 
 
 @pytest.mark.parametrize("kind", sorted(SHOWN))

@@ -19,3 +19,4 @@ SELECT pg_size_bytes('9223372036854775807.9');
 SELECT pg_size_pretty('-9223372036854775808'::bigint), pg_size_pretty(10239::bigint), pg_size_pretty(-10240::bigint), pg_size_pretty(10485248::bigint), pg_size_pretty(10485247::bigint), pg_size_pretty(10240::numeric);
 SELECT pg_size_pretty(10239);
 DROP TABLE p;
+SELECT age(NULL::xid), mxid_age(NULL::xid);
