@@ -171,11 +171,16 @@ def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.T
     """Rows with their texts as those see them who have a search path."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
-        texts = column.to_pylist() if pa.types.is_string(column.type) else []
-        if any(text is not None and MARK in text for text in texts):
-            texts = [None if text is None else as_seen(catalog, text, path) for text in texts]
+        if pa.types.is_string(column.type) and _has_marks(column):
+            texts = [None if text is None else as_seen(catalog, text, path) for text in column.to_pylist()]
             table = table.set_column(place, table.schema.field(name), pa.array(texts, column.type))
     return table
+
+
+def _has_marks(column: pa.ChunkedArray) -> bool:
+    """Looked for in all texts at once: thousands of functions have none."""
+    texts = (chunk.buffers()[2] for chunk in column.chunks)
+    return any(MARK.encode() in text.to_pybytes() for text in texts if text is not None)
 
 
 def _computed(catalog: Catalog, view: SystemView) -> pa.Table:

@@ -60,10 +60,7 @@ _FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' EL
 
 
 def _signature(column: str) -> str:
-    """A function's text, its types named as the path needs them: between marks stand their oids."""
-    return f"""(SELECT string_agg(coalesce(n.head || n.tail, p.part), '' ORDER BY p.place)
-    FROM pg_lookups.signatures s, unnest(string_to_array(s.{column} || chr(2), chr(2))) WITH ORDINALITY p(part, place)
-    LEFT JOIN pg_lookups.type_names n ON p.place % 2 = 0 AND n.oid::int8::text = p.part WHERE s.oid = $1)"""
+    return f"(SELECT s.{column} FROM pg_lookups.signatures s WHERE s.oid = $1)"
 
 
 def _rounded(unit: int, name: str) -> str:

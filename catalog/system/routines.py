@@ -5,18 +5,16 @@ Owns: the rows of functions of LANGUAGE sql. PostgreSQL's own are data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.routines import Argument, Function, every
-from catalog.system.naming import TYPE, default_text, rights_of, schema_oid
+from catalog.system.naming import default_text, rights_of, schema_oid
 from catalog.system.rows import Row
 from catalog.types import by_oid
 
-#: Stands in signatures on both sides of a type's oid.
-TYPE_MARK: Final = "\x02"
 _SQL: Final = 14
 _VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 _PARALLEL: Final = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
@@ -62,13 +60,26 @@ def pg_proc(catalog: Catalog) -> Iterator[Row]:
         }
 
 
-def own_signatures(catalog: Catalog) -> Iterator[Row]:
-    """What pg_get_function_arguments() and its like show, and the whole definition."""
+def own_signatures(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
+    """What pg_get_function_arguments() and its like show, and the whole definition; ``names`` are those of types by
+    oid, with ``naming.MARK``.
+    """
+
+    def declared(argument: Argument) -> str:
+        kind = names[argument.type]
+        return f"{quote_name(argument.name)} {kind}" if argument.name else kind
+
+    def with_default(argument: Argument) -> str:
+        return declared(argument) + ("" if argument.default is None else f" DEFAULT {_default(catalog, argument)}")
+
     for item in _own(catalog):
-        identity = ", ".join(map(_declared, item.arguments))
-        arguments = ", ".join(_with_default(catalog, argument) for argument in item.arguments)
-        result = _result(item)
-        definition = _definition(catalog, item, arguments, result)
+        identity = ", ".join(map(declared, item.arguments))
+        arguments = ", ".join(map(with_default, item.arguments))
+        if item.columns:
+            result = f"TABLE({', '.join(map(declared, item.columns))})"
+        else:
+            result = ("SETOF " if item.returns_set else "") + names[item.result]
+        definition = _definition(item, arguments, result)
         yield {"oid": item.oid, "arguments": arguments, "identity": identity, "result": result,
                "definition": definition}  # fmt: skip
 
@@ -86,36 +97,11 @@ def type_name(catalog: Catalog, oid: int) -> str:
     return str(catalog.type_of(oid) or by_oid(oid))
 
 
-def _marked_type(oid: int) -> str:
-    """A type, which is named when the text is read, as the path needs it then."""
-    return f"{TYPE_MARK}{oid}{TYPE_MARK}"
-
-
-def _declared(argument: Argument) -> str:
-    kind = _marked_type(argument.type)
-    return f"{quote_name(argument.name)} {kind}" if argument.name else kind
-
-
-def _result(item: Function) -> str:
-    """RETURNS, as pg_get_function_result() has it."""
-    if item.columns:
-        return f"TABLE({', '.join(map(_declared, item.columns))})"
-    return ("SETOF " if item.returns_set else "") + _marked_type(item.result)
-
-
 def _default(catalog: Catalog, argument: Argument) -> str:
     return default_text(catalog, argument.default or "")
 
 
-def _with_default(catalog: Catalog, argument: Argument) -> str:
-    declared = _declared(argument)
-    if argument.default is None:
-        return declared
-    text = TYPE.sub(lambda match: _marked_type(int(match[1])), argument.default)
-    return f"{declared} DEFAULT {default_text(catalog, text)}"
-
-
-def _definition(catalog: Catalog, item: Function, arguments: str, result: str) -> str:
+def _definition(item: Function, arguments: str, result: str) -> str:
     """CREATE OR REPLACE FUNCTION as pg_get_functiondef() lays it out."""
     words = _VOLATILITIES[item.volatility] + _PARALLEL[item.parallel]
     words += (" STRICT" if item.strict else "") + (" LEAKPROOF" if item.leakproof else "")

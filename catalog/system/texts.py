@@ -29,7 +29,8 @@ def signatures(catalog: Catalog) -> Iterator[Row]:
     """Functions' arguments and results."""
     for row in (*rows("signatures"), *members.rows_of(catalog, "signatures")):
         yield {"oid": int(str(row["oid"])), **{name: row[name] for name in SIGNATURE[:3]}}
-    yield from own_signatures(catalog)
+    names = {int(str(row["oid"])): f"{row['head']}{row['tail']}" for row in type_names(catalog)}
+    yield from own_signatures(catalog, names)
 
 
 def keywords(catalog: Catalog) -> Iterator[Row]:
