@@ -38,7 +38,7 @@ def begin_write(session: DatabaseSession, nowait: bool = False) -> WriteTransact
     if snapshot is not None:
         _await_others(writer)
     newest = database.sequencer.visible if session.serializable else database.tables_lsn
-    if snapshot is not None and newest > snapshot[0]:
+    if snapshot is not None and newest > snapshot.lsn:
         writer.rollback()
         raise OutdatedError
     return writer

@@ -38,7 +38,7 @@ from executor.separation.running import Client
 from executor.streams.arriving import ArrivingQuery
 from executor.streams.scanning import ArrivalScan, Notify, Patience
 from executor.tables.finite import require_finite
-from executor.transaction import OutdatedError, Transaction
+from executor.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
 from planner.expression import Value
@@ -376,14 +376,15 @@ class Reader:
                 own = {oid: next(self._private) for oid in views}
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write), True
             if transaction.snapshot is not None:
+                transaction.snapshot.require_columns(plan.relation, catalog)
                 own = {oid: next(self._private) for oid in views}
-                return Moment(*transaction.snapshot, own, True, self, catalog), False
+                return Moment(transaction.snapshot.lsn, transaction.snapshot.tables, own, True, self, catalog), False
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             versions = {oid: self.database.version_beside(oid) for oid in views}
         if keep and snapshot is not None:
-            transaction.snapshot = (lsn, snapshot)
+            transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:

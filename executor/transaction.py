@@ -14,14 +14,16 @@ from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import View
+from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.tables.temporary import Temporary
 from executor.views.storage import Handover
+from planner.algebra import Relation, Scan
 from planner.program import Program
+from planner.walk import walk
 
 
 class OutdatedError(SqlError):
@@ -29,6 +31,26 @@ class OutdatedError(SqlError):
 
     def __init__(self) -> None:
         super().__init__("40001", "could not serialize access due to concurrent update")
+
+
+class RepeatableSnapshot(Struct, frozen=True):
+    """What all statements of a REPEATABLE READ transaction read: the tables at an LSN, as the catalog had them."""
+
+    lsn: int
+    tables: ReadSnapshot
+    catalog: Catalog
+
+    def require_columns(self, relation: Relation, catalog: Catalog) -> None:
+        """Raises 40001 where columns that a relation reads have other types now: the snapshot has no such values."""
+        for scan in walk(relation):
+            if not isinstance(scan, Scan) or scan.kind != "table":
+                continue
+            before, now = (each.objects.get(scan.oid) for each in (self.catalog, catalog))
+            if before is now or not isinstance(now, Table):
+                continue
+            known = {item.name: item.type for item in before.stored} if isinstance(before, Table) else {}
+            if any(known.get(item.name) != item.type for item in now.stored if item.name in scan.sources):
+                raise SqlError("40001", "could not serialize access due to concurrent update")
 
 
 class NewView(Struct, frozen=True):
@@ -64,7 +86,7 @@ class Transaction(Struct):
     failed: bool = False
     begun: bool = False  # a statement has seen the data
     write: WriteTransaction | None = None
-    snapshot: tuple[int, ReadSnapshot] | None = None
+    snapshot: RepeatableSnapshot | None = None
     parts: list[StreamRows | Spooled | Followed] = field(default_factory=list)
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
@@ -174,7 +196,7 @@ class Transaction(Struct):
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""
         if self.snapshot is not None:
-            self.snapshot[1].close()
+            self.snapshot.tables.close()
             self.snapshot = None
 
     def rollback(self, error: SqlError | None = None) -> None:

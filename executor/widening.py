@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.nested import is_of_dimensions
+from catalog.nested import is_of_dimensions, no_dimensions
 from catalog.objects import Table
 from executor.definitions import ddl
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.bind.definitions.widened_arrays import may_be_widened, widened
-from planner.statements import Insert, Merge, Statement, Update
+from planner.statements import Explain, Insert, Merge, Modifying, Statement, Update
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession
@@ -35,8 +34,8 @@ def run_widening(
     again: Callable[[], Statement],
 ) -> Result:
     """Runs a statement, and where it needs columns to be widened once more, planned ``again``."""
-    table = _target(statement)
-    if table is None:
+    tables = {table.oid for table in _targets(statement) if any(map(may_be_widened, table.columns))}
+    if not tables:
         return run(statement)
     with _savepoint(transaction):
         try:
@@ -45,18 +44,24 @@ def run_widening(
             if not is_of_dimensions(error):
                 raise
             transaction.rollback_to(_SAVEPOINT)
-            if not _widen(session, transaction, session.catalog, table.oid):
-                raise
+            altered = [_widen(session, transaction, oid) for oid in tables]
+            if not any(altered):
+                raise no_dimensions() from error
         return run(again())
 
 
-def _target(statement: Statement) -> Table | None:
-    """The table that a statement changes, where it has columns that could be widened."""
+def _targets(statement: Statement) -> Iterator[Table]:
+    """The tables that a statement gives values."""
     match statement:
         case Insert(target=Table() as table) | Update(target=table) | Merge(target=table):
-            return table if any(map(may_be_widened, table.columns)) else None
+            yield table
+        case Modifying(parts=parts, main=main):
+            for part in (*(part for _, part in parts), main):
+                yield from _targets(part)
+        case Explain(analyze=True, statement=within):
+            yield from _targets(within)
         case _:
-            return None
+            return
 
 
 @contextmanager
@@ -68,10 +73,10 @@ def _savepoint(transaction: Transaction) -> Iterator[None]:
         transaction.release(_SAVEPOINT)
 
 
-def _widen(session: DatabaseSession, transaction: Transaction, catalog: Catalog, oid: int) -> bool:
-    table = catalog.objects[oid]
+def _widen(session: DatabaseSession, transaction: Transaction, oid: int) -> bool:
+    table = session.catalog.objects[oid]
     assert isinstance(table, Table)
-    altered = widened(catalog, table)
+    altered = widened(session.catalog, table)
     if altered is None:
         return False
     ddl.define(session, transaction, altered)

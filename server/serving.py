@@ -116,6 +116,8 @@ class Server:
         self.connections: set[Connection] = set()
         #: Those that have not proved who they are, in the order in which they came.
         self._strangers: dict[Connection, None] = {}
+        #: Those of them that were dropped, until their sessions have ended.
+        self._dropped: set[Connection] = set()
         self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache_bytes)
@@ -276,18 +278,22 @@ class Server:
         self.connections.add(connection)
         self._strangers[connection] = None
         if len(self._strangers) > max(self.config.max_connections, _STRANGERS):
-            next(iter(self._strangers)).abort()
+            first = next(iter(self._strangers))
+            del self._strangers[first]  # it ends later than the next one comes
+            self._dropped.add(first)
+            first.abort()
 
     def admit(self, connection: Connection) -> None:
         """A stranger has proved who it is. Raises 53300."""
         self._strangers.pop(connection, None)
-        if len(self.connections) - len(self._strangers) > self.config.max_connections:
+        if len(self.connections) - len(self._strangers) - len(self._dropped) > self.config.max_connections:
             raise SqlError("53300", "sorry, too many clients already")
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
         self.connections.discard(connection)
         self._strangers.pop(connection, None)
+        self._dropped.discard(connection)
         if self.floor.speaker is connection:
             self.floor.speaker = None
         self._left.set()

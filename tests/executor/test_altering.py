@@ -202,6 +202,29 @@ def test_a_reader_sees_the_table_as_it_was(tmp_path: Path) -> None:
         assert client.run("SELECT * FROM t ORDER BY a") == [(1, 1), (2, None)]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO t VALUES (2, '{{1,2}}', 'x')",  # widens t.l
+        "ALTER TABLE t ALTER l TYPE text USING 'x'",
+        "ALTER TABLE t DROP COLUMN l; ALTER TABLE t ADD COLUMN l int",
+    ],
+)
+def test_a_snapshot_has_no_values_of_a_later_type(tmp_path: Path, change: str) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client, other = Client(database), Client(database)
+        client.run("CREATE TABLE t (a int PRIMARY KEY, l int[], b text)")
+        client.run("INSERT INTO t VALUES (1, '{1}', 'one')")
+        client.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")
+        for text in change.split("; "):
+            other.session.execute_planned(other.planned(text))
+        assert client.run("SELECT a, b FROM t") == [(1, "one")], "columns that are as they were"
+        with pytest.raises(SqlError) as caught:
+            client.run("SELECT l FROM t")
+        assert caught.value.sqlstate == "40001"
+        client.run("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT l FROM t")
+
+
 def test_a_copy_that_waited_for_a_definition_goes_on_with_the_new_one(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
         client, other = Client(database), Client(database)

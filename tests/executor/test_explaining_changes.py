@@ -92,3 +92,16 @@ def test_drawn_values_are_drawn(client: Client) -> None:
     explained(client, "EXPLAIN SELECT nextval('s')")
     explained(client, "EXPLAIN ANALYZE SELECT nextval('s')")
     assert client.run("SELECT nextval('s')") == [(2,)]
+
+
+def test_columns_of_arrays_are_widened_as_for_the_statement(client: Client) -> None:
+    client.run("CREATE TABLE u (a int[]); CREATE VIEW v AS SELECT a FROM u")
+    insert = "INSERT INTO u VALUES ('{{1,2}}')"
+    with pytest.raises(SqlError, match="more than one dimension") as caught:
+        client.session.execute_planned(client.planned(f"EXPLAIN ANALYZE {insert}"))
+    assert (caught.value.sqlstate, "int[][]" in str(caught.value.hint)) == ("0A000", True)
+    client.run("DROP VIEW v")
+    client.session.execute_planned(client.planned(f"EXPLAIN {insert}"))
+    assert client.run("SELECT a FROM u") == []
+    client.session.execute_planned(client.planned(f"EXPLAIN ANALYZE {insert}"))
+    assert client.run("SELECT array_dims(a) FROM u") == [("[1:1][1:2]",)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import struct
 import subprocess
@@ -95,6 +97,22 @@ def test_who_does_not_say_who_it_is_takes_no_place(running: Millstream) -> None:
     finally:
         for stranger in strangers:
             stranger.close()
+
+
+def test_no_more_strangers_wait_when_many_come_at_once() -> None:
+    settings = {"maintenance_engine": "embedded", "spark_enabled": False, "max_connections": 2}
+    with Millstream(settings=settings) as server, contextlib.ExitStack() as held:
+        os.kill(server.pid, signal.SIGSTOP)  # so that the server finds all of them in one turn
+        strangers = [held.enter_context(socket.socket()) for _ in range(125)]
+        try:
+            for stranger in strangers:
+                stranger.settimeout(20)
+                stranger.connect(("127.0.0.1", server.port))
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        assert all(is_dropped(stranger) for stranger in strangers[:25])
+        with Wire(server.port) as client:
+            assert letters(client.start(database="millstream"))[-1] == "Z"
 
 
 def is_dropped(client: socket.socket) -> bool:

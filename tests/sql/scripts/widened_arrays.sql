@@ -59,3 +59,9 @@ CREATE TABLE beside (n numeric[], m numeric, c bpchar);
 INSERT INTO beside VALUES ('{1.50,2}', 3.10, 'ab  ');
 INSERT INTO beside VALUES (array[array[1.1, 1.20]], 4.200, 'x ');
 SELECT n, m, octet_length(c) FROM beside ORDER BY m;
+-- Several tables of one statement.
+CREATE TABLE first (id int, a int[]);
+CREATE TABLE second (id int, a int[]);
+WITH made AS (INSERT INTO first VALUES (1, '{{1,2}}') RETURNING id, a) INSERT INTO second SELECT id, a FROM made RETURNING a;
+WITH made AS (UPDATE first SET a = array[a, a] RETURNING a) SELECT array_dims(a) FROM made;
+SELECT a FROM first;
