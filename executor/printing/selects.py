@@ -279,10 +279,10 @@ class Selects(Dialect):
         order = block.order if all(self._visible(key, block.columns) for key in block.order) else ()
         if order and not block.limited:
             block.order = ()
-        select, depth = self._frozen(self._select(block), block.depth + 3)
+        select, depth = self._flattened(self._select(block), block.depth + 3)
         return Block(block.columns, self._derived(select), order=order, depth=depth)
 
-    def _frozen(self, select: Expr, depth: int) -> tuple[Expr, int]:
+    def _flattened(self, select: Expr, depth: int) -> tuple[Expr, int]:
         """A SELECT and its depth, as text where it is deep."""
         return (exp.Var(this=self.generate(select)), 1) if depth > FREEZE else (select, depth)
 
@@ -292,7 +292,7 @@ class Selects(Dialect):
         table = exp.CTE(this=self._select(block), alias=exp.TableAlias(this=name), materialized=True)
         select = self._clauses([reference(column) for column in block.columns], exp.Table(this=name.copy()))
         select.set("with_", exp.With(expressions=[table]))
-        select, depth = self._frozen(select, block.depth + 3)
+        select, depth = self._flattened(select, block.depth + 3)
         return Block(block.columns, self._derived(select), depth=depth)
 
     def _in_order(self, block: Block) -> Block:

@@ -47,11 +47,11 @@ def bind_expression(
 def is_expression(text: str) -> bool:
     """Whether a text that somebody wrote is one expression and nothing behind it. Raises 42601."""
     statements = parse(f"SELECT {text}")
-    clauses = [name for name in statements[0].node if getattr(statements[0].node, name)]
+    select: Any = statements[0].node
+    clauses = [name for name in select if getattr(select, name)]
     if len(statements) > 1 or clauses != ["targetList"]:
         return False
-    targets = statements[0].node.targetList
-    return len(targets) == 1 and targets[0].name is None
+    return [target.name for target in select.targetList] == [None]
 
 
 def functions_called(text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
