@@ -132,9 +132,12 @@ def as_seen(catalog: Catalog, text: str, path: tuple[str, ...] = (PUBLIC,)) -> s
             is_found = any(is_visible(catalog, item, path) for item in items if item.schema == schema)
         else:
             item = catalog.types.get((schema, name)) or catalog.find(name, schema)
-            if item is None:
+            if item is not None:
+                is_found = is_visible(catalog, item, path)
+            elif any(extension.schema == schema for extension in catalog.extensions.values()):
+                is_found = schema in whole_path(path)  # its type
+            else:
                 return match[0]  # an octet of a text
-            is_found = is_visible(catalog, item, path)
         return match[0].removeprefix(MARK + match[1] + "." if is_found else MARK)
 
     return _MARKED.sub(seen, text)

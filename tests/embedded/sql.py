@@ -15,6 +15,8 @@ from planner.bind.context import Context
 from planner.bind.statement import bind
 from planner.definitions import CreateTable, Truncate
 from planner.parse import parse
+from planner.rules import rewrite
+from planner.rules.order_lists import order_lists
 from planner.statements import Delete, Insert, Query, Statement, Update
 
 
@@ -34,13 +36,12 @@ def query(text: str, catalog: Catalog | None = None, time_zone: str = "UTC") -> 
 def evaluate(engine: EmbeddedEngine, text: str, time_zone: str = "UTC") -> list[tuple[Any, ...]]:
     """A SELECT's rows as Python values; a numeric that is shown with decimals of its own is carried as its text."""
     statement = query(text, None, time_zone)
+    relation = rewrite(statement.relation, (order_lists,))  # what no engine says by itself
     columns = [
         [None if value is None else Decimal(value) for value in column.to_pylist()]
         if output.type.name == "numeric" and pa.types.is_string(column.type)
         else column.to_pylist()
-        for output, column in zip(
-            statement.outputs, engine.query(statement.relation, {}, (), time_zone).columns, strict=False
-        )
+        for output, column in zip(statement.outputs, engine.query(relation, {}, (), time_zone).columns, strict=False)
     ]
     return list(zip(*columns, strict=True))
 
