@@ -54,8 +54,11 @@ _PROBED: Final = 100_000
 _SMALLER: Final = 4
 #: Rows that are read for it from which on what several pipelines compute is computed once.
 _REPEATED: Final = 100_000
-#: Plans whose steps are remembered.
+#: Plans whose steps are remembered, and how long their parameters may be for that, in characters.
 _KNOWN: Final = 256
+_LONGEST: Final = 4096
+#: The setting, the engine, and the parameters as written: what the steps of a plan depend on.
+Circumstances = tuple[Separable, EngineName, str]
 #: Seconds for which tables are taken to have as many rows as when they were last counted.
 _COUNTED: Final = 1.0
 
@@ -131,7 +134,7 @@ def steps_of(
     words = "separable = on" if separable == "on" else words
     is_long = seconds >= _STOPPABLE * times
     cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
-    return cutting() if parameters else reader.database.separation.known.get(plan, (separable, engine), cutting)
+    return reader.database.separation.known.get(plan, (separable, engine, repr(parameters)), cutting)
 
 
 def _steps(
@@ -180,25 +183,31 @@ def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int],
 
 
 class KnownSteps:
-    """The steps of plans that ran before, while no table has changed. Safe for many threads."""
+    """The steps of plans that ran before with the same parameters, while no table has changed. Safe for many threads.
+
+    Of constants a client's text has become parameters, so that most plans have some. They are compared as written:
+    1.0 and 1.00 are equal, and shown otherwise.
+    """
 
     def __init__(self, version: Callable[[], int]) -> None:
         """``version`` tells whether tables are the same."""
         self._version = version
         self._lock = threading.Lock()
-        self._found: dict[tuple[int, tuple[str, str]], tuple[Plan, int, Steps]] = {}
+        self._found: dict[tuple[int, Circumstances], tuple[Plan, int, Steps]] = {}
 
-    def get(self, plan: Plan, way: tuple[Separable, EngineName], make: Callable[[], Steps]) -> Steps:
-        """A plan's steps under a setting, on an engine."""
+    def get(self, plan: Plan, around: Circumstances, make: Callable[[], Steps]) -> Steps:
+        """A plan's steps under a setting, on an engine, with parameters."""
+        if len(around[-1]) > _LONGEST:
+            return make()
         version = self._version()
-        known = self._found.get((id(plan), way))
+        known = self._found.get((id(plan), around))
         if known is not None and known[0] is plan and known[1] == version:
             return known[2]
         made = make()
         with self._lock:
             if len(self._found) >= _KNOWN:
                 self._found.clear()
-            self._found[id(plan), way] = (plan, version, made)
+            self._found[id(plan), around] = (plan, version, made)
         return made
 
 
