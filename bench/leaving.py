@@ -110,7 +110,8 @@ def run(rig: Rig) -> list[Row]:
     rows += [row for item in runs for row in _each(item)]
     files = _measured(rig, _files(rig, scale := _FILES * great))
     rows += [*_rows(f"TPC-H {scale:g} in shared files", files), *(row for item in files for row in _each(item))]
-    rows += _rows(f"TPC-DS {small:g}", _measured(rig, _tpcds(rig, small)))
+    runs = _measured(rig, _tpcds(rig, small))
+    rows += [*_rows(f"TPC-DS {small:g}", runs), *(_briefly(item) for item in runs if item.stops)]
     every = _states(rig, replace(_tpcds(rig, great), every=True))
     return [*rows, *_full(f"TPC-DS {great:g}, each build side a pipeline", every, is_marked=True)]
 
@@ -175,8 +176,12 @@ def _states(rig: Rig, case: Case) -> list[Run]:
 @contextmanager
 def _server(folder: Path, threads: int, case: Case, spark_enabled: bool = False) -> Iterator[tuple[Database, Client]]:
     """A database over one folder, cut wherever a long query would be."""
-    settings = {"spark_enabled": spark_enabled, "embedded_threads": threads, "shared_files": case.shared}
-    options = Options(folder / "data", **settings)
+    options = Options(
+        folder / "data",
+        spark_enabled=spark_enabled,
+        embedded_threads=threads,
+        shared_files=case.shared,
+    )
     database = Database.open(options)
     worth = _every_place if case.every else choosing._is_worth_it
     try:
@@ -393,9 +398,24 @@ def _median(values: Iterator[float]) -> float:
 def _each(item: Run) -> Iterator[Row]:
     """A query's states, and how it goes where it may choose."""
     for stop in item.stops:
-        about = f"state {stop.state / 1e6:.2f} MB of {stop.size / 1e6:.2f}, out {stop.out:.3f} s"
+        about = f"state {stop.state / 1e6:.2f} MB of {stop.size / 1e6:.2f}, {_out_and_on([stop], item)}"
         case = f"{item.name} at {100 * stop.progress:.0f} %: {about}"
         yield Row(case, stop.out + stop.rest, "s", item.restart, "a restart", better="less")
     if item.decided is not None:
         case = f"{item.name} as decided after its first pipeline: {item.way}, {item.decided.size / 1e6:.2f} MB"
         yield Row(case, item.decided.out + item.decided.rest, "s", item.restart, "a restart", better="less")
+
+
+def _briefly(item: Run) -> Row:
+    """The mean of a query's states."""
+    states = [stop.state / 1e6 for stop in item.stops]
+    about = f"{len(states)} states of {statistics.mean(states):.2f} MB, the largest {max(states):.2f}"
+    moved = statistics.mean(stop.out + stop.rest for stop in item.stops)
+    case = f"TPC-DS {item.name}: {about}; {_out_and_on(item.stops, item)}"
+    return Row(case, moved, "s", item.restart, "a restart", better="less")
+
+
+def _out_and_on(stops: Sequence[Stop], item: Run) -> str:
+    """Seconds of leaving, these as a share of the query's time, and of going on, in the mean."""
+    out, on = statistics.mean(stop.out for stop in stops), statistics.mean(stop.rest for stop in stops)
+    return f"out {out:.3f} s ({100 * out / item.whole:.1f} %), on {on:.3f} s"

@@ -1,15 +1,24 @@
-"""A continuous view that migrates between two servers while rows come: writers' pauses, and reads."""
+"""A continuous view that migrates between servers, and between engines, while rows come: writers' pauses, and reads.
+
+The second half is one server's, since each of several with Spark would be two more processes on the same cores: Spark
+maintains the view, then the embedded engine, and so on, each until a job of its own has ended.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from functools import partial
+from typing import Any, Final
+
+import psycopg
 
 from bench.client import Client
 from bench.harness import Rig, Row, connect
-from tests.rig.server import Millstream
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream, java_is_there
 
 TITLE = "A view migrates between two servers under 100,000 rows/s of COPY"
 
@@ -53,30 +62,40 @@ class _Writer:
             due += STEP
 
 
+#: Milliseconds of moves, and of the reads behind them.
+_Times = tuple[list[float], list[float]]
+
+
 def run(rig: Rig) -> list[Row]:
-    """Two servers on this machine, whose cores the writer and the reader share."""
+    """Servers on this machine, whose cores the writer and the reader share."""
     settings = {"storage": rig.folder / "storage", "spark_enabled": False}
     with rig.millstream(**settings, server_name="a") as a, rig.millstream(**settings, server_name="b") as b:
-        still, moving, moves, reads = _measure(a, b, rig.seconds)
-    rows = []
+        rows = [*_rows("migrates", _measure(a, rig.seconds, partial(_migrate, a, b)))]
+    if java_is_there():
+        with rig.millstream(spark_driver_memory="1g") as server:
+            rows += _rows("changes engines", _measure(server, rig.seconds, partial(_change_engines, server)))
+    return rows
+
+
+def _rows(move: str, measured: tuple[list[float], ...]) -> Iterator[Row]:
+    still, moving, moves, reads = measured
     for case, times, aim in (
-        ("COPY of 1,000 rows, nothing moves", still, None),
-        ("COPY of 1,000 rows, the view migrates", moving, 500.0),
-        ("fresh read of 250,000 groups, in between", reads, None),
-        ("migration", moves, None),
+        (f"COPY of 1,000 rows, before the view {move}", still, None),
+        (f"COPY of 1,000 rows, the view {move}", moving, 500.0),
+        (f"fresh read of 250,000 groups, the view {move}", reads, None),
+        (f"the view {move}", moves, None),
     ):
         ordered = sorted(times)
         for name, share in (("p50", 0.5), ("p99", 0.99)):
             goal = aim if name == "p99" else None
             text = f"{goal:g} ms" if goal else ""
             found = ordered[int(len(ordered) * share)]
-            rows.append(Row(f"{case}, {name}", found, "ms", aim=goal, aim_text=text, better="less"))
-    return rows
+            yield Row(f"{case}, {name}", found, "ms", aim=goal, aim_text=text, better="less")
 
 
-def _measure(a: Millstream, b: Millstream, seconds: int) -> tuple[list[float], ...]:
-    """Milliseconds of COPYs while nothing moves, of COPYs while the view does, of its migrations, and of its reads."""
-    with connect(a) as client, connect(a) as writing:
+def _measure(home: Millstream, seconds: int, move: Callable[[_Writer, int, float], _Times]) -> tuple[list[float], ...]:
+    """Milliseconds of COPYs while nothing moves, of COPYs while the view does, of its moves, and of its reads."""
+    with connect(home) as client, connect(home) as writing:
         client.query(f"CREATE FOREIGN TABLE s (k int, n bigint, t text) SERVER stream; {_VIEW}")
         for first in range(0, GROUPS, 50_000):
             rows = "".join(f"{n}\t{n}\ttext\n" for n in range(first, first + 50_000))
@@ -84,25 +103,48 @@ def _measure(a: Millstream, b: Millstream, seconds: int) -> tuple[list[float], .
         with _Writer(writing) as still:
             time.sleep(seconds)
         with _Writer(writing) as writer:
-            moves, reads = _migrate(a, b, writer, still.rows + GROUPS, seconds)
+            moves, reads = move(writer, still.rows + GROUPS, time.monotonic() + 2 * seconds)
+        _timed(client, f"SELECT 1 FROM v HAVING sum(c) = {still.rows + writer.rows + GROUPS}")
     return still.times, writer.times, moves, reads
 
 
-def _migrate(
-    a: Millstream, b: Millstream, writer: _Writer, before: int, seconds: int
-) -> tuple[list[float], list[float]]:
-    """Milliseconds of migrations there and back, and of the reads behind them, which have all that was acknowledged."""
+def _migrate(a: Millstream, b: Millstream, writer: _Writer, before: int, until: float) -> _Times:
+    """Migrations there and back, and reads, which have all that was acknowledged."""
     moves: list[float] = []
     reads: list[float] = []
-    ended = time.monotonic() + 2 * seconds
     with connect(a) as at_a, connect(b) as at_b:
-        while time.monotonic() < ended:
+        while time.monotonic() < until:
             for source, target, name in ((at_a, at_b, "b"), (at_b, at_a, "a")):
                 moves.append(_timed(source, f"SELECT millstream.migrate('v', '{name}')"))
-                for _ in range(READS):
-                    reads.append(_timed(target, f"SELECT 1 FROM v HAVING sum(c) >= {writer.rows + before}"))
-                    time.sleep(PAUSE)
+                reads += _read(target, writer, before)
     return moves, reads
+
+
+def _change_engines(server: Millstream, writer: _Writer, before: int, until: float) -> _Times:
+    """The same between engines; a move has ended with the first job of the engine's."""
+    moves: list[float] = []
+    reads: list[float] = []
+    with connect(server) as client, server.connect() as looking:
+        while time.monotonic() < until:
+            for engine in ("spark", "embedded"):
+                started = time.perf_counter()
+                client.query(f"ALTER VIEW v SET (maintenance_engine = {engine})")
+                wait_until(partial(_is_last, looking, engine), 60, f"a job of {engine}")
+                moves.append((time.perf_counter() - started) * 1000)
+                reads += _read(client, writer, before)
+    return moves, reads
+
+
+def _is_last(client: psycopg.Connection[Any], engine: str) -> bool:
+    """Whether the last job was the engine's."""
+    last = "SELECT engine FROM millstream.jobs WHERE status = 'done' ORDER BY id DESC LIMIT 1"
+    return client.execute(last).fetchone() == (engine,)
+
+
+def _read(client: Client, writer: _Writer, before: int) -> Iterator[float]:
+    for _ in range(READS):
+        yield _timed(client, f"SELECT 1 FROM v HAVING sum(c) >= {writer.rows + before}")
+        time.sleep(PAUSE)
 
 
 def _timed(client: Client, query: str) -> float:
