@@ -145,7 +145,7 @@ class Reader:
         plan = self.database.plans.get(relation)
         choice = choice or self.choice(plan, parameters)
         if choice.engine == "embedded":
-            in_steps = self.database.separation.answer if plan.breakers and evaluate is plainly else None
+            in_steps = self.database.separation.answer if evaluate is plainly else None
             found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
             return self.table(relation, parameters, transaction, evaluate) if found is None else found
         try:
@@ -166,8 +166,7 @@ class Reader:
         """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
         analytics = self.database.analytics
         query = analytics.require(wanted)
-        in_steps = self.database.separation.answer_on_spark if plan.breakers else None
-        found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
+        found = self.database.separation.answer_on_spark(self, plan, parameters, transaction, outputs)
         if found is not None:
             return found
         with analytics.job() as (number, folder):

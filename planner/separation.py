@@ -47,9 +47,9 @@ from planner.rules.support import volatility
 from planner.walk import RELATIONS, Node, children, descend, free_columns, walk
 
 #: What ends a pipeline: ``build`` is the side of a join, or a subquery, that others are looked up in, the thesis'
-#: index-optimised operator, of which only this child is replaced; ``shared`` a WITH query; ``result`` the last one,
-#: which nothing ends.
-Breaker = Literal["group", "window", "set operation", "recursion", "build", "shared", "result"]
+#: index-optimised operator, of which only this child is replaced; ``shared`` a WITH query; ``rows`` what a query only
+#: orders (``planner/slicing``); ``result`` the last one, which nothing ends.
+Breaker = Literal["group", "window", "set operation", "recursion", "build", "shared", "rows", "result"]
 #: Estimates of a relation's rows.
 Rows = Callable[[Relation], float]
 _RESULT: Final = "result"
@@ -219,19 +219,23 @@ def is_closed(relation: Relation) -> bool:
 # -- cutting -----------------------------------------------------------------------------------------------------------
 
 
-def cut(whole: Relation, wanted: Callable[[Place], bool], rows: Rows | None = None) -> Pipelined:
-    """The pipelines of a plan that is cut at the ``wanted`` of its places, and at its WITH queries where at any."""
+def cut(
+    whole: Relation, wanted: Callable[[Place], bool], rows: Rows | None = None, last: Relation | None = None
+) -> Pipelined:
+    """The pipelines of a plan that is cut at the ``wanted`` of its places, and at its WITH queries where at any; the
+    ``last`` place is a part of the plan of which the rest only orders the rows."""
     found = places(whole, rows)
     chosen = [item for item in found if item.breaker == "shared" or wanted(item)]
+    chosen += [] if last is None else [Place("rows", last)]
     names = Names()
     for taken in taken_names(whole):
         names.unique(taken)
     results: dict[int, Snapshot] = {}
     made = [_pipeline(item, item.name or names.unique(f"p{at}"), results) for at, item in enumerate(chosen, 1)]
     body = whole.body if isinstance(whole, With) else whole
-    last = _pipeline(Place("result", body), names.unique(_RESULT), results)
+    result = _pipeline(Place("result", body), names.unique(_RESULT), results)
     known = {item.name for item in made}
-    pipelines = (_reading(item, known) for item in (*made, last))
+    pipelines = (_reading(item, known) for item in (*made, result))
     return Pipelined(whole, tuple(pipelines))
 
 

@@ -1,7 +1,8 @@
-"""Aggregations that read their input in slices, so that a query can stop inside one (thesis, section 6.3).
+"""Pipelines that read their input in slices, so that a query can stop inside one (thesis, section 6.3).
 
 Owns: an aggregation in two phases (``in_two_phases``), by the states that continuous views keep of the same aggregates;
-which leaf of a pipeline may be read in slices (``driver``), and what is left of a plan between two of them (``rest``).
+the rows that a query only orders, as a pipeline of their own (``gathered``); which leaf of a pipeline may be read in
+slices (``driver``), and what is left of a plan between two of them (``rest``).
 
     Aggregate k: avg(x)      Project k, avg_final(s, n)               between two slices
       Scan t                   Aggregate k: sum(s), sum(n)              Aggregate k: sum(s), sum(n)
@@ -10,10 +11,11 @@ which leaf of a pipeline may be read in slices (``driver``), and what is left of
                                                                             Aggregate k: ...
                                                                               Scan t, rows from 480,000 on
 
-Each row of the leaf must come into the aggregation by itself alone: below it are filters, projections, and joins on
-whose other side the same rows are looked up each time. An aggregate whose result would depend on how rows are taken
-apart (a list, a variance of doubles) runs whole. Rows have numbers of their own (``ROW_ID``), or those of the parts in
-which an engine has them (``PART``). Knows no engine, and not what a slice costs.
+Each row of the leaf must come to the end of the pipeline by itself alone: on its way are filters, projections, and
+joins on whose other side the same rows are looked up each time. Of ORDER BY and LIMIT each slice keeps the rows that it
+could give, and the first of these are the query's. An aggregate whose result would depend on how rows are taken apart
+(a list, a variance of doubles) runs whole. Rows have numbers of their own (``ROW_ID``), or those of the parts in which
+an engine has them (``PART``). Knows no engine, and not what a slice costs.
 """
 
 from __future__ import annotations
@@ -32,18 +34,22 @@ from planner.algebra import (
     Aggregate,
     Filter,
     Join,
+    Limit,
     Project,
     Relation,
     Scan,
     SetOperation,
     Snapshot,
+    Sort,
     Unnest,
+    With,
 )
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal
 from planner.incremental.aggregates import MERGES, Split, merge_of, split
 from planner.incremental.groupings import distinct_columns
 from planner.rules.nulls import never_null
 from planner.rules.support import Fresh, filtered, volatility
+from planner.separation import is_closed
 from planner.walk import descend, free_columns, walk
 
 #: Aggregates over squares, which lose digits where these are not exact.
@@ -194,13 +200,67 @@ def _merges_one(call: AggregateCall, part: Aggregate, places: dict[Column, int],
     return not filled.distinct and MERGES.get(filled.function) == call.function
 
 
+# -- rows that are only ordered ----------------------------------------------------------------------------------------
+
+
+def gathered(whole: Relation, rows: Callable[[Leaf], float], least: int = 0) -> tuple[Relation, Relation] | None:
+    """An equal plan, and the part of it of which the rest only orders the rows, or puts others beside them; None where
+    no leaf of it may be read in slices. Of ORDER BY and LIMIT the part has the first rows, ``least`` or more."""
+    match whole:
+        case With(body=body):
+            inner = gathered(body, rows, least)
+            return None if inner is None else (replace(whole, body=inner[0]), inner[1])
+        case Limit(input=Sort() as order) if whole.count is not None:
+            first = _first(whole, least)
+            return None if first is None else _as_part(first, replace(whole, input=replace(order, input=first)), rows)
+        case Sort(input=below) | Limit(input=Sort() as below) | Project(input=below) if _is_ordered(whole):
+            inner = gathered(below, rows, least)
+            return None if inner is None else (replace(whole, input=inner[0]), inner[1])
+        case Limit():
+            return None
+        case _:
+            arms = [arm for arm in _united(whole) if not isinstance(arm, Aggregate)]
+            found = [(rows(item.leaf), arm) for arm in arms if (item := driver(arm, rows)) is not None]
+            return _as_part(max(found, key=lambda item: item[0])[1], whole, rows) if found else None
+
+
+def _as_part(part: Relation, whole: Relation, rows: Callable[[Leaf], float]) -> tuple[Relation, Relation] | None:
+    return (whole, part) if driver(part, rows) is not None and is_closed(part) else None
+
+
+def _is_ordered(relation: Relation) -> bool:
+    """Whether only projections stand above an order or a limit."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    return isinstance(relation, Sort | Limit)
+
+
+def _first(limit: Limit, least: int) -> Limit | None:
+    """As many of the first rows as a limit behind an offset needs; None where nobody knows how many."""
+    match limit.count, limit.offset or Literal(0, INT8):
+        case Literal(value=int(count)), Literal(value=int(offset)):
+            return replace(limit, count=Literal(max(count + offset, least), INT8), offset=None)
+        case _:
+            return None
+
+
 # -- leaves ------------------------------------------------------------------------------------------------------------
 
 
-def driver(aggregate: Aggregate, rows: Callable[[Leaf], float]) -> Driver | None:
-    """The largest leaf of an aggregation's input that may be read in slices, by the leaves' ``rows``."""
-    found = [item for item in _drivers(aggregate.input) if sum(node is item.leaf for node in walk(aggregate)) == 1]
+def driver(part: Relation, rows: Callable[[Leaf], float]) -> Driver | None:
+    """The largest leaf below an aggregation, or below what orders or only filters rows, that may be read in slices, by
+    the leaves' ``rows``."""
+    found = [item for item in _drivers(_fed(part)) if sum(node is item.leaf for node in walk(part)) == 1]
     return max(found, key=lambda item: rows(item.leaf), default=None)
+
+
+def _fed(part: Relation) -> Relation:
+    """What comes into a part row by row."""
+    match part:
+        case Aggregate(input=below) | Limit(input=Sort(input=below)):
+            return below
+        case _:
+            return part
 
 
 def _drivers(relation: Relation) -> Iterator[Driver]:
@@ -259,24 +319,29 @@ def _with(relation: Relation, old: Relation, new: Relation) -> Relation:
 
 
 def rest(
-    whole: Relation, part: Aggregate, unread: tuple[Relation, Leaf, int], so_far: Snapshot, number: str = ROW_ID
+    whole: Relation, part: Relation, unread: tuple[Relation, Leaf, int], so_far: Snapshot, number: str = ROW_ID
 ) -> Relation:
-    """A plan in which the groups of ``part`` so far stand beside those of the rows that are ``unread``: of the relation
-    that a leaf stands for, from a ``number`` on."""
+    """A plan in which what ``part`` has given so far stands beside what it gives of the rows that are ``unread``: of
+    the relation that a leaf stands for, from a ``number`` on."""
     fresh = Fresh(whole)
     place, leaf, low = unread
-    again = replace(
-        part,
-        input=_with(part.input, place, _slice(leaf, low, None, fresh, number)),
-        keys=tuple((fresh.copy(column), value) for column, value in part.keys),
-        aggregates=tuple((fresh.copy(column), call) for column, call in part.aggregates),
-    )
+    again, _ = fresh.rename(_with(part, place, _slice(leaf, low, None, fresh, number)))
     known = replace(so_far, columns=tuple(map(fresh.copy, so_far.columns)))
     return _with(whole, part, SetOperation("union", True, known, again, part.columns))
 
 
-def merged(part: Aggregate, so_far: Snapshot) -> Relation:
-    """The groups of ``part`` so far, each once, as columns of ``so_far``."""
+def merged(part: Relation, so_far: Snapshot) -> Relation:
+    """What ``part`` has given so far as columns of ``so_far``: each group once, and no more rows than it chooses."""
+    match part:
+        case Aggregate():
+            return _merged(part, so_far)
+        case Limit(input=Sort() as order):
+            return replace(part, input=replace(order, input=so_far))
+        case _:
+            return so_far
+
+
+def _merged(part: Aggregate, so_far: Snapshot) -> Relation:
     fresh, count = Fresh(so_far), len(part.keys)
     keys = tuple((fresh.copy(column), ColumnRef(column)) for column in so_far.columns[:count])
     merges = tuple(

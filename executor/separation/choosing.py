@@ -133,6 +133,8 @@ def steps_of(
     everywhere = separable == "on" and seconds >= LONG * times
     words = "separable = on" if separable == "on" else words
     is_long = seconds >= _STOPPABLE * times
+    if not plan.breakers and not is_long:
+        return WHOLE
     cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
     return reader.database.separation.known.get(plan, (separable, engine, repr(parameters)), cutting)
 
@@ -149,35 +151,39 @@ def _steps(
 ) -> Steps:
     """A plan's steps, as it is cut for the reason in ``words``."""
     relation = replace_parameters(plan.relation, parameters)
-    found, slices = _cut(reader, relation, counts, engine, everywhere)
+    found, slices = _cut(reader, relation, counts, engine, is_long, everywhere)
     if is_long and len(found.pipelines) == 1:
-        found, slices = _cut(reader, relation, counts, engine, everywhere=True)
+        found, slices = _cut(reader, relation, counts, engine, is_long, everywhere=True)
     if len(found.pipelines) == 1:
         return WHOLE
     return Steps(words, found, _efforts(found, counts), speed_of(reader.database, engine), slices)
 
 
 def _cut(
-    reader: Reader, relation: Relation, counts: Counts, engine: EngineName, everywhere: bool
+    reader: Reader, relation: Relation, counts: Counts, engine: EngineName, is_long: bool, everywhere: bool
 ) -> tuple[Pipelined, Mapping[str, Sliced]]:
     """A plan's pipelines, ``everywhere`` also at build sides and subqueries, and which of them are cut into slices."""
     relation = compute_once(relation, partial(_is_worth_sharing, reader.database))
     statistics = statistics_of(relation, reader.database.catalog, reader.database.tables, {}) if everywhere else {}
     relation = with_ordered_joins(relation, statistics) if everywhere else relation
     slicing = slicing_of(reader, relation, counts, engine)
-    relation = with_order_above(slicing.in_two_phases(relation))
+    relation = slicing.in_two_phases(relation)
+    gathered = slicing.gathered(relation, reader.separable == "on") if is_long else None
+    relation, last = gathered or (with_order_above(relation), None)
     wanted: Callable[[Place], bool] = _is_breaker
     rows = Cardinality(relation, statistics).rows if statistics else None
     if everywhere:
         wanted = partial(_is_worth_it, rows)
-    found = cut(relation, lambda place: wanted(place) or slicing.is_beside(place.relation), rows)
+    found = cut(relation, lambda place: wanted(place) or slicing.is_beside(place.relation), rows, last)
     return found, slicing.slices(found)
 
 
 def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int], engine: EngineName) -> Steps:
     """The steps of the rest of a query, over runs of so many rows."""
     slicing = slicing_of(reader, relation, counts, engine)
-    found = cut(slicing.in_two_phases(relation), lambda place: _is_breaker(place) or slicing.is_beside(place.relation))
+    relation = slicing.in_two_phases(relation)
+    relation, last = slicing.gathered(relation, is_asked=True) or (relation, None)
+    found = cut(relation, lambda place: _is_breaker(place) or slicing.is_beside(place.relation), last=last)
     speed = speed_of(reader.database, engine)
     return Steps("the rest of a query", found, _efforts(found, counts), speed, slicing.slices(found))
 
@@ -245,7 +251,7 @@ def _obstacle(plan: Plan, transaction: Transaction) -> str | None:
         return "the transaction has changed tables"
     if transaction.repeatable and transaction.explicit:
         return "the transaction keeps its snapshot"
-    return "one pipeline" if not plan.breakers else None
+    return None
 
 
 def _is_breaker(place: Place) -> bool:

@@ -1,8 +1,9 @@
-"""Which aggregations of a query read their input in slices, and how large these are.
+"""Which pipelines of a query read their input in slices, and how large these are.
 
 Owns: the estimates behind it. A slice costs a statement, and what stands beside its leaf once more: so a leaf is cut
 where its rows take several slices' time, where other relations that they meet are small beside them, and where far
-fewer groups come out than rows go in, since groups are merged once more in the end.
+fewer groups come out than rows go in, since groups are merged once more in the end; or few of the rows, where a query
+only orders them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from planner.algebra import Aggregate, Relation, Scan
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
 from planner.rules.cardinality import Cardinality
 from planner.separation import Pipelined
-from planner.slicing import Driver, Leaf, driver, in_slice, in_two_phases, partials
+from planner.slicing import Driver, Leaf, driver, gathered, in_slice, in_two_phases, partials
 from planner.statistics import Statistics
 from planner.walk import walk
 
@@ -36,6 +37,11 @@ _MOST: Final = 64
 GROUP: Final = 122_880
 #: How many times fewer groups there must be than rows.
 _FEWER: Final = 16
+#: How many times fewer rows that are only ordered: they are written once more.
+_CHOSEN: Final = 4
+#: Rows that each slice keeps of ORDER BY and LIMIT at least: where 50 or fewer are asked for DuckDB 2.0 reads columns
+#: late, and fails over rows that are chosen by their numbers.
+_FIRST: Final = 64
 #: What reading other relations once more for each slice may cost, of the leaf's own.
 _BESIDE: Final = 0.1
 
@@ -87,10 +93,25 @@ class Slicing:
         changed = in_two_phases(relation, self._is_wanted)
         parts = partials(changed)
         for node in walk(changed):
-            chosen = self._chosen(node) if isinstance(node, Aggregate) and id(node) in parts else None
-            if chosen is not None:
-                self._beside.update(map(id, chosen[0].beside))
+            if isinstance(node, Aggregate) and id(node) in parts:
+                self._keep_beside(self._chosen(node))
         return changed
+
+    def gathered(self, relation: Relation, is_asked: bool) -> tuple[Relation, Relation] | None:
+        """A plan, and the part of it whose rows are only ordered, where they are gathered in slices: few of those that
+        it reads, or however many where that ``is_asked`` for."""
+        found = gathered(relation, self._rows, _FIRST)
+        chosen = None if found is None else self._chosen(found[1])
+        if found is None or chosen is None:
+            return None
+        if not is_asked and self._groups.rows(found[1]) * _CHOSEN > self._rows(chosen[0].leaf):
+            return None
+        self._keep_beside(chosen)
+        return found
+
+    def _keep_beside(self, chosen: tuple[Driver, int] | None) -> None:
+        if chosen is not None:
+            self._beside.update(map(id, chosen[0].beside))
 
     def is_beside(self, relation: Relation) -> bool:
         """Whether a relation is read once for each slice of another one."""
@@ -101,7 +122,7 @@ class Slicing:
         parts = partials(plan.whole)
         found = {}
         for item in plan.pipelines[:-1]:
-            if id(item.place) in parts and isinstance(item.relation, Aggregate):
+            if id(item.place) in parts or item.breaker == "rows":
                 chosen = self._chosen(item.relation)
                 if chosen is not None:
                     leaf, rows = chosen[0].leaf, chosen[1]
@@ -112,7 +133,7 @@ class Slicing:
         chosen = self._chosen(node)
         return chosen is not None and self._groups.rows(node) * _FEWER <= self._rows(chosen[0].leaf)
 
-    def _chosen(self, node: Aggregate) -> tuple[Driver, int] | None:
+    def _chosen(self, node: Relation) -> tuple[Driver, int] | None:
         """What is read in slices, and how many rows go into each; None where there would be only one."""
         chosen = driver(node, self._rows)
         if chosen is None:

@@ -21,7 +21,7 @@ from executor.embedded.kept import Kept
 from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery
 from executor.separation.slicing import Sliced
-from planner.algebra import Aggregate, Relation, Snapshot
+from planner.algebra import Relation, Snapshot
 from planner.leaving import LEAST, Decision, decide
 from planner.separation import Pipeline, Pipelined, remaining, select_state
 from planner.slicing import Leaf, merged, rest
@@ -143,9 +143,8 @@ class Stepwise(Struct):
         return None if decision.way == "wait" else decision.finished
 
     def _within(self, pipeline: Pipeline, leaf: Leaf, low: int) -> tuple[Pipelined, dict[str, Relation]]:
-        """The plan with the groups so far beside those of the rows from a number on; and these groups, by name."""
+        """The plan with what there is so far beside what comes of the rows from a number on; and the former by name."""
         part = pipeline.place
-        assert isinstance(part, Aggregate)
         by_result = {item.name: item.place for item in self.plan.pipelines if item.breaker != "shared"}
         place = by_result.get(leaf.trace, leaf) if isinstance(leaf, Snapshot) else leaf
         whole = rest(self.plan.whole, part, (place, leaf, low), pipeline.result, self.results.number)

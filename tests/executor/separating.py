@@ -135,6 +135,7 @@ def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"SLICE": 1e-9, "SLICE_ON_SPARK": 1e-9, "GROUP": 20, "_MOST": 4, "_FEWER": 0, "_BESIDE": 1e9}
     for name, value in small.items():
         monkeypatch.setattr(slicing, name, value)
+    monkeypatch.setattr(choosing, "_STOPPABLE", 0.0)
 
 
 class Leaving:
@@ -175,6 +176,7 @@ def go_on(client: Client, query: str, after: tuple[int, ...], monkeypatch: pytes
             return None
         while True:
             try:
-                return client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+                found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
+                return found if "ORDER BY" in query.upper() else sorted(found)
             except SqlError as error:
                 assert error.sqlstate == "57014", error

@@ -1,21 +1,38 @@
-"""Aggregations taken apart into two phases, and what is left of a plan between two slices of a leaf."""
+"""Aggregations in two phases, rows that are only ordered, and what is left of a plan between two slices of a leaf."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from catalog.types import INT8
-from planner.algebra import ROW_ID, Aggregate, Relation, Scan, Snapshot
+from catalog.types import FLOAT8, INT8
+from planner.algebra import ROW_ID, Aggregate, Limit, Relation, Scan, Snapshot
 from planner.expression import ColumnRef
 from planner.incremental.names import stored_name
 from planner.rules import optimise
-from planner.slicing import driver, in_slice, in_two_phases, merged, partials, rest
+from planner.slicing import driver, gathered, in_slice, in_two_phases, merged, partials, rest
 from planner.statements import Query
 from planner.validate import validate
 from planner.walk import walk
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
-from tests.planner.builders import agg, call, eq, fresh, group, join, table, union, where
+from tests.planner.builders import (
+    agg,
+    call,
+    eq,
+    fresh,
+    group,
+    join,
+    limit,
+    lit,
+    order,
+    project,
+    scalar,
+    table,
+    union,
+    where,
+)
 from tests.planner.evaluate import bag, evaluate
 from tests.planner.test_separation import QUERIES, _explained
 from tests.rig.tpch import create
@@ -66,6 +83,60 @@ def test_between_two_slices(rewrite: bool) -> None:
     again = in_two_phases(left, lambda node: True)
     assert again == left, "who goes on with it reads slices of the same aggregation"
     assert [type(driver(item, rows_of)) for item in parts_of(left)] == [type(found)]
+
+
+def _of_t(shape: str) -> Relation:
+    """A query that groups nothing, over all of ``t``."""
+    t, u = table("t", "k v"), table("u", "k v")
+    chosen = project(where(t, call("gt", t.v, 1)), k=t.k, v=t.v)
+    key, value = (ColumnRef(column) for column in chosen.columns)
+    match shape:
+        case "rows":
+            return chosen
+        case "in order":
+            return project(order(chosen, value, key), k=key)
+        case "the first":
+            return limit(order(chosen, key, value), 4)
+        case "behind others":
+            return Limit(order(chosen, key, value), lit(3, INT8), lit(2, INT8))
+        case "but the first":
+            return Limit(order(chosen, key, value), None, lit(2, INT8))
+        case "beside others":
+            return order(united := union("union", True, u, chosen), *(ColumnRef(column) for column in united.columns))
+        case _:
+            raise AssertionError(shape)
+
+
+@pytest.mark.parametrize("shape", ["rows", "in order", "the first", "behind others", "but the first", "beside others"])
+def test_rows_that_are_only_ordered(shape: str) -> None:
+    """Gathered slice by slice, and between two slices, they are the rows of the whole."""
+    whole = _of_t(shape)
+    data: dict[str, list[dict[str, Any]]] = {
+        "t": [{"k": row % 3, "v": row, ROW_ID: row} for row in range(12)],
+        "u": [{"k": 7, "v": row} for row in range(2)],
+    }
+    found = gathered(whole, lambda leaf: 2.0 if isinstance(leaf, Scan) and leaf.name == "t" else 1.0)
+    assert found is not None
+    plan, part = found
+    assert evaluate(plan, data) == evaluate(whole, data)
+    chosen = driver(part, rows_of)
+    assert chosen is not None
+    so_far = Snapshot("p1", part.columns, tuple(map(stored_name, part.columns)))
+    left = rest(plan, part, (chosen.leaf, chosen.leaf, 5), so_far)
+    for relation in (plan, left, merged(part, so_far)):
+        validate(relation)
+    first = evaluate(in_slice(part, chosen.leaf, 0, 5), data)
+    data["p1"] = [dict(zip(so_far.sources, row, strict=True)) for row in first]
+    data["p1"] = [dict(zip(so_far.sources, row, strict=True)) for row in evaluate(merged(part, so_far), data)]
+    assert bag(evaluate(left, data)) == bag(evaluate(whole, data))
+
+
+def test_rows_that_are_not_only_ordered() -> None:
+    t = table("t", "k v")
+    assert gathered(limit(t, 3), rows_of) is None, "it ends with the third row"
+    assert gathered(group(t, {"k": t.k}), rows_of) is None
+    assert gathered(project(t, x=call("random", type_=FLOAT8)), rows_of) is None
+    assert gathered(Limit(order(t, t.k), scalar(u := table("u", "n")), None), rows_of) is None, u
 
 
 @pytest.mark.parametrize("function", ["array_agg", "json_agg"])

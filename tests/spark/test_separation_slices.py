@@ -1,4 +1,4 @@
-"""Aggregations that Spark reads in slices, of whole files each, give what they give as a whole, and leave inside."""
+"""Pipelines that Spark reads in slices, of whole files each, give what they give as a whole, and leave inside."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 FOREIGN = {
     "files": "SELECT k % 7 AS m, count(*), sum(v), avg(v), min(v) FROM f GROUP BY 1 ORDER BY 1",
     "folders": "SELECT p, k, count(*), sum(v) FROM c WHERE v > 20 GROUP BY p, k ORDER BY 1, 2",
+    "rows of files": "SELECT k, v FROM f WHERE v > 900 ORDER BY v, k",
+    "first rows of files": "SELECT v FROM f WHERE k <> 7 ORDER BY v DESC, k LIMIT 5 OFFSET 2",
     "files and a table": "SELECT w, sum(v) FROM f JOIN u USING (k) WHERE f.v < 900 GROUP BY w ORDER BY w",
 }
 TWICE = {
@@ -30,7 +32,9 @@ TWICE = {
     "ORDER BY k",
     "at its end": "SELECT sum(v), max(k), count(*) FROM t",
 }
-CHOSEN = {name: QUERIES[name] for name in ("groups", "no row", "joins", "shared", "sampled")}
+CHOSEN = {
+    name: QUERIES[name] for name in ("groups", "no row", "joins", "shared", "sampled", "ordered rows", "rows of arms")
+}
 ALL = CHOSEN | FOREIGN | TWICE
 
 
