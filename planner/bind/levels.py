@@ -5,7 +5,6 @@ Owns: ``Level`` and the kinds of names in WITH, ``BoundQuery``, and what items o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -17,6 +16,7 @@ from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope, Source
 from planner.bind.typenames import names_of
+from planner.bind.visible import Visible
 from planner.expression import Column
 from planner.statements import Output, Returning
 
@@ -68,52 +68,12 @@ class Known(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-class Visible:
-    """The names of WITH that a query sees: those of a clause that are bound so far, then those ``around`` it.
-
-    All queries of a clause share its dictionary, so that tens of thousands of them take memory in proportion.
-    """
-
-    def __init__(
-        self,
-        around: Visible | None = None,
-        bound: Mapping[str, InFrom] | None = None,
-        places: Mapping[str, int] | None = None,
-        count: int = 1,
-    ) -> None:
-        self._around = around
-        self._bound = {} if bound is None else bound
-        self._places = dict.fromkeys(self._bound, 0) if places is None else places
-        self._count = count
-
-    def get(self, name: str) -> InFrom | None:
-        """What a name means."""
-        level: Visible | None = self
-        while level is not None:
-            if level._places.get(name, level._count) < level._count:
-                return level._bound[name]
-            level = level._around
-        return None
-
-    def __contains__(self, name: str) -> bool:
-        return self.get(name) is not None
-
-    def is_later(self, name: str) -> bool:
-        """Whether a clause has the name further on."""
-        level: Visible | None = self
-        while level is not None:
-            if level._places.get(name, -1) >= level._count:
-                return True
-            level = level._around
-        return False
-
-
 class Level(Struct, frozen=True):
     """Where a query stands: the scope around it and the CTEs that it sees."""
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Visible = field(default_factory=lambda: Visible())
+    ctes: Visible[InFrom] = field(default_factory=Visible)
 
 
 #: What a name of WITH means.

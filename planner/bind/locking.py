@@ -14,8 +14,9 @@ from pglast.enums import LockClauseStrength, LockWaitPolicy
 
 from catalog.errors import SqlError
 from planner.bind.context import Binding
-from planner.bind.levels import Visible
+from planner.bind.levels import InFrom
 from planner.bind.relations import look_up
+from planner.bind.visible import Visible
 from planner.statements import Locking
 
 _WORDS: Final = {
@@ -33,7 +34,7 @@ def words_of(clause: Any) -> str:
     return _WORDS[clause.strength]
 
 
-def lock(binding: Binding, node: Any, with_queries: Visible, obstacle: str | None) -> None:
+def lock(binding: Binding, node: Any, with_queries: Visible[InFrom], obstacle: str | None) -> None:
     """Notes a query's locking clauses. ``obstacle`` is a part of it that goes with none. Raises 0A000, 42601, 42P01."""
     for clause in node.lockingClause:
         words = words_of(clause)
@@ -63,7 +64,7 @@ def _check_named(binding: Binding, words: str, named: Any, sources: dict[str, st
         raise SqlError("0A000", f"{words} cannot be applied to {what}", position=position)
 
 
-def _relations(items: tuple[Any, ...], with_queries: Visible) -> Iterator[tuple[str, Any]]:
+def _relations(items: tuple[Any, ...], with_queries: Visible[InFrom]) -> Iterator[tuple[str, Any]]:
     """The relations in FROM by the names that they have there."""
     for item in items:
         if type(item).__name__ == "JoinExpr":
@@ -72,7 +73,7 @@ def _relations(items: tuple[Any, ...], with_queries: Visible) -> Iterator[tuple[
             yield item.alias.aliasname if item.alias else item.relname, item
 
 
-def _sources(items: tuple[Any, ...], with_queries: Visible) -> Iterator[tuple[str, str | None]]:
+def _sources(items: tuple[Any, ...], with_queries: Visible[InFrom]) -> Iterator[tuple[str, str | None]]:
     """The names in FROM, each with what it is where that cannot be locked."""
     for item in items:
         kind, alias = type(item).__name__, getattr(item, "alias", None)

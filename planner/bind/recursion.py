@@ -20,7 +20,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
-from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused, Visible
+from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
 from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
 from planner.bind.tracing import BASE, added_names, traced
@@ -101,12 +101,12 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     _check_form(binding, node, query)
     level = cte.level if query.withClause is None else with_ctes(cte.level, query.withClause)
     refused = Refused("42P19", f'recursive reference to query "{name}" must not appear within its non-recursive term')
-    before = replace(level, ctes=Visible(level.ctes, {name: refused}))
+    before = replace(level, ctes=level.ctes.also(name, refused))
     base = bind_select(before, query.larg)
     labels, added = cte_names(binding, node, base), added_names(node)
     if added:
         query = traced(binding, node, labels)
-        known = replace(before, ctes=Visible(before.ctes, {BASE: Known(base, labels)}))
+        known = replace(before, ctes=before.ctes.also(BASE, Known(base, labels)))
         base, labels = bind_select(known, query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
     typmods = tuple(output.typmod for output in base.outputs)
@@ -114,7 +114,7 @@ def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     def stepped() -> tuple[Itself, BoundQuery]:
         columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
         itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
-        return itself, bind_select(replace(level, ctes=Visible(level.ctes, {name: itself})), query.rarg, False)
+        return itself, bind_select(replace(level, ctes=level.ctes.also(name, itself)), query.rarg, False)
 
     itself, step = stepped()
     pairs = zip(kinds, step.relation.columns, typmods, strict=False)

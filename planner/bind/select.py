@@ -40,7 +40,7 @@ from planner.bind.expressions import bind_boolean, bind_scalar, text_if_unknown,
 from planner.bind.finish import finish, first_of_each, sorted_and_limited
 from planner.bind.grouping import Grouping
 from planner.bind.grouping_sets import grouping_sets
-from planner.bind.levels import BoundQuery, Cte, InFrom, Level, Returned, Visible
+from planner.bind.levels import BoundQuery, Cte, Level, Returned
 from planner.bind.locking import lock, words_of
 from planner.bind.ordering import direction
 from planner.bind.recursion import read_first, references, refers_to
@@ -52,6 +52,7 @@ from planner.bind.targets import Target, bind_targets, check_entries, item_nodes
 from planner.bind.tracing import check_tracing
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, common_kind
+from planner.bind.visible import Clause, Visible
 from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
 from planner.parse import nested_too_deep
 from planner.statements import Output, Query
@@ -119,21 +120,21 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
 
 def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) -> Level:
     """The level that a WITH clause makes. Every query in it is checked, referenced or not; ``uses`` says how often."""
-    names: set[str] = set()
+    known: set[str] = set()
     for item in clause.ctes:
-        if item.ctename in names:
+        if item.ctename in known:
             message = f'WITH query name "{item.ctename}" specified more than once'
             raise SqlError("42712", message, position=level.binding.position(item))
-        names.add(item.ctename)
+        known.add(item.ctename)
     items = read_first(level.binding, clause.ctes) if clause.recursive else clause.ctes
-    around, bound, places = level.ctes, dict[str, InFrom](), {item.ctename: place for place, item in enumerate(items)}
-    for place, item in enumerate(items):
-        level = replace(level, ctes=Visible(around, bound, places, place))
+    names = Clause(level.ctes, (item.ctename for item in items))
+    for item in items:
+        level = replace(level, ctes=Visible(names))
         if type(item.ctequery).__name__ != "SelectStmt":
             returned = bind_modifying(level, clause, item)
             if isinstance(returned, Returned):
                 cte_names(level.binding, item, read_returned(level.binding, returned))
-            bound[item.ctename] = returned
+            names.bind(item.ctename, returned)
             continue
         cte = Cte(
             item,
@@ -143,8 +144,8 @@ def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) 
         )
         check_tracing(level.binding, cte.node, cte.recursive)
         check_cte(level.binding, cte)
-        bound[item.ctename] = cte
-    return replace(level, ctes=Visible(around, bound, places, len(items)))
+        names.bind(item.ctename, cte)
+    return replace(level, ctes=Visible(names))
 
 
 # --- SELECT ----------------------------------------------------------------------------------------------------------

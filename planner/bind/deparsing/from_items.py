@@ -92,8 +92,7 @@ def _aliases(node: Any, columns: Sequence[ColumnOf]) -> tuple[tuple[str, ...], t
 def _named(place: Place, node: Any) -> Source:
     """A relation or a WITH query."""
     alias = None if node.alias is None else node.alias.aliasname
-    if node.schemaname is None and node.relname in place.ctes:
-        found = place.ctes[node.relname]
+    if node.schemaname is None and (found := place.ctes.get(node.relname)) is not None:
         given, columns = _aliases(node, found)
         real = tuple(item.name for item in columns)
         return Source("cte", alias or node.relname, columns, real, alias is not None, given, node.relname)

@@ -37,7 +37,7 @@ def named(query: Query, outer: Named) -> Named:
         used.add(called)
         names[id(source)] = called
         columns[id(source)] = _columns(source, columns, query.merged)
-    ctes = outer.ctes.union(item.name for item in query.ctes)
+    ctes = outer.ctes.union(item.name for item in query.ctes) if query.ctes else outer.ctes
     return Named(names, columns, frozenset(used), ctes)
 
 

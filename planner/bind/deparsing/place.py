@@ -5,7 +5,7 @@ Owns: ``Place``, one level of queries with those around it, and the types' oids,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -20,6 +20,7 @@ from planner.bind.context import Binding
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source
 from planner.bind.typenames import BY_OID, declared_typmod
+from planner.bind.visible import Visible
 
 #: Types whose names as format_type() prints them mean a length of 1.
 _ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
@@ -40,7 +41,7 @@ class Place(Struct, eq=False):
     named: dict[str, list[Named]] = field(default_factory=dict)
     visible: list[Named] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
-    ctes: Mapping[str, tuple[ColumnOf, ...]] = field(default_factory=dict)
+    ctes: Visible[tuple[ColumnOf, ...]] = field(default_factory=Visible)
     windows: list[Frame] = field(default_factory=list)
     merges: list[tuple[str, list[Node]]] = field(default_factory=list)
 

@@ -27,7 +27,9 @@ from planner.bind.deparsing.trees import (
     WithItem,
 )
 from planner.bind.names import output_name
+from planner.bind.recursion import read_first
 from planner.bind.typenames import names_of
+from planner.bind.visible import Clause, Visible
 
 _INT8: Final = 20
 _SETS: Final = {
@@ -66,22 +68,26 @@ def outputs_of(query: Query) -> tuple[ColumnOf, ...]:
 
 
 def _with(place: Place, clause: Any) -> tuple[bool, tuple[WithItem, ...]]:
+    """The queries of WITH, which the rest of the query sees then; RECURSIVE ones stand behind those that they read."""
     if clause is None:
         return False, ()
     found: list[WithItem] = []
-    for item in clause.ctes:
+    items = read_first(place.binding, clause.ctes) if clause.recursive else clause.ctes
+    names = Clause(place.ctes, (item.ctename for item in items))
+    for item in items:
         if item.search_clause is not None or item.cycle_clause is not None:
             raise AsWrittenError
         given = names_of(item.aliascolnames)
-        inside = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
+        inside = Place(place.binding, place.is_kept, place.outer, ctes=Visible(names))
         if clause.recursive and item.ctequery.op == SetOperation.SETOP_UNION:  # its name means its first part's rows
-            first = Place(place.binding, place.is_kept, place.outer, ctes=place.ctes)
+            first = Place(place.binding, place.is_kept, place.outer, ctes=inside.ctes)
             columns = _renamed(outputs_of(analyse_query(first, item.ctequery.larg)), given)
-            inside.ctes = {**inside.ctes, item.ctename: columns}
+            inside.ctes = inside.ctes.also(item.ctename, columns)
         query = analyse_query(inside, item.ctequery)
-        place.ctes = {**place.ctes, item.ctename: _renamed(outputs_of(query), given)}
+        names.bind(item.ctename, _renamed(outputs_of(query), given))
         words = _MATERIALIZED.get(item.ctematerialized.name.removeprefix("CTEMaterialize"), "")
         found.append(WithItem(item.ctename, given, words, query))
+    place.ctes = Visible(names)
     return bool(clause.recursive), tuple(found)
 
 
