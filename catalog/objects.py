@@ -37,9 +37,9 @@ class ColumnDefinition(Struct, frozen=True):
     ``identity`` is '' or 'a' (always) or 'd' (by default); ``sequences`` are those that the default calls.
     ``generated`` is the SQL text of the expression over the row's other columns that is its value. ``type`` is the base
     type of a ``domain`` (its oid), or an array of that one's (the oid of the domain's array type, which is even).
-    ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a
-    column beside it (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type.
-    ``grants`` are of this column alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
+    ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a column beside it
+    (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type. ``grants`` are of this column
+    alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
     """
 
     name: str

@@ -19,6 +19,7 @@ from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.savepoints import Savepoints
 from executor.tables.temporary import Temporary
 from executor.views.storage import Handover
 from planner.algebra import Relation, Scan
@@ -63,10 +64,9 @@ class NewView(Struct, frozen=True):
     handover: Handover | None = None
 
 
-class Savepoint(Struct, frozen=True):
-    """What to return to; the table writes keep a savepoint of the same name."""
+class Saved(Struct, frozen=True):
+    """What a savepoint returns to; the table writes keep a savepoint of the same name."""
 
-    name: str
     parts: int
     views: int
     catalog: Catalog | None
@@ -91,7 +91,7 @@ class Transaction(Struct):
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
-    savepoints: list[Savepoint] = field(default_factory=list)
+    savepoints: Savepoints[Saved] = field(default_factory=Savepoints)
     timing: Timing = field(default_factory=Timing)
     releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes
@@ -106,8 +106,8 @@ class Transaction(Struct):
         """Its table transaction is one that has just begun."""
         self.write = write
         write.timing = self.timing
-        for savepoint in self.savepoints:
-            write.savepoint(savepoint.name)
+        for name in self.savepoints.names():
+            write.savepoint(name)
         return write
 
     def set_constraints(self, named: tuple[tuple[int, str], ...] | None, deferred: bool) -> None:
@@ -151,41 +151,29 @@ class Transaction(Struct):
         """SAVEPOINT."""
         if self.write is not None:
             self.write.savepoint(name)
-        self.savepoints.append(
-            Savepoint(
-                *(name, len(self.parts), len(self.views), self.catalog, len(self.catalog_changes), self.timing),
-                len(self.releases),
-            )
-        )
-
-    def _find(self, name: str) -> int:
-        for index in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[index].name == name:
-                return index
-        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        sizes = len(self.parts), len(self.views)
+        saved = Saved(*sizes, self.catalog, len(self.catalog_changes), self.timing, len(self.releases))
+        self.savepoints.add(name, saved)
 
     def release(self, name: str) -> None:
         """RELEASE SAVEPOINT: forgets it and the later ones."""
-        index = self._find(name)
+        self.savepoints.release(name)
         if self.write is not None:
             self.write.release(name)
-        del self.savepoints[index:]
 
     def rollback_to(self, name: str) -> None:
         """ROLLBACK TO SAVEPOINT: undoes what came after; the savepoint stays."""
-        index = self._find(name)
-        savepoint = self.savepoints[index]
-        self.timing = savepoint.timing
+        saved = self.savepoints.return_to(name)
+        self.timing = saved.timing
         if self.write is not None:
             self.write.rollback_to(name)
             self.write.timing = self.timing
-        del self.savepoints[index + 1 :]
-        del self.parts[savepoint.parts :]
-        del self.views[savepoint.views :]
-        del self.catalog_changes[savepoint.catalog_changes :]
-        self.catalog = savepoint.catalog
+        del self.parts[saved.parts :]
+        del self.views[saved.views :]
+        del self.catalog_changes[saved.catalog_changes :]
+        self.catalog = saved.catalog
         self.failed = False
-        self.release_locks(savepoint.releases)
+        self.release_locks(saved.releases)
 
     def release_locks(self, first: int = 0) -> None:
         """Gives back what it has locked, once it is over; ``first``: what it had locked before stays locked."""

@@ -7,10 +7,10 @@ Owns: the price of each way out between two pipelines, in seconds, and the choic
     wait    the time of the pipeline that comes next, and what there is to carry after it
 
 Whatever is carried, to leave and to go on costs a ``latency`` (manifest, syncs, planning): a query that has less to do
-than that ends where it is.
-A result that is dear to carry and cheap to compute (a join's build side over one table) is computed again, the one that
-took long is carried. A pipeline that runs is always waited for: an engine that is interrupted loses its snapshot.
-Knows no engine; what results are like and how long they take, measured or estimated, is passed in as a ``Forecast``.
+than that ends where it is. A result that is dear to carry and cheap to compute (a join's build side over one table) is
+computed again, the one that took long is carried. A pipeline that runs is always waited for: an engine that is
+interrupted loses its snapshot. Knows no engine; what results are like and how long they take, measured or estimated, is
+passed in as a ``Forecast``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from catalog.errors import SqlError, unsupported
 from catalog.types import SqlType
 from executor.result import Result
+from executor.savepoints import Savepoints
 from planner.expression import Value
 from planner.statements import CloseCursor, DeclareCursor, Fetch, Output
 from server.forward import PORTION_ROWS, Forward
@@ -199,16 +200,11 @@ class SqlCursor(Struct, eq=False):
             yield batch
 
 
-class _Savepoint(Struct, frozen=True):
-    name: str
-    cursors: tuple[SqlCursor, ...]
-
-
 class Cursors(Struct):
     """The cursors of a session, by name; a member of its transactions."""
 
     by_name: dict[str, SqlCursor] = field(default_factory=dict)
-    _savepoints: list[_Savepoint] = field(default_factory=list)
+    _savepoints: Savepoints[tuple[SqlCursor, ...]] = field(default_factory=Savepoints)
 
     def check(self, statement: DeclareCursor, in_block: bool) -> None:
         """Whether a DECLARE may be. Raises 25P01 and 42P03."""
@@ -253,22 +249,16 @@ class Cursors(Struct):
 
     def savepoint(self, name: str) -> None:
         """What there is survives a return to it."""
-        self._savepoints.append(_Savepoint(name, tuple(self.by_name.values())))
+        self._savepoints.add(name, tuple(self.by_name.values()))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it."""
-        del self._savepoints[self._index(name) :]
+        self._savepoints.release(name)
 
     def rollback_to(self, name: str) -> None:
         """What was declared after it is gone; what was closed stays closed."""
-        index = self._index(name)
-        before = self._savepoints[index].cursors
+        before = self._savepoints.return_to(name)
         self.by_name = {key: item for key, item in self.by_name.items() if item in before}
-        del self._savepoints[index + 1 :]
-
-    def _index(self, name: str) -> int:
-        """Of the latest savepoint of that name."""
-        return max(index for index, saved in enumerate(self._savepoints) if saved.name == name)
 
 
 # -- statements --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from catalog.errors import SqlError
+from executor.savepoints import Savepoints
 
 #: Bytes that may wait for one session before it is ended: its client does not read, or its transaction never ends.
 WAITING: Final = 64 << 20
@@ -87,12 +88,6 @@ class Channels:
         return min(1.0, max((listener.told_bytes for listener in listeners), default=0) / WAITING)
 
 
-class _Savepoint(Struct, frozen=True):
-    name: str
-    actions: int
-    said: int
-
-
 class Listening:
     """What one session listens to, and what its transaction will say and listen to; a member of its transactions.
     In a worker thread of its session, or on the loop's thread while none works for it."""
@@ -107,7 +102,7 @@ class Listening:
         self.channels: frozenset[str] = frozenset()
         self._actions: list[tuple[str | None, bool]] = []  # channel (None: all), whether to listen
         self._said: dict[tuple[str, str], None] = {}
-        self._savepoints: list[_Savepoint] = []
+        self._savepoints: Savepoints[tuple[int, int]] = Savepoints()  # how many actions and words there were
 
     def listen(self, channel: str) -> None:
         """LISTEN, from the transaction's end on."""
@@ -182,24 +177,19 @@ class Listening:
 
     def _forget(self) -> None:
         if self._actions or self._said or self._savepoints:
-            self._actions, self._said, self._savepoints = [], {}, []
+            self._actions, self._said = [], {}
+            self._savepoints.clear()
 
     def savepoint(self, name: str) -> None:
         """Up to here it counts, whatever becomes of the rest."""
-        self._savepoints.append(_Savepoint(name, len(self._actions), len(self._said)))
+        self._savepoints.add(name, (len(self._actions), len(self._said)))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it."""
-        del self._savepoints[self._index(name) :]
+        self._savepoints.release(name)
 
     def rollback_to(self, name: str) -> None:
         """What came after it was not said."""
-        index = self._index(name)
-        saved = self._savepoints[index]
-        del self._actions[saved.actions :]
-        self._said = dict.fromkeys(islice(self._said, saved.said))
-        del self._savepoints[index + 1 :]
-
-    def _index(self, name: str) -> int:
-        """Of the latest savepoint of that name."""
-        return max(index for index, saved in enumerate(self._savepoints) if saved.name == name)
+        actions, said = self._savepoints.return_to(name)
+        del self._actions[actions:]
+        self._said = dict.fromkeys(islice(self._said, said))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from catalog.errors import SqlError, unsupported
+from executor.savepoints import Savepoints
 from planner.expression import Value
 from planner.statements import Output
 from protocol.messages import Bind
@@ -50,11 +51,6 @@ class Portal(Struct, eq=False):
         return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
 
 
-class _Savepoint(Struct, frozen=True):
-    name: str
-    portals: tuple[Portal, ...]
-
-
 class Made:
     """Which portals there were at each savepoint: those made since go with a return to it (AtSubCleanup_Portals).
 
@@ -63,7 +59,7 @@ class Made:
 
     def __init__(self, portals: dict[str, Portal]) -> None:
         self._portals = portals
-        self._savepoints: list[_Savepoint] = []
+        self._savepoints: Savepoints[tuple[Portal, ...]] = Savepoints()
 
     def begin(self) -> None:
         """There is no savepoint yet."""
@@ -78,23 +74,17 @@ class Made:
 
     def savepoint(self, name: str) -> None:
         """What there is survives a return to it."""
-        self._savepoints.append(_Savepoint(name, tuple(self._portals.values())))
+        self._savepoints.add(name, tuple(self._portals.values()))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it."""
-        del self._savepoints[self._index(name) :]
+        self._savepoints.release(name)
 
     def rollback_to(self, name: str) -> None:
         """What was made after it is gone; what was closed stays closed."""
-        index = self._index(name)
-        before = self._savepoints[index].portals
+        before = self._savepoints.return_to(name)
         for key in [key for key, portal in self._portals.items() if portal not in before]:
             del self._portals[key]
-        del self._savepoints[index + 1 :]
-
-    def _index(self, name: str) -> int:
-        """Of the latest savepoint of that name."""
-        return max(index for index, saved in enumerate(self._savepoints) if saved.name == name)
 
 
 def find_portal(session: Session, name: str) -> Portal:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
+from executor.savepoints import Savepoints
 from planner.text_reading import Reading
 from protocol.values.styles import SQL_STANDARD, style
 from server.kinds import Context, Parameter, show, text
@@ -44,9 +45,8 @@ Values = Mapping[str, str]
 
 
 class _Saved(Struct, frozen=True):
-    """What a transaction or savepoint returns to; ``savepoint`` '' is the transaction itself."""
+    """What a transaction or savepoint returns to."""
 
-    savepoint: str
     session: Values
     local: Values
 
@@ -58,7 +58,8 @@ class Settings:
         self._defaults: dict[str, str] = {}
         self._session: Values = {}
         self._local: Values = {}
-        self._saved: list[_Saved] = []
+        self._begun: _Saved | None = None  # the transaction block
+        self._savepoints: Savepoints[_Saved] = Savepoints()
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
         self.read_only = False
@@ -184,9 +185,9 @@ class Settings:
         lowered = parameter.name.lower()
         _check_context(parameter, self.superuser)
         stored = self.default(lowered) if value is None else self._read(parameter, value)
-        if lowered in OF_TRANSACTION and not self._saved:
+        if lowered in OF_TRANSACTION and self._begun is None:
             return  # the transaction is this statement alone
-        if local or (lowered in OF_TRANSACTION and self._saved):
+        if local or (lowered in OF_TRANSACTION and self._begun is not None):
             self._local = {**self._local, lowered: stored}
         else:
             self._session = {**self._session, lowered: stored}
@@ -232,42 +233,37 @@ class Settings:
 
     def begin(self) -> None:
         """A transaction block starts."""
-        if not self._saved:
-            self._saved.append(_Saved("", self._session, self._local))
+        if self._begun is None:
+            self._begun = _Saved(self._session, self._local)
 
     def commit(self) -> None:
         """SET stays, SET LOCAL goes."""
-        self._saved.clear()
+        self._end()
         if self._local:
             self._local = {}
             self._touch()
 
     def rollback(self) -> None:
         """All returns to what it was when the transaction began."""
-        if self._saved:
-            self._restore(self._saved[0])
-            self._saved.clear()
+        if self._begun is not None:
+            self._restore(self._begun)
+            self._end()
+
+    def _end(self) -> None:
+        self._begun = None
+        self._savepoints.clear()
 
     def savepoint(self, name: str) -> None:
         """SAVEPOINT name."""
-        self._saved.append(_Saved(name, self._session, self._local))
+        self._savepoints.add(name, _Saved(self._session, self._local))
 
     def release(self, name: str) -> None:
-        """RELEASE SAVEPOINT name: forgets it and those after it."""
-        del self._saved[self._index(name) :]
+        """RELEASE SAVEPOINT name."""
+        self._savepoints.release(name)
 
     def rollback_to(self, name: str) -> None:
-        """ROLLBACK TO SAVEPOINT name: the savepoint itself stays."""
-        index = self._index(name)
-        self._restore(self._saved[index])
-        del self._saved[index + 1 :]
-
-    def _index(self, name: str) -> int:
-        """Of the latest savepoint of that name."""
-        for index in range(len(self._saved) - 1, 0, -1):
-            if self._saved[index].savepoint == name:
-                return index
-        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        """ROLLBACK TO SAVEPOINT name."""
+        self._restore(self._savepoints.return_to(name))
 
     def _restore(self, saved: _Saved) -> None:
         if self._session is not saved.session or self._local is not saved.local:

@@ -30,13 +30,13 @@ from planner.slicing import Leaf, merged, rest
 class Results(Protocol):
     """Where an engine keeps the results of finished pipelines."""
 
-    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
-        ...
-
     @property
     def number(self) -> str:
         """The source of a leaf's column by which it is read in slices."""
+        ...
+
+    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
+        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
         ...
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:

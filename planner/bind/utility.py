@@ -122,10 +122,10 @@ def _show(binding: Binding, node: Any) -> Statement:
     return ShowVariable(node.name.lower())
 
 
+# --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
+
 #: Statements that EXPLAIN takes, too, because of their queries.
 _DEFINING: Final = DeclareCursor | CreateTableAs | CreateView
-
-# --- EXPLAIN, PREPARE ------------------------------------------------------------------------------------------------
 
 
 def explain(binding: Binding, node: Any, bind_node: Callable[[Binding, Any], Statement]) -> Explain:

@@ -18,20 +18,23 @@ from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.octets import as_text
 
 _UTF8: Final = "UTF8"
+#: The parts of ISO 8859 that LATIN1 to LATIN10 are, and the code pages of Windows.
+_LATIN: Final = (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)
+_PAGES: Final = (866, 874, *range(1250, 1259))
 #: Python's codecs by PostgreSQL's names.
 _CODECS: Final = {
     _UTF8: "utf-8",
-    **{f"LATIN{number}": f"iso8859-{part}" for number, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
+    **{f"LATIN{number}": f"iso8859-{part}" for number, part in enumerate(_LATIN, 1)},
     **{f"ISO_8859_{part}": f"iso8859-{part}" for part in (5, 6, 7, 8)},
-    **{f"WIN{page}": f"cp{page}" for page in (866, 874, *range(1250, 1259))},
+    **{f"WIN{page}": f"cp{page}" for page in _PAGES},
     "KOI8R": "koi8-r",
     "KOI8U": "koi8-u",
 }
 #: Their other names (pg_encname_tbl), without what is neither letter nor digit.
 _ALIASES: Final = {
     "unicode": _UTF8,
-    **{f"iso8859{part}": f"LATIN{at}" for at, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
-    **{f"windows{page}": f"WIN{page}" for page in (866, 874, *range(1250, 1259))},
+    **{f"iso8859{part}": f"LATIN{number}" for number, part in enumerate(_LATIN, 1)},
+    **{f"windows{page}": f"WIN{page}" for page in _PAGES},
     **dict.fromkeys(("tcvn", "tcvn5712", "abc", "vscii"), "WIN1258"),
     "alt": "WIN866",
     "win": "WIN1251",

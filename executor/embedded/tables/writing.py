@@ -46,6 +46,7 @@ from executor.embedded.tables.journal import (
 )
 from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
 from executor.embedded.tables.row_plans import RowPlan
+from executor.savepoints import Savepoints
 from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
 from planner.algebra import Relation
@@ -80,7 +81,7 @@ class WriteTransaction:
         self._ended = ended
         #: What it has done so far.
         self.journal: list[Entry] = []
-        self._savepoints: list[tuple[str, int]] = []
+        self._savepoints: Savepoints[int] = Savepoints()  # the journal's length at each
         self._broken = False
         self._open = True
         self._relations = relations
@@ -379,24 +380,16 @@ class WriteTransaction:
             raise
 
     def savepoint(self, name: str) -> None:
-        """SAVEPOINT; one of the same name hides the earlier one."""
-        self._savepoints.append((name, len(self.journal)))
-
-    def _find(self, name: str) -> int:
-        for place in range(len(self._savepoints) - 1, -1, -1):
-            if self._savepoints[place][0] == name:
-                return place
-        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        """SAVEPOINT."""
+        self._savepoints.add(name, len(self.journal))
 
     def release(self, name: str) -> None:
-        """RELEASE SAVEPOINT: forgets it and the later ones."""
-        del self._savepoints[self._find(name) :]
+        """RELEASE SAVEPOINT."""
+        self._savepoints.release(name)
 
     def rollback_to(self, name: str) -> None:
         """ROLLBACK TO SAVEPOINT: undoes what came after it; the savepoint stays."""
-        place = self._find(name)
-        length = self._savepoints[place][1]
-        del self._savepoints[place + 1 :]
+        length = self._savepoints.return_to(name)
         if not self._broken and length == len(self.journal):
             return
         del self.journal[length:]

@@ -2,9 +2,8 @@
 the names that its relations and types have now.
 
 Owns: these texts, and printing what a view's creator wrote so that creating a view of it anew gives the same view,
-whatever has been renamed since. Each relation and type is named with its schema, for those
-whose path does not find it. A relation whose columns are not those of the view's creation stands as a subquery that
-gives them their old names::
+whatever has been renamed since. Each relation and type is named with its schema for those whose path does not find it.
+A relation whose columns are not those of the view's creation stands as a subquery that gives them their old names::
 
     SELECT a FROM t   -- a was renamed b, and c was added   ->   SELECT a FROM (SELECT b AS a FROM public.t) t
 """

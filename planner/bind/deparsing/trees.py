@@ -215,11 +215,10 @@ class Source(Struct, eq=False):
     """An item of FROM that has columns; equal only to itself.
 
     ``name`` is what it is called where nothing is in the way. ``columns`` are those that the text knows; ``real`` are
-    their names but for the aliases ``given``. A relation's or a WITH query's own name is ``relation``, ``prefix`` what
-    stands before it for those whose path does not find it. ``using``
-    are the names that columns must have for JOIN ... USING, by place, and
-    ``avoided`` what others must not have; those of an aliased join stand for ``parts``.
-    Behind its ``columns`` a relation has in ``real`` those that it was given later.
+    their names but for the aliases ``given``, and behind them those that a relation was given later. A relation's or a
+    WITH query's own name is ``relation``, ``prefix`` what stands before it for those whose path does not find it.
+    ``using`` are the names that columns must have for JOIN ... USING, by place, and ``avoided`` those that others must
+    not have. Columns of an aliased join stand for ``parts``.
     """
 
     kind: Literal["relation", "subquery", "values", "function", "cte", "join"]
