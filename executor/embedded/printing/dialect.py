@@ -3,8 +3,9 @@
 Owns: ``DuckPrinter``. The functions are in ``functions.py``, the casts in ``casts.py``, macros in ``macros.py``. Knows
 no connection. Every expression it prints has, in DuckDB, the type of its SqlType, but for decimals, whose precision may
 be less (DuckDB keeps products of narrow decimals in 18 digits, checked) until the statement's last cast
-(``connection.conform``). With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first
-one overflowed. With
+(``connection.conform``).
+
+With ``wide`` decimals are computed in 38 digits throughout: the second attempt where the first one overflowed. With
 ``apart`` each join's rows are kept before anything reads them: the second attempt where the first one failed within
 DuckDB, whose joins (2.0.0) raise when one gets the dictionaries of another through a join by other than equality
 (https://github.com/duckdb/duckdb/issues/24807).
