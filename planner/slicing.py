@@ -1,4 +1,5 @@
-"""Pipelines that read their input in slices, so that a query can stop inside one (thesis, section 6.3).
+"""Pipelines that read their input in slices, so that a query can stop inside one. The thesis' states are those of
+finished pipelines (section 6.1.2); here a slice is a pipeline, and what it has kept so far is its result.
 
 Owns: an aggregation in two phases (``in_two_phases``), by the states that continuous views keep of the same aggregates;
 the rows that a query only orders, as a pipeline of their own (``gathered``); which leaf of a pipeline may be read in
