@@ -4,12 +4,17 @@ settings that there are, and the commands that the image has."""
 from __future__ import annotations
 
 import importlib.metadata
-from pathlib import Path
+import json
+import re
+import tomllib
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 
+from executor.spark.java import LEAST_VERSION
+from server.commands import COMMANDS
 from server.config import ENVIRONMENT_PREFIX, choose, parser
 from tests.rig.server import ROOT
 
@@ -54,6 +59,39 @@ def test_the_volume_belongs_to_the_images_user() -> None:
     lines = [line for line in (DOCKER / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     begin, end = lines.index("USER millstream"), lines.index("VOLUME /var/lib/millstream/data")
     assert lines[begin + 1 : end] == ["WORKDIR /var/lib/millstream", "RUN mkdir data"]
+
+
+def instructions(word: str) -> list[str]:
+    """What stands behind a word of the Dockerfile, each in one line."""
+    text = (DOCKER / "Dockerfile").read_text().replace("\\\n", " ")
+    return [line.removeprefix(f"{word} ").strip() for line in text.splitlines() if line.startswith(f"{word} ")]
+
+
+def test_the_image_gets_every_package_and_what_installs_them() -> None:
+    copied = [words for words in map(str.split, instructions("COPY")) if words]
+    sources = {source for *sources, _ in copied for source in sources}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = {name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
+    assert {source for source in sources if (ROOT / source).is_dir()} == packages
+    needed = {"requirements.lock", "pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    assert sources == packages | needed
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    for source in sources:
+        assert (ROOT / source).exists()
+        assert not any(PurePosixPath(source).match(pattern) for pattern in ignored)
+
+
+def test_the_image_has_a_java_for_spark() -> None:
+    installed, *_ = instructions("RUN")
+    (version,) = re.findall(r"openjdk-(\d+)-jre-headless", installed)
+    assert int(version) >= LEAST_VERSION
+
+
+def test_the_health_check_is_a_command_of_the_image() -> None:
+    (check,), (entry,) = instructions("HEALTHCHECK"), instructions("ENTRYPOINT")
+    (program,), (called, word) = json.loads(entry), json.loads(check[check.index("[") :])
+    assert called == program
+    assert word in COMMANDS  # tests/server/test_commands.py runs it with and without a server
 
 
 def configured(service: dict[str, Any]) -> Any:
