@@ -161,7 +161,7 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     if scalar.type.name == "jsonb":
         return bind_parts(env, scalar, indices, bind)
     if scalar.type.name == "hstore":
-        return Call("hs_get", (scalar, key_of(env, indices, node, bind)), TEXT)
+        return Call("hs_get", (scalar, hstore_key(env, indices, node, bind)), TEXT)
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
         letter = (Cast(scalar, TEXT), _after(place_of(env, first.uidx, bind)), Literal(1, INT4))
         return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
@@ -184,7 +184,7 @@ def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: 
     return Call("slice", (scalar, low, high), array(scalar.type.element))
 
 
-def key_of(env: Environment, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
+def hstore_key(env: Environment, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
     """The only subscript of an hstore, as text. Raises 0A000 and 42804."""
     first, *others = indices
     if others or first.is_slice:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError, unsupported
 from catalog.types import JSONB, TEXT, SqlType, shaped
-from planner.bind.calls.arrays import key_of, place_of, require_dimensions, subscripted
+from planner.bind.calls.arrays import hstore_key, place_of, require_dimensions, subscripted
 from planner.bind.calls.jsons import with_part as with_member
 from planner.bind.calls.shapes import is_shaped, put
 from planner.bind.domains import into_domain
@@ -74,7 +74,7 @@ def _with_element(
         return with_member(env, whole, indices, bind_scalar, document)
     if whole.type.name == "hstore" and not rest:
         given = _assigned(env, value, TEXT, _REQUIRES.format(item.name), item, node)
-        return Call("hs_assign", (whole, key_of(env, indices, item, bind_scalar), given), whole.type)
+        return Call("hs_assign", (whole, hstore_key(env, indices, item, bind_scalar), given), whole.type)
     if element is None:
         message = f"cannot subscript type {display(whole.type)} because it does not support subscripting"
         raise env.error("42804", message, item)
