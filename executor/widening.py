@@ -55,8 +55,8 @@ def _targets(statement: Statement) -> Iterator[Table]:
     match statement:
         case Insert(target=Table() as table) | Update(target=table) | Merge(target=table):
             yield table
-        case Modifying(parts=parts, main=main):
-            for part in (*(part for _, part in parts), main):
+        case Modifying(statements=parts):
+            for part in parts:
                 yield from _targets(part)
         case Explain(analyze=True, statement=within):
             yield from _targets(within)

@@ -25,8 +25,8 @@ def relations_of(statement: Explained) -> Iterator[Relation]:
             yield relation
         case Update(relation=relation) | Delete(relation=relation) | Merge(relation=relation):
             yield relation
-        case Modifying(parts=parts, main=main):
-            for part in (*(part for _, part in parts), main):
+        case Modifying(statements=parts):
+            for part in parts:
                 yield from relations_of(part)
 
 

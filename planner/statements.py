@@ -169,6 +169,11 @@ class Modifying(Struct, frozen=True):
     parts: tuple[tuple[str, Insert | Update | Delete], ...]
     main: Query | Insert | Update | Delete | Merge
 
+    @property
+    def statements(self) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
+        """The parts in their order, and then the rest."""
+        return (*(part for _, part in self.parts), self.main)
+
 
 class CopyOptions(Struct, frozen=True):
     """COPY's options as given, defaults filled in by format; the forced are places among the columns copied.

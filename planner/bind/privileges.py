@@ -146,10 +146,9 @@ def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | S
     match statement:
         case Explain(statement=inner) | CopyOut(query=inner):
             yield from _changed(binding, inner)
-        case Modifying(parts=parts, main=main):
-            for _, part in parts:
+        case Modifying(statements=parts):
+            for part in parts:
                 yield from _changed(binding, part)
-            yield from _changed(binding, main)
         # of what a view reads its owner needs privileges, and of the view it has been noted
         case Insert(row=(first, *_)) | Update(old=(first, *_)) | Delete(old=(first, *_)) if first in binding.through:
             pass

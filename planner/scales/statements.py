@@ -110,9 +110,8 @@ def _meets(statement: Statement, objects: Objects) -> bool:
         return True
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, nodes))
-    changes = [part for _, part in statement.parts] if isinstance(statement, Modifying) else []
-    main = statement.main if isinstance(statement, Modifying) else statement
-    targets = [item.target for item in (*changes, main) if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
+    parts = statement.statements if isinstance(statement, Modifying) else (statement,)
+    targets = [item.target for item in parts if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}

@@ -296,8 +296,7 @@ def parts_of(statement: Modification) -> list[Insert | Update | Delete | Merge]:
     """The single changes of a statement."""
     if not isinstance(statement, Modifying):
         return [statement]
-    main = [] if isinstance(statement.main, Query) else [statement.main]
-    return [*(part for _, part in statement.parts), *main]
+    return [part for part in statement.statements if not isinstance(part, Query)]
 
 
 def _together(first: Mapping[int, Change], second: Mapping[int, Change]) -> dict[int, Change]:
