@@ -1,4 +1,5 @@
-"""Pipelines that read their input in slices, so that a query can stop inside one (thesis, section 6.3).
+"""Pipelines that read their input in slices, so that a query can stop inside one: the thesis waits for its end
+(section 6.4.3).
 
 Owns: an aggregation in two phases (``in_two_phases``), by the states that continuous views keep of the same aggregates;
 the rows that a query only orders, as a pipeline of their own (``gathered``); which leaf of a pipeline may be read in
