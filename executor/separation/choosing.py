@@ -89,6 +89,8 @@ class Steps(Struct, frozen=True):
 
 #: Of a query without anything to cut.
 WHOLE: Final = Steps("one pipeline")
+#: Of one that calls what gives something else each time.
+CALLING: Final = Steps("it calls volatile functions")
 
 
 class RowCounts:
