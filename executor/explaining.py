@@ -22,7 +22,7 @@ from executor.files import foreign as files
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
-from executor.separation.choosing import steps_of
+from executor.separation.choosing import CALLING, steps_of
 from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.streams.arriving import with_values
 from executor.transaction import Transaction
@@ -85,7 +85,7 @@ def _explain_query(
             shown, rows = _on_spark(database.analytics.require(choice.query))
         measured["Engine"] = choice.words
     engine = "embedded" if choice is None else choice.engine
-    steps = steps_of(reader, plan, parameters, transaction, engine)
+    steps = CALLING if query.volatile else steps_of(reader, plan, parameters, transaction, engine)
     if steps.plan is not None or reader.separable == "on":
         measured["Execution"] = steps.words
     if plan.arriving:

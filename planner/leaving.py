@@ -1,4 +1,4 @@
-"""What of a query's work leaves its server with it, decided by cost (thesis, sections 6.2.2, 6.3.4 and 6.3.6).
+"""What of a query's work leaves its server with it, decided by cost (thesis, sections 6.2.3 and 6.4.3).
 
 Owns: the price of each way out between two pipelines, in seconds, and the choice of the cheapest (``decide``).
 

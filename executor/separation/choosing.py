@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.core import Core
@@ -57,8 +58,9 @@ _REPEATED: Final = 100_000
 #: Plans whose steps are remembered, and how long their parameters may be for that, in characters.
 _KNOWN: Final = 256
 _LONGEST: Final = 4096
-#: The setting, the engine, and the parameters as written: what the steps of a plan depend on.
-Circumstances = tuple[Separable, EngineName, str]
+#: The setting, the engine, how long the query is, and about how many rows it reads, in powers of two; the parameters as
+#: written: what the steps of a plan depend on.
+Circumstances = tuple[Separable, EngineName, bool, bool, tuple[int, ...], str]
 #: Seconds for which tables are taken to have as many rows as when they were last counted.
 _COUNTED: Final = 1.0
 
@@ -87,6 +89,8 @@ class Steps(Struct, frozen=True):
 
 #: Of a query without anything to cut.
 WHOLE: Final = Steps("one pipeline")
+#: Of one that calls what gives something else each time.
+CALLING: Final = Steps("it calls volatile functions")
 
 
 class RowCounts:
@@ -136,7 +140,10 @@ def steps_of(
     if not plan.breakers and not is_long:
         return WHOLE
     cutting = partial(_steps, everywhere, is_long, engine, reader, plan, parameters, counts, words)
-    return reader.database.separation.known.get(plan, (separable, engine, repr(parameters)), cutting)
+    sizes = tuple(map(int.bit_length, counts.values()))
+    around = (separable, engine, everywhere, is_long, sizes, repr(parameters))
+    found = reader.database.separation.known.get(plan, around, cutting)
+    return found if found.plan is None else replace(found, reason=words)
 
 
 def _steps(
@@ -189,7 +196,8 @@ def steps_of_rest(reader: Reader, relation: Relation, counts: Mapping[str, int],
 
 
 class KnownSteps:
-    """The steps of plans that ran before with the same parameters, while no table has changed. Safe for many threads.
+    """The steps of plans that ran before with the same parameters, while no table has changed, and views and files have
+    about as many rows. Safe for many threads.
 
     Of constants a client's text has become parameters, so that most plans have some. They are compared as written:
     1.0 and 1.00 are equal, and shown otherwise.
@@ -202,7 +210,7 @@ class KnownSteps:
         self._found: dict[tuple[int, Circumstances], tuple[Plan, int, Steps]] = {}
 
     def get(self, plan: Plan, around: Circumstances, make: Callable[[], Steps]) -> Steps:
-        """A plan's steps under a setting, on an engine, with parameters."""
+        """A plan's steps in these circumstances."""
         if len(around[-1]) > _LONGEST:
             return make()
         version = self._version()

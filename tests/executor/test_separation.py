@@ -69,3 +69,15 @@ def test_equal_joins_are_one_pipeline(client: Client) -> None:
     found = str(client.run(f"EXPLAIN {QUERIES['equal joins']}"))
     assert found.count("Pipeline shared (shared)") == 1
     assert found.count("Snapshot of shared") == 2
+
+
+@pytest.mark.parametrize("call", ["random() < 2", "clock_timestamp() > '2020-01-01'"])
+def test_explain_of_volatile_functions(call: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs whole, and EXPLAIN says so."""
+    query = f"SELECT n, {call} FROM (SELECT k, count(*) AS n FROM t GROUP BY k) g GROUP BY n"
+    asked = Asked(monkeypatch, 0)
+    assert client.run(query) == [(20, True)]
+    assert asked.queries == []
+    found = [str(line) for (line,) in client.run(f"EXPLAIN {query}")]
+    assert "Execution: whole (it calls volatile functions)" in found
+    assert not any("Pipeline" in line for line in found)
