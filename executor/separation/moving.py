@@ -171,9 +171,10 @@ class Moving:
                 if not is_well:
                     _LOGGER.info("the storage can be used again")
                 is_well = True
-            except (OSError, SqlError) as error:
+            except Exception as error:  # whatever it is: without its heartbeat the server would count as lost
                 if is_well:
-                    _LOGGER.warning("the storage cannot be used: %s", error)
+                    is_known = isinstance(error, OSError | SqlError)
+                    _LOGGER.warning("the storage cannot be used: %s", error, exc_info=not is_known)
                 is_well = False
 
     def _take_over(self) -> None:
