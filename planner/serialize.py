@@ -33,9 +33,7 @@ VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
 _PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
 _TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
-_TYPED: Final = Typed(
-    (*NODES, Column, *_PARTS.values()), within=_TYPES.values(), Relation=Relation, SortKey=SortKey
-)
+_TYPED: Final = Typed((*NODES, Column, *_PARTS.values()), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
 #: Nodes of a tree, and of subqueries within each other, that are no more than their text has.
 _SHARED: Final = 1 << 16
 _NESTED: Final = 64

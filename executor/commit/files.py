@@ -120,8 +120,8 @@ def replace_file(path: Path, content: bytes, through: Path | None = None, lastin
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A file that others may write as well, to be read: itself, and no link to another or pipe for which one would wait.
-    Raises OSError, and ValueError for these."""
+    """A file that others may write as well, to be read: itself, and no link to another, or pipe for which one would
+    wait. Raises OSError, and ValueError for these."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -173,7 +173,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
-    traces = (*program.statics, *program.states)
+    traces: tuple[State | Static, ...] = (*program.statics, *program.states)
     known: dict[object, dict[str, SqlType]] = {
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
     }

@@ -47,7 +47,7 @@ from planner.incremental.aggregates import FINALS
 from planner.serialize import decode_relation, encode_relation
 from planner.statements import Output
 from planner.validate import validate
-from planner.walk import RELATIONS, Node, walk
+from planner.walk import Node, walk
 
 #: What is shown of rows and bytes has 64 bits.
 _MOST: Final = (1 << 63) - 1

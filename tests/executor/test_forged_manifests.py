@@ -1,4 +1,4 @@
-"""Manifests and entries with right checksums that no server has written: refused at once, and nothing of them is done."""
+"""Manifests and entries with right checksums that no server has written: refused at once, and nothing in them is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from catalog.types import BOOL, INT8, NUMERIC, TEXT, array
 from executor.database import Database
 from executor.moving import artifact as of_views
 from executor.moving import entering
-from executor.separation import artifact
 from executor.separation.artifact import digest
 from tests.executor.client import Client, open_database
 from tests.executor.forging import forged
@@ -67,8 +66,9 @@ def suspended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
     Client(database).run(TABLES)
     with pytest.MonkeyPatch.context() as patch:
         cut_everywhere(patch)
-        Asked(patch, 1)
-        query_id = leave(separable(database), QUERY)
+        with pytest.MonkeyPatch.context() as asking:
+            Asked(asking, 1)
+            query_id = leave(separable(database), QUERY)
         assert query_id is not None
         yield Left(database, query_id)
     database.close()
@@ -193,7 +193,7 @@ def test_a_plan_that_no_server_writes(name: str, left: Left) -> None:
     assert left.outcome() == "XX001"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_change_of_a_manifest(seed: int, left: Left) -> None:
     """It is refused, or is a query over the same files; what fails in that is an error of SQL's."""
     found = set()
@@ -283,7 +283,7 @@ def test_a_file_with_something_else(change: Callable[[pa.Table], pa.Table], left
 def test_any_change_of_a_file(seed: int, left: Left) -> None:
     """Of one with a right checksum: what cannot be read as Parquet, or has values that are none of their types."""
     chance, found = random.Random(seed), set()
-    for _ in range(60):
+    for _ in range(40):
         query = left.query
         name = chance.choice(sorted(query["runs"]))
         path = left.path.parent / query["runs"][name]["file"]["name"]
@@ -368,7 +368,7 @@ def test_a_view_that_no_server_writes(given: Given) -> None:
 
 def test_any_change_of_a_view(given: Given) -> None:
     found = set()
-    for seed in range(300):
+    for seed in range(200):
         try:
             found.add(given.outcome(forged(given.view, random.Random(seed))))
         except (TypeError, UnicodeEncodeError):  # it has no checksum
@@ -422,8 +422,8 @@ ENTRIES: dict[str, Callable[[Any], bytes]] = {
 def test_an_entry_of_a_view(name: str, servers: Servers, a: Client, tmp_path: Path) -> None:
     """Nothing outside the storage is read or deleted, and other views go on."""
     rows = Rows()
-    rows.insert(a, 5)
     a.run("CREATE VIEW w AS SELECT count(*) AS c FROM s")
+    rows.insert(a, 5)
     servers.migrate("a", "b")
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -455,18 +455,17 @@ def test_what_is_staged_elsewhere_is_not_deleted(servers: Servers, a: Client, tm
     assert victim.is_dir()
 
 
-@pytest.mark.parametrize("content", [_deep_text(None), b'{"format":1,"server":[],"epoch":{}}', b'{"format":1,"epoch":1}'])
+@pytest.mark.parametrize(
+    "content", [_deep_text(None), b'{"format":1,"server":[],"epoch":{}}', b'{"format":1,"epoch":1}']
+)
 def test_a_claim_does_not_end_the_heartbeat(content: bytes, servers: Servers, a: Client, tmp_path: Path) -> None:
+    """Nor what the thread does besides that renews the lease."""
     database = servers["a"]
-    database.separation.moving.start()
     path = tmp_path / "storage/claims/0123456789abcdef.json"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     with pytest.raises(SqlError, match="XX001"):
         database.separation.claims.get(path.stem)
-    entry = tmp_path / "storage/servers/a.json"
-    os.utime(entry, (0, 0))
-    database.registry.pause = 0.0
     database.separation.moving._look()
     assert database.separation.claims.all() == {}
 
