@@ -308,8 +308,9 @@ class SqlType(Struct, frozen=True):
         is_user = (self.name == "enum" and self.enum is not None) or (self.name == "record" and self.row is not None)
         assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
-        has_digits = len(self.modifiers) == 2 or self.modifiers == SPREAD
-        assert self.name != "numeric" or has_digits, "a numeric has precision and scale"
+        if self.name == "numeric":
+            assert len(self.modifiers) == 2 or self.modifiers == SPREAD, "a numeric has precision and scale"
+            assert 0 <= self.scale <= self.precision <= MAX_PRECISION, "a numeric has that many digits"
 
     @property
     def oid(self) -> int:

@@ -10,18 +10,21 @@ Owns the format, version 1. Trees are flat, so that plans of any depth are read 
 A relation by itself has ``"relation": {"n": i}`` in the program's place, and no version: it is not kept.
 
 Other values are JSON's own, or tagged by ``catalog.codec`` (decimals, dates, types); tuples are lists. Classes come
-from an allow-list, and nothing is executed when reading.
+from an allow-list, all fields are of the types that these declare, and nothing is executed when reading. What several
+nodes have in common is written once, but a tree is walked as a whole: one that is much larger than its text is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
+from catalog.errors import unsupported
+from catalog.typed import Typed
 from catalog.types import Composite, Enumeration, SqlType
-from planner.algebra import Relation
+from planner.algebra import Relation, SortKey
 from planner.expression import Column
 from planner.program import Expiry, Path, Program, State, Statement, Static
 from planner.walk import NODES, RELATIONS, Node, walk
@@ -30,6 +33,11 @@ VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
 _PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
 _TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
+_TYPED: Final = Typed((*NODES, Column, *_PARTS.values()), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
+#: Nodes of a tree, and of subqueries within each other, that are no more than their text has.
+_SHARED: Final = 1 << 16
+_NESTED: Final = 64
+_SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "InSubquery"))
 
 
 def encode_program(program: Program) -> dict[str, Any]:
@@ -68,6 +76,10 @@ class _Writer:
     def document(self, name: str, root: Program | Relation) -> dict[str, Any]:
         """The whole document, ``root`` under its name; columns and nodes are gathered on the way."""
         body = self._value(root)
+        try:
+            _require_small(self._entries)
+        except ValueError as error:
+            raise unsupported("to write down a plan so large") from error
         columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
         return {"columns": columns, "nodes": self._entries, name: body}
 
@@ -101,12 +113,17 @@ class _Reader:
     def __init__(self, data: Mapping[str, Any]) -> None:
         columns = data["columns"]
         self._columns = [Column(id_, name, decode(type_, _TYPES), nullable) for id_, name, type_, nullable in columns]
+        for column in self._columns:
+            _TYPED.require(column)
+        _require_small(data["nodes"])
         self._nodes: list[Node] = []
         for entry in data["nodes"]:
             self._nodes.append(self._built(entry, _TREES))
 
     def _built(self, entry: list[Any], allowed: Classes) -> Any:
-        return allowed[entry[0]](*map(self.value, entry[1:]))
+        built = allowed[entry[0]](*map(self.value, entry[1:]))
+        _TYPED.require(built)
+        return built
 
     def value(self, data: Any) -> Any:
         """The value that was encoded."""
@@ -125,3 +142,29 @@ class _Reader:
                 return float(text)
             case _:
                 return decode(data, _TYPES)
+
+
+def _require_small(entries: Sequence[Any]) -> None:
+    """Raises ValueError for nodes that are trees of far more nodes, or of too many subqueries within each other."""
+    sizes: list[int] = []
+    depths: list[int] = []
+    most = max(_SHARED, 2 * len(entries))
+    for entry in entries:
+        below = list(_below(entry))
+        sizes.append(1 + sum(sizes[place] for place in below))
+        depths.append((entry[0] in _SUBQUERIES) + max((depths[place] for place in below), default=0))
+        if sizes[-1] > most or depths[-1] > _NESTED:
+            raise ValueError("its plan is too large")
+
+
+def _below(value: Any) -> Iterator[int]:
+    """The places of the nodes that an entry names."""
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case list() as items:
+                stack += items
+            case {"n": place}:
+                yield place
+            case _:
+                pass

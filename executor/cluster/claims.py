@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from catalog.errors import SqlError
 from executor.cluster.registry import Registry
@@ -23,7 +23,7 @@ from executor.cluster.storage import Storage
 _FOLDER: Final = "claims"
 
 
-class Claim(Struct, frozen=True):
+class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     """A query is a server's, in one of its epochs."""
 
     server: str
@@ -160,12 +160,9 @@ class Claims:
         if document is None:
             return None
         try:
-            found = Claim(**document)
-        except TypeError:
-            found = Claim("", 0)
-        if type(found.epoch) is not int or type(found.server) is not str or not found.server:
-            raise SqlError("XX001", f'the claim to query "{query_id}" is not what was written')
-        return found
+            return convert(document, Claim)
+        except ValidationError as error:
+            raise SqlError("XX001", f'the claim to query "{query_id}" is not what was written') from error
 
     def _counts(self, claim: Claim) -> bool:
         owner = self._registry.get(claim.server)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError
 from executor.cluster.lock import PATIENCE, Lock, delete
-from executor.commit.files import disk_error, load_secret, replace_file, sync_folder
+from executor.commit.files import disk_error, load_secret, read_document, replace_file, sync_folder
 
 _LOCK: Final = "lock"
 _KEY: Final = "key"
@@ -76,7 +76,7 @@ class Storage:
     def read(self, path: Path) -> dict[str, Any] | None:
         """A document; None where there is none. Raises XX001, 0A000 for a format of a later version, 58030."""
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(read_document(path))
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of "{path.name}" is not supported')
         except FileNotFoundError:
@@ -84,7 +84,7 @@ class Storage:
             return None
         except OSError as error:
             raise disk_error(error, f'read "{path.name}"') from error
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise SqlError("XX001", f'"{path.name}" is not what was written: {error}') from error
         return {name: value for name, value in document.items() if name != "format"}
 

@@ -9,13 +9,16 @@ import ctypes
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from catalog.errors import SqlError
 
 _MOST_VECTORS: Final = 512
+#: Bytes that no document has which servers read of each other.
+_DOCUMENT: Final = 64 << 20
 
 #: Told that a sync has ended, and how.
 Synced = Callable[[OSError | None], None]
@@ -114,6 +117,33 @@ def replace_file(path: Path, content: bytes, through: Path | None = None, lastin
     os.replace(new, path)
     if lasting:
         sync_folder(path.parent)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file that others may write as well, to be read: itself, and no link to another, or pipe for which one would
+    wait. Raises OSError, and ValueError for these."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f'"{path.name}" is a link') from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise ValueError(f'"{path.name}" is no file')
+
+
+def read_document(path: Path) -> bytes:
+    """The content of such a file. Raises ValueError also for one that is larger than any document."""
+    with open_plain(path) as file:
+        found = file.read(_DOCUMENT + 1)
+    if len(found) > _DOCUMENT:
+        raise ValueError(f'"{path.name}" is too large')
+    return found
 
 
 def load_secret(path: Path, through: Path | None = None) -> bytes:

@@ -39,7 +39,7 @@ from executor.moving import artifact, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints, current, role_of
 from executor.moving.entering import begun, defining, over
-from executor.moving.ownership import Owned, Ownership
+from executor.moving.ownership import Owned, Ownership, as_owned
 from executor.moving.placing import staged
 from executor.moving.replica import as_own, log_of, replica_of
 from executor.moving.taking import Taking
@@ -86,10 +86,11 @@ class Adopting:
         for replica in self._database.replicas.all():
             if self._registry.heir(replica.home) == self._registry.name:
                 before = self._registry.require(replica.home).staged
+                found = [as_owned(item, str(item.get("name"))) for item in before]
                 if before:
                     self._registry.stage(replica.home, ())
-                for item in before:
-                    artifact.delete_one(self._storage, item["name"], item["handover"])
+                for item in found:
+                    artifact.delete_one(self._storage, item.name, item.handover)
 
     def _finish(self, adopted: Member) -> None:
         """The views of a home are the heir's, which had begun to adopt it and is gone for good, too."""

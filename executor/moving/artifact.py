@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,23 +25,33 @@ from msgspec.structs import replace
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.errors import SqlError
-from catalog.objects import Stream, View
+from catalog.objects import ColumnDefinition, Stream, View
+from catalog.privileges import Grant
+from catalog.typed import Typed
+from catalog.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
-from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.files import disk_error, read_document, replace_file, sync_folder
+from executor.embedded.printing.dialect import DuckPrinter
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import check_call, digest
 from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
+from planner.algebra import Delta, Snapshot
+from planner.expression import Column
+from planner.incremental.names import LSN, ORDINAL, stored_name
 from planner.program import Program, State, Static
 from planner.retargeting import relations_of, retargeted
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
-from planner.walk import walk
+from planner.walk import Node, walk
 
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
+#: What traces are called, as files are after them.
+_TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
+_TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant), Grant=Grant)
 _Decoded = TypeVar("_Decoded")
 
 
@@ -119,7 +130,7 @@ def _about(content: Any, folder: Path) -> About:
 def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded]) -> _Decoded:
     folder = storage / FOLDER / owned.name / owned.handover
     try:
-        document = json.loads((folder / _MANIFEST).read_bytes())
+        document = json.loads(read_document(folder / _MANIFEST))
         if document["format"] != _FORMAT:
             raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
         if document["sha256"] != digest(document["view"]):
@@ -127,9 +138,9 @@ def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded])
         return decoded(document["view"], folder)
     except FileNotFoundError as error:
         raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
-    except OSError as error:
-        raise disk_error(error, f'read the state of view "{owned.view}"') from error
-    except (pa.ArrowException, *WRONG) as error:
+    except (OSError, pa.ArrowException, *WRONG) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # else it is a file that is wrong
+            raise disk_error(error, f'read the state of view "{owned.view}"') from error
         raise SqlError("XX001", f'the state of view "{owned.view}" is not what was written: {error}') from error
 
 
@@ -137,16 +148,15 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     view, streams = (decode(content[name], CATALOG_CLASSES) for name in ("view", "streams"))
     if not isinstance(view, View) or not streams or not all(isinstance(stream, Stream) for stream in streams):
         raise ValueError("it is of no view")
-    if (streams[0].oid, content["handover"]) != (owned.stream, owned.handover) or content["at"] > owned.at:
+    for item in (view, *streams):
+        _TYPED.require(item)
+    at = content["at"]
+    if (streams[0].oid, content["handover"]) != (owned.stream, owned.handover) or type(at) is not int:
         raise ValueError("it is another one")
+    if not 0 <= at <= owned.at:
+        raise ValueError("it is of another LSN")
     program = decode_program(content["program"])
-    if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
-        raise ValueError("its program is over other streams")
-    retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
-    for relation in relations_of(program):
-        validate(relation)
-        for node in walk(relation):
-            check_call(node)
+    _check(program, view, streams)
 
     def rows(trace: State | Static) -> pa.Table:
         file = content["files"][trace.name]
@@ -155,7 +165,54 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, streams, str(content["role"]), content["at"], program, states, statics)
+    return LeavingView(view, streams, str(content["role"]), at, program, states, statics)
+
+
+def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
+    """Whether a program is one that its home's server would make. Raises ValueError, among others."""
+    if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
+        raise ValueError("its program is over other streams")
+    retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
+    traces: tuple[State | Static, ...] = (*program.statics, *program.states)
+    known: dict[object, dict[str, SqlType]] = {
+        item.name: {stored_name(column): column.type for column in item.columns} for item in traces
+    }
+    if len(known) < len(traces) or not all(_TRACE.fullmatch(item.name) for item in traces):
+        raise ValueError("its states are called otherwise")
+    for stream in streams:
+        known[stream.oid] = {**{item.name: item.type for item in stream.stored}, LSN: INT8, ORDINAL: INT8}
+    shown = [item.type.arrow for item in view.stored]
+    if not _are_alike(program.final.columns, program.columns) or shown != [item.type.arrow for item in program.columns]:
+        raise ValueError("its columns are not those of its program")
+    for state in program.states:
+        if not {*state.key, *(column for column, _ in state.merge)} <= {*state.columns}:
+            raise ValueError(f"{state.name} has other columns")
+        for _, call in state.merge:
+            check_call(call)
+    for path in program.paths:
+        for statement in path.statements:
+            (target,) = (state for state in program.states if state.name == statement.target)
+            if not _are_alike(statement.relation.columns, target.columns):
+                raise ValueError(f"{target.name} has other columns")
+    for relation in relations_of(program):
+        validate(relation)
+        for node in walk(relation):
+            _check_node(node, known)
+        with contextlib.suppress(SqlError):  # Spark may compute what the embedded engine does not
+            DuckPrinter(wide=True).print_relation(relation)
+
+
+def _check_node(node: Node, known: Mapping[object, Mapping[str, SqlType]]) -> None:
+    match node:
+        case Snapshot(trace=name) | Delta(oid=name):
+            if [known[name][source].arrow for source in node.sources] != [item.type.arrow for item in node.columns]:
+                raise ValueError(f"the columns of {name} are of other types")
+        case _:
+            check_call(node)
+
+
+def _are_alike(columns: Sequence[Column], others: Sequence[Column]) -> bool:
+    return [column.type.arrow for column in columns] == [column.type.arrow for column in others]
 
 
 def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:

@@ -8,6 +8,7 @@ give right answers, since the rows are in the log of its home. What an entry dec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct, to_builtins
 
 from catalog.errors import SqlError
+from catalog.typed import Typed
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry, adopted
 from executor.cluster.storage import Storage
@@ -22,6 +24,8 @@ from executor.cluster.storage import Storage
 FOLDER: Final = "views"
 #: The owner of a view that is suspended.
 NOBODY: Final = ""
+#: Names of views among servers, and of their handovers: those of files.
+_NAME: Final = re.compile(r"[0-9a-f]{16}")
 
 
 class Owned(Struct, frozen=True):
@@ -67,6 +71,9 @@ class Owned(Struct, frozen=True):
         """Who maintains it now, for a server that has gone on with a handover last."""
         has_begun = self.owner == server and self.handover == handover
         return self.owner if self.taken or has_begun else self.giver
+
+
+_TYPED: Final = Typed((Owned,))
 
 
 class Ownership:
@@ -154,9 +161,10 @@ def as_owned(document: Mapping[str, Any], name: str) -> Owned:
     try:
         error, failure = (_error(document.pop(key, None)) for key in ("error", "failure"))
         found = Owned(**document, error=error, failure=failure)
+        _TYPED.require(found)
+        names = {found.name, found.handover, found.older} - {""}
+        if found.name != name or not all(map(_NAME.fullmatch, names)):
+            raise ValueError("it is of another view")
     except (TypeError, ValueError) as error:
         raise SqlError("XX001", f'the entry of view "{name}" is not what was written: {error}') from error
-    kinds = tuple(map(type, (found.at, found.stream, found.copied, found.unasked)))
-    if found.name != name or kinds != (int, int, bool, bool):
-        raise SqlError("XX001", f'the entry of view "{name}" is not what was written')
     return found

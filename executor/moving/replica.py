@@ -29,6 +29,7 @@ from executor.commit.following import Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.core import Core
 from executor.moving import enums
+from executor.trace.checked import WRONG
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
 from executor.views.runtime import ViewRuntime
 from planner.program import Program
@@ -272,7 +273,7 @@ class Replicas:
             if found is None or found["stream"] != known.stream.oid:
                 return None
             return int(found["lsn"]), int(found["upto"])
-        except (LookupError, TypeError, ValueError):
+        except WRONG:
             return None
         except SqlError as error:
             if error.sqlstate != "XX001":

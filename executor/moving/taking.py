@@ -21,6 +21,7 @@ from executor.moving.checkpoints import Checkpoints
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.placing import is_own, place, staged
+from executor.trace.checked import WRONG
 from executor.views.runtime import ViewError, ViewRuntime
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ class Taking:
                 self._come_back(owned, runtime)
             else:
                 self._enter(owned, runtime)
-        except SqlError as error:
+        except (SqlError, *WRONG) as wrong:
+            error = wrong if isinstance(wrong, SqlError) else SqlError("XX001", f"it is not what was written: {wrong}")
             if error.sqlstate.startswith(PASSING):
                 raise
             _LOGGER.warning("view %s of server %s cannot be taken: %s", owned.view, owned.home, error)

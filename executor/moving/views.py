@@ -38,6 +38,7 @@ from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
+from executor.trace.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
@@ -292,9 +293,10 @@ class ViewMoving:
         try:
             self._taking.settle(self._taking.inherited(owned))
             self._told.pop(owned.name, None)
-        except SqlError as error:
+        except (SqlError, *WRONG) as error:
             if self._told.get(owned.name) != str(error):
-                _LOGGER.warning("view %s does not go or come: %s", owned.view, error)
+                is_known = isinstance(error, SqlError)
+                _LOGGER.warning("view %s does not go or come: %s", owned.view, error, exc_info=not is_known)
             self._told[owned.name] = str(error)
 
     def look_for(self, runtime: ViewRuntime) -> None:

@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from msgspec import Struct
@@ -28,16 +28,18 @@ from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
+from catalog.typed import Typed
 from catalog.types import INT8, Composite, Enumeration, SqlType
+from catalog.zones import session_zone
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
-from executor.commit.files import disk_error, sync_file
+from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.trace.checked import WRONG, require_types
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_batches
+from executor.trace.checked import WRONG
+from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
@@ -45,8 +47,10 @@ from planner.incremental.aggregates import FINALS
 from planner.serialize import decode_relation, encode_relation
 from planner.statements import Output
 from planner.validate import validate
-from planner.walk import RELATIONS, Node, walk
+from planner.walk import Node, walk
 
+#: What is shown of rows and bytes has 64 bits.
+_MOST: Final = (1 << 63) - 1
 #: Files that are synced at once.
 _SYNCS: Final = 8
 _MANIFEST: Final = "manifest.json"
@@ -89,7 +93,8 @@ class SeparatedQuery(Struct, frozen=True):
 
     id: str
     number: int  # how often its manifest has been written
-    state: str  # suspended, checkpoint (it goes on), or finished: nothing is left but its rows
+    #: Of a checkpoint the query goes on; of one that has finished nothing is left but its rows.
+    state: Literal["suspended", "checkpoint", "finished"]
     role: str
     text: str
     created: dt.datetime
@@ -118,6 +123,9 @@ class SeparatedQuery(Struct, frozen=True):
     def size(self) -> int:
         """Bytes of all files."""
         return sum(run.file.size for run in self.runs.values())
+
+
+_TYPED: Final = Typed((SeparatedQuery,), within=(StoredRun, StoredFile, *_CLASSES.values()))
 
 
 class SeparatedQueries:
@@ -151,7 +159,7 @@ class SeparatedQueries:
             self._claims.require_storage()
             raise SqlError("42704", f'separated query "{query_id}" does not exist')
         try:
-            document = json.loads(path.read_bytes())
+            document = json.loads(read_document(path))
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
             if document["sha256"] != digest(document["query"]):
@@ -169,20 +177,18 @@ class SeparatedQueries:
     def paths(self, query: SeparatedQuery) -> dict[str, Path]:
         """The files of a query's runs by their names, all checked. Raises 58030, XX001."""
         folder = self._folder / query.id
-        try:
-            return {name: verify_file(run.file, folder) for name, run in query.runs.items()}
-        except OSError as error:
-            raise disk_error(error, f'read separated query "{query.id}"') from error
+        with _as_written(query):
+            paths = {name: verify_file(run.file, folder) for name, run in query.runs.items()}
+            for name, run in query.runs.items():
+                if read_count(paths[name]) != run.rows:
+                    raise ValueError(f'"{run.file.name}" has other rows')
+        return paths
 
     def tables(self, query: SeparatedQuery) -> dict[str, pa.Table]:
         """The rows of a query's runs by their names; all files are checked before one is read. Raises 58030, XX001."""
         paths = self.paths(query)
-        try:
+        with _as_written(query):
             return {name: _read(paths[name], run.schema) for name, run in query.runs.items()}
-        except (OSError, pa.ArrowException, LookupError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # else it is the file that is wrong
-                raise disk_error(error, f'read separated query "{query.id}"') from error
-            raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
     def write(self, query_id: str, runs: Mapping[str, Run], used: Collection[Path] = (), **about: Any) -> None:
         """Makes a query's artifact, or a new one in its place: all files, then the manifest, which counts only if the
@@ -210,7 +216,7 @@ class SeparatedQueries:
     def _number(self, query_id: str) -> int:
         """How often a query's manifest has been written. Raises XX001; what else is in it is not looked at."""
         try:
-            return int(json.loads((self._folder / query_id / _MANIFEST).read_bytes())["query"]["number"])
+            return int(json.loads(read_document(self._folder / query_id / _MANIFEST))["query"]["number"])
         except FileNotFoundError:
             return 0
         except WRONG as error:
@@ -234,6 +240,17 @@ class SeparatedQueries:
                 is_free = _ID.fullmatch(path.name) and self._claims.get(path.name) is None
                 if is_free and not (path / _MANIFEST).exists():
                     self.delete(path.name)
+
+
+@contextlib.contextmanager
+def _as_written(query: SeparatedQuery) -> Iterator[None]:
+    """Raises XX001 where a file is not what was written, and 58030 where nobody can tell."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, *WRONG) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # else it is the file that is wrong
+            raise disk_error(error, f'read separated query "{query.id}"') from error
+        raise SqlError("XX001", f'a file of separated query "{query.id}" cannot be read: {error}') from error
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -325,18 +342,19 @@ def _decoded_run(run: Any) -> StoredRun:
 
 def _check(query: SeparatedQuery) -> None:
     """Whether a plan is one that this server would make. Raises ValueError, among others."""
-    for item in (query, *query.runs.values()):
-        require_types(item, (Output, SharedFiles, SharedFile, FileColumn, StoredFile))
-    if any("\0" in file.path for _, item in query.files for file in item.files):
-        raise ValueError("no file is called so")
-    if not all(isinstance(item, Output) for item in query.outputs) or len(query.outputs) != len(query.relation.columns):
+    _TYPED.require(query)
+    if query.created.tzinfo is None:
+        raise ValueError("nobody knows when it was written")
+    _ = query.created.astimezone(dt.UTC)
+    if min((run.rows for run in query.runs.values()), default=0) < 0 or max(query.rows, query.size) > _MOST:
+        raise ValueError("it has other rows")
+    _require_zone(query.time_zone)
+    if len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
     shared = dict(query.relation.definitions) if isinstance(query.relation, With) else {}
     known = {name: dict(run.columns) for name, run in query.runs.items()}
     known |= {name: {**item.types, ROW_ID: INT8} for name, item in query.files}
     for node in walk(query.relation):
-        if isinstance(node, RELATIONS) and not all(isinstance(column.id, int) for column in node.columns):
-            raise ValueError("a column has no number")
         _check_node(node, known, shared)
     loops = [item for item in walk(query.relation) if isinstance(item, Fixpoint)]
     inside = {
@@ -347,6 +365,14 @@ def _check(query: SeparatedQuery) -> None:
     validate(query.relation)
     _ = [run.schema for run in query.runs.values()]
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
+
+
+def _require_zone(name: str) -> None:
+    """Raises ValueError for what is no session's time zone."""
+    try:
+        session_zone(name)
+    except SqlError as error:
+        raise ValueError(error.message) from error
 
 
 def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapping[str, Relation]) -> None:

@@ -171,20 +171,23 @@ class Moving:
                 if not is_well:
                     _LOGGER.info("the storage can be used again")
                 is_well = True
-            except (OSError, SqlError) as error:
+            except Exception as error:  # whatever it is: without its heartbeat the server would count as lost
                 if is_well:
-                    _LOGGER.warning("the storage cannot be used: %s", error)
+                    is_known = isinstance(error, OSError | SqlError)
+                    _LOGGER.warning("the storage cannot be used: %s", error, exc_info=not is_known)
                 is_well = False
 
     def _take_over(self) -> None:
-        """Queries of servers that are gone are continued here, from what they have left on storage."""
+        """Queries of servers that are gone are continued here, from what they have left on storage; also those of one
+        that another has found to be lost, and died before it had them."""
         for member in self._registry.silent():
-            if not self._registry.take_over(member):
-                continue
-            _LOGGER.warning("server %s is lost: its queries are taken over", member.name)
-            for query_id, claim in self._claims.all().items():
-                if (claim.server, claim.epoch) == (member.name, member.epoch):
-                    self._claims.inherit(query_id, claim)
+            if self._registry.take_over(member):
+                _LOGGER.warning("server %s is lost: its queries are taken over", member.name)
+                failpoint("lost")
+        ended = {member.name: member.epoch for member in self._registry.all() if member.state == "lost"}
+        for query_id, claim in self._claims.all().items():
+            if claim.epoch < ended.get(claim.server, 0) and self._claims.inherit(query_id, claim):
+                failpoint("inherited")
 
     def _look(self) -> None:
         own = self._registry.require(self._registry.name)

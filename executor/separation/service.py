@@ -297,7 +297,13 @@ class Separation:
                 if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
                     results.load()
                 return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
-        return engine.query(query.relation, bindings, (), query.time_zone, reader)
+        try:
+            return engine.query(query.relation, bindings, (), query.time_zone, reader)
+        except SqlError as error:
+            if error.sqlstate != "XX000":
+                raise
+            message = f'separated query "{query.id}" is none that the engine computes: {error.message}'
+            raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         """The same over the query's own files. Raises 0A000 for what Spark does not compute."""

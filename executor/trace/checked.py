@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import UnionType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
 from executor.commit.files import disk_error
 
-#: What reading a document raises that is not what was written.
-WRONG: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+#: What reading a document raises that is not what was written; also a plan that is too deep (RecursionError), or has
+#: fewer parts than it says (StopIteration, and what Python makes of that within a generator).
+WRONG: Final = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, StopIteration, TypeError, ValueError),
+)
 
 _FORMAT: Final = 2
 _HEAD: Final = '{{"format":{},"sha256":"{}","content":'
@@ -62,29 +64,3 @@ def as_written(name: str) -> Iterator[None]:
         raise disk_error(error, f'read "{name}"') from error
     except (pa.ArrowException, *WRONG) as error:
         raise SqlError("XX001", f'"{name}" is not what was written: {error}') from error
-
-
-def require_types(item: Any, known: Collection[type]) -> None:
-    """Raises TypeError where a field of a struct is not of its type; and in it, where its class is ``known``."""
-    hints = get_type_hints(type(item))
-    for name in item.__struct_fields__:
-        if not _fits(getattr(item, name), hints[name], known):
-            raise TypeError(f"{name} of {type(item).__name__} is of another type")
-
-
-def _fits(value: Any, kind: Any, known: Collection[type]) -> bool:
-    arguments = get_args(kind)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, tuple):
-            return False
-        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        return len(value) == len(kinds) and all(
-            _fits(part, each, known) for part, each in zip(value, kinds, strict=True)
-        )
-    if arguments:
-        return not isinstance(kind, UnionType) or any(_fits(value, each, known) for each in arguments)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        return False
-    if type(value) in known:
-        require_types(value, known)
-    return True

@@ -64,6 +64,11 @@ TABLES = (
 @pytest.fixture
 def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are cut wherever they can be."""
+    cut_everywhere(monkeypatch)
+
+
+def cut_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for tests that share a database."""
     monkeypatch.setattr(choosing, "LONG", 0.0)
     monkeypatch.setattr(choosing, "is_bare", lambda relation: False)
     monkeypatch.setattr(choosing, "_PROBED", 0)

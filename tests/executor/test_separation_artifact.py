@@ -474,7 +474,7 @@ def failing(number: int) -> Callable[..., Any]:
     return fail
 
 
-@pytest.mark.parametrize(("where", "name"), [(Path, "read_bytes"), (parquet, "describe_file")])
+@pytest.mark.parametrize(("where", "name"), [(artifact, "read_document"), (parquet, "describe_file")])
 def test_what_the_disk_cannot_read(
     where: object, name: str, abandoned: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

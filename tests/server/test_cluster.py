@@ -17,7 +17,7 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_separation import LONG, NUMBERS, begun
+from tests.server.test_separation import LONG, NUMBERS, begun, suspended
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +141,65 @@ def test_the_target_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) ->
         assert target.wait(60) == -signal.SIGKILL
         cluster.settled()
     assert cluster.queries() == []
+
+
+@pytest.mark.parametrize("failpoint", ["lost", "inherited", "begun"])
+def test_who_takes_over_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    """The query's own server is gone, and so is the next one, at a step of taking the query over: a third has it."""
+    with cluster.doomed("manifest:stop") as first, cluster.doomed(failpoint) as second:
+        with first.connect() as client, contextlib.closing(first.connect()) as asking:
+            client.execute(TABLE)
+            os.kill(cluster.survivor.pid, signal.SIGSTOP)
+            try:
+                running = begun(first, client)
+                asking.pgconn.send_query(f"SELECT millstream.checkpoint({running.pid})".encode())
+                assert second.wait(60) == -signal.SIGKILL
+            finally:
+                os.kill(cluster.survivor.pid, signal.SIGCONT)
+            first.kill9()
+            running.wait()
+        lost(cluster, second)
+        cluster.settled()
+    with cluster.survivor.connect() as other:
+        ((query_id, state),) = other.execute("SELECT query_id, state FROM millstream.queries").fetchall()
+        assert state == "finished"
+        assert other.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode()).fetchall() == wanted
+        assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+
+
+@pytest.mark.parametrize("failpoint", ["claimed", "files", "manifest"])
+def test_who_suspends_a_query_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
+    """It has left where its manifest is there, and goes on by itself; else there is nothing of it."""
+    with cluster.doomed(failpoint) as server, server.connect() as client:
+        client.execute(TABLE)
+        running = begun(server, client)
+        with contextlib.suppress(psycopg.OperationalError):
+            client.execute("SELECT millstream.suspend(%s)", (running.pid,))
+        running.wait()
+        assert server.wait(60) == -signal.SIGKILL
+        lost(cluster, server)
+        cluster.settled()
+        with cluster.survivor.connect() as other:
+            left = other.execute("SELECT query_id, state FROM millstream.queries").fetchall()
+            assert [state for _, state in left] == (["finished"] if failpoint == "manifest" else [])
+            for query_id, _ in left:
+                assert other.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode()).fetchall() == wanted
+                assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+
+
+def test_who_resumes_a_query_dies(cluster: Cluster, wanted: list[Any]) -> None:
+    """Another server goes on with it, and its rows are kept."""
+    with cluster.survivor.connect() as other:
+        query_id = suspended(cluster.survivor, other)
+        with cluster.doomed("begun") as server, server.connect() as client:
+            with pytest.raises(psycopg.OperationalError):
+                client.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode())
+            assert server.wait(60) == -signal.SIGKILL
+            lost(cluster, server)
+            cluster.settled()
+        assert other.execute("SELECT query_id, state FROM millstream.queries").fetchall() == [(query_id, "finished")]
+        assert other.execute(f"SELECT * FROM millstream.resume('{query_id}')".encode()).fetchall() == wanted
+        assert other.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
 
 
 def test_a_zombie(cluster: Cluster, wanted: list[Any]) -> None:

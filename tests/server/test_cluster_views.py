@@ -106,8 +106,11 @@ def placed(client: psycopg.Connection) -> tuple[str, ...] | None:
     [
         ("view-files", True),
         ("view-written", True),
+        ("view-entry", True),
         ("view-given", True),
+        ("view-files", False),
         ("view-written", False),
+        ("view-entry", False),
         ("view-given", False),
     ],
 )

@@ -1,0 +1,57 @@
+"""Documents as somebody may write them who can compute their checksums: of the right form, and wrong in one place."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any, Final
+
+#: What may stand in a value's place.
+_STRANGE: Final[tuple[Any, ...]] = (
+    *(None, True, False, 0, 1, -1, 1 << 31, 1 << 63, 10**30, 0.5, float("nan"), float("inf"), 1e308),
+    *("", "x", "0", "../../x", "/etc/passwd", "a\0b", "\ud800", "'; DROP TABLE t; --", '") AS x; --', "x" * 100_000),
+    *([], {}, [[]], [None], {"n": 0}, {"n": -1}, {"c": 0}, {"f": "nan"}, {"p": ["Path", 1, []]}, {"$": "SqlType"}),
+    {"$": "decimal", "v": "1e999999"},
+    {"$": "datetime", "v": "0001-01-01T00:00:00+14:00"},
+    {"$": "bytes", "v": "00"},
+)
+_CALLS: Final = ("pg_read_file", "nextval", "pg_notify", "current_setting", "read_text", "lo_export", "add", "row")
+Place = tuple[Any, Any]
+
+
+def places(value: Any) -> Iterator[Place]:
+    """All objects and lists of a document, each with the keys or indexes that it has."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        found = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
+        for key, below in found:
+            yield item, key
+            stack.append(below)
+
+
+def forged(document: Any, chance: random.Random) -> Any:
+    """A copy with one or a few changes."""
+    found = copy.deepcopy(document)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        known = list(places(found))
+        _change(*chance.choice(known), known, chance)
+    return found
+
+
+def _change(item: Any, key: Any, known: list[Place], chance: random.Random) -> None:
+    match chance.randrange(6):
+        case 0:
+            del item[key]
+        case 1:  # another part of the same document
+            other, place = chance.choice(known)
+            item[key] = copy.deepcopy(other[place])
+        case 2 if isinstance(item[key], int):
+            item[key] += chance.choice((-1, 1, 1 << 40))
+        case 3 if isinstance(item[key], str):
+            item[key] = chance.choice((*_CALLS, item[key] + "x", item[key].upper()))
+        case 4 if isinstance(item, list):
+            item.insert(key, copy.deepcopy(item[key]))
+        case _:
+            item[key] = copy.deepcopy(chance.choice(_STRANGE))
