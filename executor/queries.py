@@ -388,10 +388,9 @@ class Reader:
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
-        return self._views(plan, moment) | {
-            leaf_name(reading.scan): files.rows(own, reading.scan.sources, self.is_cancelled)
-            for reading, own in self._found(plan, moment.catalog, parameters)
-        }
+        found = self._found(plan, moment.catalog, parameters)
+        asked = {leaf_name(reading.scan): (own, reading.scan.sources) for reading, own in found}
+        return self._views(plan, moment) | files.rows(asked, self.is_cancelled)
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}

@@ -15,7 +15,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -27,6 +27,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
+from executor.embedded.kept import KeptResults
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.reducing import Reduction, reductions_of
 from executor.engine import Inputs, Job, JobResult
@@ -143,8 +144,12 @@ class EmbeddedEngine:
         """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
         if not folders(bindings):
             return self._query(self._instance(), relation, bindings, parameters, timezone, owner)
-        with self.connection(owner, bindings) as connection:
-            return connection.query(relation, bindings, parameters, timezone)
+        with (
+            self.connection(owner, bindings) as connection,
+            closing(KeptResults(connection, bindings, timezone)) as inputs,
+        ):
+            inputs.load(relation)
+            return connection.query(relation, inputs.left, parameters, timezone)
 
     def _of_folder(self, folder: str, owner: object) -> tuple[Instance, Connection]:
         """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""

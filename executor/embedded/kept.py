@@ -24,8 +24,9 @@ from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import small_of
 from executor.small.values import CELLS
-from planner.algebra import ROW_ID, Relation, Scan, Snapshot
+from planner.algebra import ROW_ID, Join, Relation, Scan, Snapshot
 from planner.expression import Column
+from planner.walk import walk
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B
@@ -130,8 +131,16 @@ class KeptResults:
         """Whether a leaf's rows are those of files, which have a number each."""
         return leaf_name(leaf) in self._files
 
-    def load(self) -> None:
-        """Makes tables of all bound rows: of these the engine knows how many there are, and orders joins by it."""
+    @property
+    def left(self) -> Bindings:
+        """What is bound otherwise than as a table."""
+        return {name: rows for name, rows in self._bindings.items() if name not in self._tables}
+
+    def load(self, relation: Relation) -> None:
+        """Makes tables of all bound rows where a relation has several joins: of tables the engine knows how many rows
+        there are, and orders joins by it."""
+        if sum(isinstance(node, Join) for node in walk(relation)) < 2:
+            return
         for name, rows in self._bindings.items():
             if name not in self._tables and isinstance(rows, pa.Table):
                 self._load(name)

@@ -30,6 +30,9 @@ from planner.algebra import Scan
 from planner.placement import Size
 from planner.statistics import ColumnStatistics, TableStatistics
 
+#: What a leaf reads: files, and which of their columns.
+Asked = tuple[OwnFiles, Sequence[str]]
+
 #: Files of fewer rows are read here: an engine that may read files is another instance, whose first query costs 0.1 s.
 _FEW_ROWS: Final = 250_000
 #: Bytes of a row of CSV or JSON, about.
@@ -131,12 +134,19 @@ def typed(table: FileTable, column: ColumnDefinition, texts: Sequence[str | None
 # Reading --------------------------------------------------------------------------------------------------------------
 
 
-def rows(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]) -> FileRows | pa.Table:
-    """Some columns of all files (one, where none is asked for): for the engine to read, or where only we can, read.
+def rows(asked: Mapping[str, Asked], is_cancelled: Callable[[], bool]) -> dict[str, FileRows | pa.Table]:
+    """Some columns of all files (one, where none is asked for), by leaf: for the engine to read, or where only we can,
+    or all have few rows, read.
 
-    Raises 58P01, 22P04, 57014.
+    Who reads some reads all it can: the engine knows how many rows files have, and orders joins by that, while of rows
+    in Arrow it does not. Raises 58P01, 22P04, 57014.
     """
-    return _readable(found, _wanted(found, names)) or read(found, names, is_cancelled)
+    own = {leaf: _readable(found, _wanted(found, names)) for leaf, (found, names) in asked.items()}
+    reads = any(item is not None and item.rows >= _FEW_ROWS for item in own.values())
+    return {
+        leaf: (own[leaf] if reads else None) or read(found, names, is_cancelled)
+        for leaf, (found, names) in asked.items()
+    }
 
 
 def folders(bindings: Mapping[str, pa.Table | FileRows]) -> list[str]:
@@ -159,14 +169,12 @@ def _readable(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> FileRows |
         footers = [footer(file) for file in found.files]
     except (OSError, pa.ArrowException):
         return None  # and the reader says what is wrong
-    count = sum(item.rows for item in footers)
-    if count < _FEW_ROWS:
-        return None
     columns = [_column(found, column, footers) for column in wanted]
     if any(column is None for column in columns):
         return None
     paths = tuple(os.path.realpath(path) for path, _, _ in found.files)  # by which the engine knows what it may read
     known = tuple(item for item in columns if item)
+    count = sum(item.rows for item in footers)
     return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, known, count)
 
 

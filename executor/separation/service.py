@@ -35,7 +35,7 @@ from executor.separation.running import Client, Request, RunningQueries, Running
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
-from planner.algebra import Join, Relation, Scan, Snapshot
+from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.inputs import inputs_apart
 from planner.statements import Output
@@ -163,6 +163,8 @@ class Separation:
             forecasting = Forecasting(self._database, steps.plan, steps.efforts, steps.speed)
             extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):
+                if folders(bindings):
+                    results.load(steps.plan.whole)
                 found = Stepwise(steps.plan, steps.slices, query, results, extract, forecasting).run()
             self._ended(reader, query)
         return found
@@ -294,8 +296,7 @@ class Separation:
         with engine.connection(reader, bindings) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
             with contextlib.closing(results), contextlib.suppress(NotInSteps):
-                if sum(isinstance(node, Join) for node in walk(query.relation)) > 1:
-                    results.load()
+                results.load(query.relation)
                 return Stepwise(steps.plan, steps.slices, running, results, extract, forecasting).run()
         try:
             return engine.query(query.relation, bindings, (), query.time_zone, reader)

@@ -23,6 +23,7 @@ from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.guard_arguments import guard_arguments
 from planner.rules.guard_subqueries import guard_subqueries
+from planner.rules.join_existing import join_existing
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
@@ -65,6 +66,7 @@ REWRITES: Final[tuple[Rule, ...]] = (
     unnest_in_place,  # before pushing: a filter may go below it, and not into a lateral join's right side
     strengthen_joins,  # before pushing: a filter may enter an inner join where an outer one blocks it
     push_down_filters,  # turns cross joins with filters into inner joins with predicates
+    join_existing,  # after pushing: a filter reaches the rows that it is about, and the join is with these
     compute_window_keys,  # anywhere: a window stays one
     compute_ntile,  # anywhere: the same
     merge_projects,  # after pushing, which moves filters out from between projections

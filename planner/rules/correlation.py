@@ -194,6 +194,13 @@ def keeps_first_row(limit: Limit) -> bool:
     return first and (limit.offset is None or (isinstance(limit.offset, Literal) and limit.offset.value in (None, 0)))
 
 
+def without_top(relation: Relation) -> Relation:
+    """A subquery of which only the existence of rows matters, without what leaves that alone."""
+    while isinstance(relation, Project | Sort) or (isinstance(relation, Limit) and keeps_first_row(relation)):
+        relation = relation.input
+    return relation
+
+
 def rows_at_most_one(relation: Relation) -> bool:
     """Whether a relation is known to have at most one row."""
     while True:

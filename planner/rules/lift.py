@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.types import BOOL, INT4, INT8
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
 from planner.expression import (
     AggregateCall,
     Call,
@@ -31,12 +31,12 @@ from planner.expression import (
 from planner.rules.correlation import (
     SingleRow,
     equal_parts,
-    keeps_first_row,
     name_of,
     pull,
     refuse,
     rows_at_most_one,
     single_row,
+    without_top,
 )
 from planner.rules.dependent_joins import independent_join, over_nothing
 from planner.rules.general import joined_value
@@ -81,7 +81,7 @@ class Lift:
             value = self.scalar(node)
             self.relation = Filter(self.relation, value if kind == "semi" else Call("not", (value,), BOOL))
             return
-        relation = self._own(_without_top(node.relation))
+        relation = self._own(without_top(node.relation))
         self.relation = self._joined(kind, relation, ())
 
     def member(self, kind: Any, node: InSubquery) -> bool:
@@ -174,7 +174,7 @@ class Lift:
         single = single_row(relation)
         if single is not None:
             return self._single(SingleRow(single.aggregate, TRUE, single.conditions), FALSE)
-        relation = _without_top(relation)
+        relation = without_top(relation)
         if not free_columns(relation):
             rows, _ = self._counts(relation, ())
             return Call("gt", (rows, _ZERO), BOOL)
@@ -280,13 +280,6 @@ def _instead_of(error: SqlError) -> Iterator[None]:
         yield
     except SqlError as other:
         raise (error if other.sqlstate == "0A000" else other) from None
-
-
-def _without_top(relation: Relation) -> Relation:
-    """A subquery of which only the existence of rows matters, without what leaves that alone."""
-    while isinstance(relation, Project | Sort) or (isinstance(relation, Limit) and keeps_first_row(relation)):
-        relation = relation.input
-    return relation
 
 
 def _with_column(relation: Relation, fresh: Fresh) -> Relation:

@@ -26,7 +26,7 @@ from msgspec import Struct
 from planner.algebra import Filter, Join, Project, Relation, Scan
 from planner.rules.cardinality import Cardinality
 from planner.rules.join_graph import Region, Shape, inner_nodes, is_inside, members, region_of
-from planner.rules.support import conjunction, filtered, keep_columns
+from planner.rules.support import conjunction, filtered, has_subquery, keep_columns
 from planner.statistics import Statistics
 from planner.walk import descend
 
@@ -229,7 +229,7 @@ def _greedy(component: int, neighbours: list[int], sizes: _Sizes) -> _Tree:
 
 
 def _built(region: Region, shape: Shape) -> Relation:
-    """The joins of a shape, with each predicate as soon as its leaves are there."""
+    """The joins of a shape, with each predicate as soon as its leaves are there; subqueries stay above."""
     pending = list(region.parts)
 
     def ready(leaves: int) -> list[Any]:
@@ -243,7 +243,9 @@ def _built(region: Region, shape: Shape) -> Relation:
             done.append((filtered(region.leaves[item], ready(1 << item)), 1 << item))
         else:
             (right, beyond), (left, own) = done.pop(), done.pop()
-            done.append((Join("inner", left, right, conjunction(ready(own | beyond))), own | beyond))
+            parts = ready(own | beyond)
+            on, above = ([part for part in parts if has_subquery(part) == is_above] for is_above in (False, True))
+            done.append((filtered(Join("inner", left, right, conjunction(on)), above), own | beyond))
     return filtered(done[0][0], (part.predicate for part in pending))
 
 

@@ -5,6 +5,7 @@
     Filter(L left join R, p)        =  Filter(L, p_L) left join R, then p without p_L       (right: mirrored)
     Filter(L semi/anti join R, p)   =  Filter(L, p) semi/anti join R
     L left/semi/anti join R on j    =  L left/semi/anti join Filter(R, j_R) on j without j_R
+    L inner join R on j AND s       =  Filter(L inner join R on j, s)           s has a subquery
     Filter(Aggregate(R, k, a), p)   =  Aggregate(Filter(R, p o k), k, a)      p over keys only, and there are keys
     Filter(Window(R, w), p)         =  Window(Filter(R, p), w)                   p over columns in every partition of w
     Filter(Unnest(R, a), p)         =  Unnest(Filter(R, p), a)                   p over columns of R; a not volatile
@@ -16,6 +17,9 @@ would be read as of a view's creation. Not below a limit. Not into the padded si
 outer join's ON into its preserved side:
 
     a LEFT JOIN b ON a.k = b.k AND a.v > 1      -- rows of a with v <= 1 stay, padded
+
+A subquery about both sides of an inner join is asked of the pairs that the join leaves: in ON, engines that unnest it
+ask it of all pairs.
 """
 
 from __future__ import annotations
@@ -72,7 +76,7 @@ def _push(node: Any) -> Any:
             case Filter():
                 pushed = _push_filter(node)
             case Join():
-                pushed = _push_predicate(node)
+                pushed: Relation = _push_predicate(node)
             case _:
                 return node
         if pushed is node:
@@ -183,8 +187,13 @@ def _side(part: Scalar, join: Join) -> Side:
 
 
 def _below_join(node: Filter, join: Join) -> Relation:
-    into = _FROM_ABOVE[join.kind] | ({"both"} if join.kind == "inner" else set())
-    moving, staying = _parted(conjuncts(node.predicate), lambda part: _side(part, join) in into)
+    into = _FROM_ABOVE[join.kind]
+
+    def may_move(part: Scalar) -> bool:
+        side = _side(part, join)
+        return side in into or (side == "both" and join.kind == "inner" and not has_subquery(part))
+
+    moving, staying = _parted(conjuncts(node.predicate), may_move)
     if not moving:
         return node
     left = filtered(join.left, (part for part in moving if _side(part, join) == "left"))
@@ -193,11 +202,13 @@ def _below_join(node: Filter, join: Join) -> Relation:
     return filtered(replace(join, left=left, right=right, predicate=predicate), staying)
 
 
-def _push_predicate(join: Join) -> Join:
+def _push_predicate(join: Join) -> Relation:
     into = _FROM_PREDICATE[join.kind]
     moving, staying = _parted(conjuncts(join.predicate), lambda part: _side(part, join) in into)
-    if not moving:
+    above = [part for part in staying if has_subquery(part)] if join.kind == "inner" else []
+    if not (moving or above):
         return join
     left = filtered(join.left, (part for part in moving if _side(part, join) == "left"))
     right = filtered(join.right, (part for part in moving if _side(part, join) == "right"))
-    return replace(join, left=left, right=right, predicate=conjunction(staying))
+    on = conjunction(part for part in staying if part not in above)
+    return filtered(replace(join, left=left, right=right, predicate=on), above)

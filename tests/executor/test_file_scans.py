@@ -119,9 +119,11 @@ def explained(client: Client, query: str) -> str:
     rows = {}
     for reading in plan.files:
         owner = client.session.catalog.objects[reading.scan.oid]
-        found = files.rows(files.find(owner), reading.scan.sources, lambda: False)  # type: ignore[arg-type]
+        leaf = f"v{reading.scan.oid}"
+        asked = {leaf: (files.find(owner), reading.scan.sources)}  # type: ignore[arg-type]
+        found = files.rows(asked, lambda: False)[leaf]
         assert isinstance(found, files.FileRows)
-        rows[f"v{reading.scan.oid}"] = found
+        rows[leaf] = found
     database = Instance(1, folders=tuple(item.folder for item in rows.values()))
     connection = database.acquire()
     try:

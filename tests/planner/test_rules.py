@@ -35,6 +35,7 @@ from planner.rules.factor_disjunctions import factor_disjunctions
 from planner.rules.fold_constants import fold_constants
 from planner.rules.guard_arguments import guard_arguments
 from planner.rules.guard_subqueries import guard_subqueries
+from planner.rules.join_existing import join_existing
 from planner.rules.look_up_arrays import look_up_arrays
 from planner.rules.match_rows import match_rows
 from planner.rules.merge_filters import merge_filters
@@ -55,6 +56,7 @@ from tests.planner.builders import (
     cross,
     either,
     eq,
+    exists,
     fresh,
     group,
     join,
@@ -66,6 +68,7 @@ from tests.planner.builders import (
     ref,
     rel,
     scalar,
+    stream,
     table,
     union,
     values,
@@ -74,6 +77,7 @@ from tests.planner.builders import (
 from tests.planner.evaluate import bag, evaluate
 
 R, S, T = (table(name, "a b c") for name in "rst")
+E = stream("e", "a b")
 DATES = table("dates", {"d": DATE})
 RANDOM = Call("random", (), FLOAT8)
 
@@ -114,6 +118,11 @@ def _filtered(value: Scalar) -> Relation:
 
 def _picked(value: Scalar) -> Relation:
     return project(R, x=Case(((call("gt", R.b, 0), value),), lit(0), INT4))
+
+
+def _of_both() -> Scalar:
+    """A subquery about rows of r and s."""
+    return call("lt", R.c, scalar(group(where(T, eq(T.a, S.a)), x=agg("max", T.b))))
 
 
 def _in_rows() -> Scalar:
@@ -208,6 +217,15 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
             p := project(R, x=RANDOM, y=R.a), both(eq(ref(p, "y"), 1), call("gt", ref(p, "x"), lit(0.5, FLOAT8)))
         ),
     ),
+    "push_not_subquery_into_join": (
+        push_down_filters,
+        lambda: where(cross(R, S), both(eq(R.a, S.a), _of_both(), exists(where(T, eq(T.b, S.b))))),
+    ),
+    "push_subquery_out_of_join": (push_down_filters, lambda: join("inner", R, S, both(eq(R.a, S.a), _of_both()))),
+    "push_subquery_not_out_of_outer_join": (
+        push_down_filters,
+        lambda: join("left", R, S, both(eq(R.a, S.a), _of_both())),
+    ),
     "strengthen_left": (strengthen_joins, lambda: where(join("left", R, S, eq(R.a, S.a)), call("gt", S.b, 1))),
     "strengthen_not_left": (
         strengthen_joins,
@@ -229,6 +247,34 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
     ),
     "look_up_arrays_not_negated": (look_up_arrays, lambda: where(R, negate(_any("eq", R.a)))),
     "match_rows": (match_rows, lambda: where(R, both(_in_rows(), negate(_in_rows()), either(_in_rows(), eq(R.a, 1))))),
+    "join_existing": (
+        join_existing,
+        lambda: where(
+            R,
+            both(
+                eq(R.b, 1),
+                exists(project(where(S, both(eq(S.a, R.a), call("ne", S.b, R.b), eq(S.c, 2))), x=call("div", 1, S.b))),
+                negate(exists(group(where(T, eq(T.a, R.a)), {"b": T.b}, n=agg("count")))),
+            ),
+        ),
+    ),
+    "join_existing_not_in_or": (join_existing, lambda: where(R, either(eq(R.b, 1), exists(where(S, eq(S.a, R.a)))))),
+    "join_existing_not_unequal": (join_existing, lambda: where(R, exists(where(S, call("gt", S.a, R.a))))),
+    "join_existing_not_uncorrelated": (join_existing, lambda: where(R, exists(where(S, eq(S.a, 1))))),
+    "join_existing_not_raising": (
+        join_existing,
+        lambda: where(R, exists(where(S, both(eq(S.a, R.a), eq(call("div", 1, S.b), 1))))),
+    ),
+    "join_existing_not_from_further_out": (
+        join_existing,
+        lambda: where(R, exists(where(S, both(eq(S.a, R.a), exists(where(T, both(eq(T.a, S.a), eq(T.b, R.b)))))))),
+    ),
+    "join_existing_not_of_limit": (join_existing, lambda: where(R, exists(limit(where(S, eq(S.a, R.a)), 0)))),
+    "join_existing_not_of_one_group": (
+        join_existing,
+        lambda: where(R, exists(group(where(S, eq(S.a, R.a)), n=agg("count")))),
+    ),
+    "join_existing_not_of_stream": (join_existing, lambda: where(E, exists(where(S, eq(S.a, E.a))))),
     "unnest_in_place": (
         unnest_in_place,
         lambda: where(join("inner", R, _unnested(R.a), call("gt", R.b, 1)), eq(R.c, 1)),
@@ -506,6 +552,37 @@ def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> Non
     assert after.columns == relation.columns
     assert optimise(after) == after
     assert bag(evaluate(after, data)) == expected
+
+
+@st.composite
+def subqueries(draw: Any) -> Relation:
+    """A random plan's rows for which others exist, or do not, asked in WHERE or ON."""
+    below, other = draw(relations(2)), draw(relations(1))
+    pair = cross(below, other)
+    parts = [draw(predicates(below))]
+    for _ in range(draw(st.integers(1, 2))):
+        inner = draw(relations(1))
+        asked = where(inner, draw(predicates(cross(draw(st.sampled_from((below, pair))), inner))))
+        equal = eq(ref_at(inner, 0), ref_at(below, draw(st.integers(0, len(below.columns) - 1))))
+        found = exists(where(asked, equal) if draw(st.booleans()) else asked)
+        parts.append(negate(found) if draw(st.booleans()) else found)
+    if draw(st.booleans()):
+        return where(pair, both(*parts))
+    return join(draw(st.sampled_from(("inner", "left"))), below, other, both(*parts))
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(relation=subqueries(), r=_rows, s=_rows)
+def test_random_subqueries_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
+    data = {"r": r, "s": s}
+    expected = bag(evaluate(relation, data))
+    for rule in (push_down_filters, join_existing):
+        after = rule(relation)
+        validate(after)
+        assert bag(evaluate(after, data)) == expected, rule.__name__
+        assert rule(after) == after, f"{rule.__name__} twice"
+    assert bag(evaluate(optimise(relation), data)) == expected
 
 
 @st.composite

@@ -63,7 +63,10 @@ _SHORT_DIVISION: Final = let(
 
 
 def _division(name: str, division: str) -> str:
-    """A macro name(a, b, scale, least_scale) dividing units of one scale, with PostgreSQL's errors and rounding."""
+    """A macro name(a, b, scale, least_scale) dividing units of one scale, with PostgreSQL's errors and rounding.
+
+    A division by zero is left to the engine: error() is volatile to it, so that it would compute a correlated subquery
+    anew for each row outside, be it for the same values."""
     quotient = let(
         "d: (SELECTED), t: ms_cut_off(a, b, scale, least_scale)".replace("(SELECTED)", division),
         "CASE WHEN v.t > 1 THEN (v.d.q + v.t // 2) // v.t * v.t"
@@ -72,7 +75,7 @@ def _division(name: str, division: str) -> str:
     positive = f"CREATE MACRO {name}_positive(a, b, scale, least_scale) AS {quotient};\n"
     signed = let(
         "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
-        "CASE WHEN v.b = 0 THEN CASE WHEN v.a IS NULL THEN NULL ELSE error('!22012!division by zero') END"
+        "CASE WHEN v.b = 0 THEN CAST(v.a // v.b AS DECIMAL(38, 20))"
         " WHEN v.a = 0 AND v.b IS NOT NULL THEN CAST(0 AS DECIMAL(38, 20))"
         f" ELSE ms_decimal20(v.s * {name}_positive(v.a, v.b, scale, least_scale)) END",
     )
