@@ -47,11 +47,12 @@ _Decoded = TypeVar("_Decoded")
 class LeavingView(Struct, frozen=True):
     """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
     created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
-    name of the view's owner."""
+    name of the view's owner, and ``owners`` are the names of the streams'."""
 
     view: View
     streams: tuple[Stream, ...]
     role: str
+    owners: tuple[str, ...]
     at: int
     program: Program
     states: Mapping[str, pa.Table]
@@ -76,6 +77,7 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
             "view": encode(leaving.view),
             "streams": encode(leaving.streams),
             "role": leaving.role,
+            "owners": leaving.owners,
             "at": leaving.at,
             "program": encode_program(leaving.program),
             "files": files,
@@ -142,6 +144,9 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     program = decode_program(content["program"])
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
+    owners = tuple(map(str, content.get("owners", ("",) * len(streams))))  # an earlier version has not written them
+    if len(owners) != len(streams):
+        raise ValueError("its streams have other owners")
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     for relation in relations_of(program):
         validate(relation)
@@ -155,7 +160,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, streams, str(content["role"]), content["at"], program, states, statics)
+    return LeavingView(view, streams, str(content["role"]), owners, content["at"], program, states, statics)
 
 
 def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:

@@ -278,7 +278,12 @@ def test_what_another_server_must_know_of_stays_as_it_is(servers: Servers, a: Cl
     ):
         with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by server "b"'):
             a.run(statement)
-    for statement in ("DROP VIEW v", "DROP FOREIGN TABLE s CASCADE", "ALTER VIEW v RENAME TO w"):
+    for statement in (
+        "DROP VIEW v",
+        "DROP FOREIGN TABLE s CASCADE",
+        "ALTER VIEW v RENAME TO w",
+        "ALTER FOREIGN TABLE s ADD COLUMN x int",
+    ):
         with pytest.raises(SqlError, match=r'55000: relation ".*" belongs to server "a"'):
             b.run(statement)
     with pytest.raises(SqlError, match="0A000"):
