@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from catalog.catalog import Catalog
+from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
 from executor.points import Finder, Key, PointReader, recognise
 from executor.tables.shapes import keys_of
@@ -33,7 +34,12 @@ class ViewSource(Struct, frozen=True):
         """A row of the index, brought up to date; None where another server has it."""
         if self.database.view(self.oid).away is not None:
             return None
-        return self.database.indexes.read(self.oid, key)
+        try:
+            return self.database.indexes.read(self.oid, key)
+        except SqlError as error:
+            if error.sqlstate != "55000":
+                raise
+            return None  # it has left meanwhile
 
     def within(self, write: Finder, key: Key) -> Row | None:
         """None: what a view shows beside a transaction's own changes takes time."""

@@ -261,16 +261,18 @@ def _own_view(
     transaction.views.append(new)
     recording.add_object(transaction, catalog, view)
     set_rights(transaction, view.oid, rights)
-    return _left(database, transaction, new, replace(owned, at=at), role_of(database, before))
+    return _left(database, transaction, new, replace(owned, at=at))
 
 
-def _left(database: Database, transaction: Transaction, new: NewView, owned: Owned, role: str) -> Owned:
+def _left(database: Database, transaction: Transaction, new: NewView, owned: Owned) -> Owned:
     """Writes what a view that is new here has; the entry that names that."""
-    assert transaction.catalog is not None
+    catalog = transaction.catalog
+    assert catalog is not None
     assert new.handover is not None
-    found = (transaction.catalog.objects[path.stream] for path in new.program.paths)
+    found = (catalog.objects[path.stream] for path in new.program.paths)
     streams = tuple(item for item in found if isinstance(item, Stream))
-    leaving = LeavingView(new.view, streams, role, owned.at, new.program, new.handover.states, new.statics)
+    role, owners = role_of(catalog, new.view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
+    leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, new.handover.states, new.statics)
     handover, server = artifact.write(database.shared.folder, owned.name, leaving), database.registry.name
     whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
     return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)

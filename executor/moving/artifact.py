@@ -58,11 +58,12 @@ _Decoded = TypeVar("_Decoded")
 class LeavingView(Struct, frozen=True):
     """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
     created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
-    name of the view's owner."""
+    name of the view's owner, and ``owners`` are the names of the streams'."""
 
     view: View
     streams: tuple[Stream, ...]
     role: str
+    owners: tuple[str, ...]
     at: int
     program: Program
     states: Mapping[str, pa.Table]
@@ -87,6 +88,7 @@ def write(storage: Path, name: str, leaving: LeavingView) -> str:
             "view": encode(leaving.view),
             "streams": encode(leaving.streams),
             "role": leaving.role,
+            "owners": leaving.owners,
             "at": leaving.at,
             "program": encode_program(leaving.program),
             "files": files,
@@ -157,6 +159,9 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
         raise ValueError("it is of another LSN")
     program = decode_program(content["program"])
     _check(program, view, streams)
+    owners = tuple(map(str, content.get("owners", ("",) * len(streams))))  # an earlier version has not written them
+    if len(owners) != len(streams):
+        raise ValueError("its streams have other owners")
 
     def rows(trace: State | Static) -> pa.Table:
         file = content["files"][trace.name]
@@ -165,7 +170,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
     states = {item.name: rows(item) for item in program.states}
     statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, streams, str(content["role"]), at, program, states, statics)
+    return LeavingView(view, streams, str(content["role"]), owners, at, program, states, statics)
 
 
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:

@@ -13,15 +13,16 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import View
+from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.core import Core
 from executor.moving import artifact, entering, enums
@@ -204,9 +205,9 @@ class Checkpoints:
     def _replace(self, runtime: ViewRuntime, before: Owned, last: _Last) -> None:
         about = self._core, self._replicas, runtime
         leaving, version = stored_out(*about, before.at) if before.unasked and before.copied else taken_out(*about)
-        version = version, leaving.role
+        version = version, leaving.role, leaving.owners
         if version == last.version and before.handover:
-            # No rows of the view's have come, and it is the same role's: the states are those of the last copy.
+            # No rows of the view's have come, and all are the same roles': the states are those of the last copy.
             self._ownership.change(before, replace(before, at=leaving.at))
             return
         storage = self._core.shared.folder
@@ -275,13 +276,14 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
         if replica is not None:
             at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+    role, owners = _roles_of(core, view, streams)
     if replica is not None:
         there = {stream.oid: as_at_home(stream) for stream in streams}
         oids = {oid: stream.oid for oid, stream in there.items()}
         view = entering.over(view, oids, enums.at_home)
         program = retargeted(program, oids, f"v{view.oid}")
         streams = tuple(there.values())
-    return LeavingView(view, streams, role_of(core, view), at, program, states, runtime.statics), version
+    return LeavingView(view, streams, role, owners, at, program, states, runtime.statics), version
 
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
@@ -297,7 +299,7 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     at = _at(stored.frontiers, last, visible)
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
-    leaving = LeavingView(view, streams, role_of(core, view), at, runtime.program, states, stored.statics)
+    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, runtime.program, states, stored.statics)
     return leaving, stored.frontiers
 
 
@@ -311,7 +313,12 @@ def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> 
     return at if min(late) == at else None
 
 
-def role_of(core: Core, view: View) -> str:
-    """The name of a view's owner."""
-    owner = core.catalog.rights_of(view.oid).owner
-    return next((item.name for item in core.catalog.roles.items if item.oid == owner), "")
+def _roles_of(core: Core, view: View, streams: Iterable[Stream]) -> tuple[str, tuple[str, ...]]:
+    catalog = core.catalog
+    return role_of(catalog, view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
+
+
+def role_of(catalog: Catalog, oid: int) -> str:
+    """The name of an object's owner."""
+    owner = catalog.rights_of(oid).owner
+    return next((item.name for item in catalog.roles.items if item.oid == owner), "")

@@ -207,11 +207,16 @@ def _rows(reader: Reader, question: Question) -> Answer:
     runtime = next((item for item in database.runtimes() if item.shared == question.view), None)
     replica = None if runtime is None else replica_of(database.replicas, runtime)
     if runtime is None or replica is None:
-        raise SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
+        raise _not_here(database)
     reader.time_zone = question.time_zone
-    with replica.lock:  # nothing comes between the rows and where they are up to
-        _, _, table = reader.present(runtime.view.oid)
-        at = replica.position
+    try:
+        with replica.lock:  # nothing comes between the rows and where they are up to
+            _, _, table = reader.present(runtime.view.oid)
+            at = replica.position
+    except SqlError as error:
+        if database.is_live(runtime):
+            raise
+        raise _not_here(database) from error  # it has left meanwhile
     scan = question.scan
     if not set(scan.sources) <= set(table.column_names):
         raise SqlError("08P01", "a question of another server is about other columns")
@@ -222,6 +227,10 @@ def _rows(reader: Reader, question: Question) -> Answer:
         bindings = {f"v{leaf.oid}": table}
         rows = database.engine.query(relation, bindings, (), question.time_zone, reader).rename_columns(scan.sources)
     return Answer(at, rows)
+
+
+def _not_here(database: Database) -> SqlError:
+    return SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
 
 
 def _over(relation: Relation, leaf: Scan) -> Relation:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
+from catalog.roles import BOOTSTRAP
 from executor.commit.records import Followed
 from executor.definitions import recording
 from executor.moving import enums
@@ -59,8 +61,6 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
                 raise SqlError("3F000", f'schema "{schema}" does not exist')
         if catalog.find(leaving.view.name, leaving.view.schema) is not None:
             raise duplicate_table(leaving.view.name)
-        role = catalog.roles.find(leaving.role)
-        transaction.role = transaction.role if role is None else role.oid
         replica = database.replicas.of(owned.home)
         if replica is not None:
             stack.enter_context(replica.lock)  # it stays where it is until the view is there
@@ -69,16 +69,27 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
             leaving = brought(database, owned.home, leaving, starts, replica.position)
             transaction.parts.extend(replica.positions(leaving.at))
         columns = (*leaving.view.columns, *(column for stream in leaving.streams for column in stream.columns))
+        transaction.role = _role(catalog, leaving.owners[0])
         retyped = enums.bring(transaction, catalog, owned.home, columns)
-        streams = {item.oid: _replica_of(database, transaction, owned.home, item, retyped) for item in leaving.streams}
+        streams = {}
+        for item, owner in zip(leaving.streams, leaving.owners, strict=True):
+            transaction.role = _role(catalog, owner)
+            streams[item.oid] = _replica_of(database, transaction, owned.home, item, retyped)
         for here in streams.values():
             if replica is None or here not in replica.streams:
                 transaction.parts.append(Followed(here, leaving.at))
         view = replace(over(leaving.view, streams, retyped), oid=0, created_lsn=0)
         view = replace(view, oid=recording.free_oid(database, transaction.catalog or catalog, view))
+        transaction.role = _role(catalog, leaving.role)
         transaction.views.append(begun(view, leaving.program, streams, leaving.statics, leaving.states, owned))
         recording.add_object(transaction, transaction.catalog or catalog, view)
         database.commit(transaction)
+
+
+def _role(catalog: Catalog, name: str) -> int:
+    """The role that is called so, or else the superuser."""
+    found = catalog.roles.find(name)
+    return BOOTSTRAP if found is None else found.oid
 
 
 def begun(

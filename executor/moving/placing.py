@@ -28,10 +28,10 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     if worker == own:
         runtime.held = None if owned.taken and not owned.copied else held
         return
-    if runtime.away is None:
-        database.indexes.forget(runtime.view.oid)
     before, away = runtime.away, Away(worker, address)
     runtime.leave(away, held)
+    if before is None:  # from now on nobody makes another
+        database.indexes.forget(runtime.view.oid)
     if before != away:
         database.versions.stir(runtime.view.oid)
 

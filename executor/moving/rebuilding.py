@@ -97,4 +97,4 @@ def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
     """A view with what its home has of it."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
     at = min(stored.frontiers.values())
-    return LeavingView(view, streams_of(core, program), "", at, program, states, stored.statics), stored.frontiers
+    return LeavingView(view, streams_of(core, program), "", (), at, program, states, stored.statics), stored.frontiers

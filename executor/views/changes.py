@@ -165,7 +165,8 @@ class ChangeFeed:
         before = self._standing
         lsn, changed, after, runs = self._present(reader)
         if not self._looks:
-            self._keep(Look(max(changed, self._core.opened_lsn), lsn, 0), None)
+            known = max(changed, self._core.opened_lsn, self._runtime.view.created_lsn)
+            self._keep(Look(known, lsn, 0), None)
         else:
             try:
                 rows = self._difference(before, after, runs, reader)

@@ -72,11 +72,12 @@ def push_down_filters(relation: Relation) -> Relation:
 def _push(node: Any) -> Any:
     """The node with its filter moved below the operator underneath, if it may."""
     while True:
+        pushed: Relation
         match node:
             case Filter():
                 pushed = _push_filter(node)
             case Join():
-                pushed: Relation = _push_predicate(node)
+                pushed = _push_predicate(node)
             case _:
                 return node
         if pushed is node:

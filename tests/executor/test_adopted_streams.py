@@ -327,6 +327,32 @@ def test_enums_and_rights(servers: Servers, a: Client) -> None:
     assert b.run("SELECT has_table_privilege('reader', 'w', 'select')") == [(True,)]
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_streams_belong_to_whom_they_did_at_home(there: bool, servers: Servers, a: Client) -> None:
+    """And not to the view's owner, who need not be let read them, much less write; where none is called so, to the
+    superuser."""
+    roles = "CREATE ROLE writer; CREATE ROLE counter"
+    for name in "abc" if there else "a":
+        servers.client(name).run(roles)
+    a.run("CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE FOREIGN TABLE e (m mood) SERVER stream")
+    a.run("ALTER FOREIGN TABLE e OWNER TO writer; ALTER TYPE mood OWNER TO writer")
+    a.run("CREATE VIEW w AS SELECT m, count(*) AS c FROM e GROUP BY m; ALTER VIEW w OWNER TO counter")
+    owners = (
+        "SELECT relname::text, pg_get_userbyid(relowner)::text FROM pg_class WHERE relname IN ('e', 'w') UNION ALL "
+        "SELECT typname::text, pg_get_userbyid(typowner)::text FROM pg_type WHERE typname = 'mood' ORDER BY 1"
+    )
+    wanted = [("e", "writer"), ("mood", "writer"), ("w", "counter")]
+    wanted = wanted if there else [(item, "millstream") for item, _ in wanted]
+    servers.migrate("a", "c", "w")
+    assert servers.client("c").run(owners) == wanted
+    servers.migrate("c", "b", "w")
+    b = servers.client("b")
+    assert b.run(owners) == wanted, "as at home, wherever it comes from"
+    gone(servers)
+    assert adopt(servers) == 1
+    assert b.run(owners) == wanted
+
+
 def test_a_log_that_a_process_has(servers: Servers, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     def held(own: object) -> int:
         raise SqlError("55006", "another process has the log open")

@@ -227,6 +227,10 @@ def test_since(database: Database) -> None:
         with pytest.raises(SqlError) as caught:
             client.run(f"SELECT * FROM millstream.changes('v', {lsn})")
         assert caught.value.sqlstate == state
+    before = database.sequencer.visible
+    client.run("DROP VIEW v; CREATE VIEW v AS SELECT k, count(*) n FROM s GROUP BY k")
+    with pytest.raises(SqlError, match="72000"):  # of another view, which was called so
+        client.run(f"SELECT * FROM millstream.changes('v', {before})")
 
 
 def test_what_is_forgotten_is_an_error(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,27 @@ def test_changes_in_sql(servers: Servers, a: Client) -> None:
     assert a.run(since) == [(-1, 0, 1), (1, 0, 2), (-1, 1, 1), (1, 1, 2)]
 
 
+def test_changes_where_a_view_has_come_again(servers: Servers, a: Client) -> None:
+    """Where it was before, nobody knows what came while it was not there, and says so."""
+    rows = Rows()
+    rows.insert(a, 3)
+    servers.migrate("a", "b")
+    servers.client("b").run(READ)
+    before = servers["b"].sequencer.visible
+    servers.migrate("b", "a")
+    rows.insert(a, 3)
+    servers.migrate("a", "b")
+    b = servers.client("b")
+    b.session.await_rows(SOON, lambda notice: None)
+    with pytest.raises(SqlError, match="72000"):
+        b.run(f"SELECT * FROM millstream.changes('v', {before})")
+    rows.insert(a, 3)
+    with pytest.raises(SqlError, match="72000"):
+        b.run(f"SELECT * FROM millstream.changes('v', {before})")
+    whole = "SELECT k, c FROM millstream.changes('v') GROUP BY k, c HAVING sum(diff) > 0 ORDER BY k"
+    assert b.run(whole) == [(0, 3), (1, 3), (2, 3)]
+
+
 def test_changes_while_nobody_has_it(servers: Servers, a: Client) -> None:
     a.session.await_rows(SOON, lambda notice: None)
     rows = Rows()

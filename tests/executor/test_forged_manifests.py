@@ -1,4 +1,4 @@
-"""Manifests and entries with right checksums that no server has written: refused at once, and nothing in them is done."""
+"""Manifests and entries with right checksums that no server has written are refused, and nothing in them is done."""
 
 from __future__ import annotations
 

@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from executor.commit.records import Followed
-from executor.moving import giving
+from executor.moving import elsewhere, giving
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
+from executor.moving.replica import Replica, Replicas, replica_of
+from executor.point_sources import ViewSource
 from executor.queries import OwnReader
+from executor.views.runtime import ViewRuntime
 from planner.statements import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
@@ -101,6 +104,44 @@ def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -
     servers.migrate("b", "c")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted(), "wherever it goes"
+
+
+def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has it then is asked."""
+    rows = Rows()
+    rows.insert(a, 5)
+    servers.migrate("a", "b")
+    left = threading.Event()
+
+    def leaving(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
+        found = replica_of(replicas, runtime)
+        if not left.is_set():
+            left.set()
+            servers.migrate("b", "c")
+            wait_until(lambda: servers["b"].catalog.find("v") is None, 20, "its end there")
+        return found
+
+    monkeypatch.setattr(elsewhere, "replica_of", leaving)
+    assert a.run(READ) == rows.wanted()
+    assert left.is_set()
+
+
+def test_a_view_leaves_while_a_row_is_looked_up(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then asked for as in any other query."""
+    a.run("CREATE VIEW w AS SELECT k, count(*) AS c FROM s GROUP BY k")
+    Rows().insert(a, 5)
+    indexes = servers["a"].indexes
+    read = indexes.read
+
+    def leaving(oid: int, key: tuple[object, ...]) -> object:
+        servers.migrate("a", "b", "w")
+        return read(oid, key)
+
+    source = ViewSource(servers["a"], servers["a"].catalog.require("w").oid)
+    assert source.read((1,)) is not None
+    monkeypatch.setattr(indexes, "read", leaving)
+    assert source.read((1,)) is None
+    assert source.peek((1,)) is None
 
 
 def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client) -> None:
@@ -278,7 +319,12 @@ def test_what_another_server_must_know_of_stays_as_it_is(servers: Servers, a: Cl
     ):
         with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by server "b"'):
             a.run(statement)
-    for statement in ("DROP VIEW v", "DROP FOREIGN TABLE s CASCADE", "ALTER VIEW v RENAME TO w"):
+    for statement in (
+        "DROP VIEW v",
+        "DROP FOREIGN TABLE s CASCADE",
+        "ALTER VIEW v RENAME TO w",
+        "ALTER FOREIGN TABLE s ADD COLUMN x int",
+    ):
         with pytest.raises(SqlError, match=r'55000: relation ".*" belongs to server "a"'):
             b.run(statement)
     with pytest.raises(SqlError, match="0A000"):
