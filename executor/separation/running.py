@@ -110,6 +110,8 @@ class RunningQuery:
         self._lock = threading.Lock()
         self._requests: list[Request] = []
         self._ended = False
+        #: Whether all that is left of it is on storage, for who goes on with it.
+        self.is_suspended = False
 
     @property
     def seconds(self) -> float:
@@ -185,12 +187,17 @@ class RunningQuery:
         return None if self._copy is None else self._copy.error
 
     def end(self) -> None:
-        """It runs no more: who still asks gets nothing."""
+        """It runs no more: what is still asked is dismissed."""
         with self._lock:
             self._ended = True
             left, self._requests = self._requests, []
         for request in left:
-            request.answer(False)
+            self.dismiss(request)
+
+    def dismiss(self, request: Request) -> None:
+        """Answers what nobody does any more: who wanted the state on storage has it where somebody else did so, too."""
+        if not request.is_answered:
+            request.answer(self.is_suspended and request.wish != "migrate")
 
 
 class RunningQueries:

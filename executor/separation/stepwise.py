@@ -176,8 +176,7 @@ class Stepwise(Struct):
                 self._give(request, plan, begun)
         except BaseException:
             for request in asked:
-                if not request.is_answered:
-                    request.answer(False)
+                self.query.dismiss(request)
             raise
 
     def _give(self, request: Request, plan: Pipelined, begun: dict[str, Relation]) -> None:
@@ -197,6 +196,7 @@ class Stepwise(Struct):
             return
         request.answer(True)
         if request.wish == "suspend":
+            self.query.is_suspended = True
             raise suspended(self.query.id)
         if request.wish == "migrate":
             raise Moved(self.query.id)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from executor.database import Database
-from executor.separation import choosing
+from executor.separation import choosing, service
+from executor.separation.running import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, separable, whole
 
@@ -81,3 +82,33 @@ def test_explain_of_volatile_functions(call: str, client: Client, monkeypatch: p
     found = [str(line) for (line,) in client.run(f"EXPLAIN {query}")]
     assert "Execution: whole (it calls volatile functions)" in found
     assert not any("Pipeline" in line for line in found)
+
+
+def test_asked_by_several_at_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who wanted its state on storage have it; it has left once."""
+    requests: list[Request] = []
+
+    class Query(RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            requests.extend(self.ask(wish, by_cost=False) for wish in ("suspend", "checkpoint", "migrate", "suspend"))
+
+        def end(self) -> None:
+            with self._lock:
+                self._requests.append(Request("suspend"))  # it came while the state was written
+            requests.extend(self._requests)
+            super().end()
+
+    monkeypatch.setattr(service, "RunningQuery", Query)
+    query = QUERIES["groups of groups"]
+    query_id = leave(client, query)
+    assert [(item.wish, item.done) for item in requests] == [
+        ("suspend", True),
+        ("checkpoint", True),
+        ("migrate", False),
+        ("suspend", True),
+        ("suspend", True),
+    ]
+    assert all(item.is_answered for item in requests)
+    monkeypatch.undo()
+    assert client.session.database.separation.forget(client.session.reader.client(), str(query_id))
