@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from executor.statistics import all_statistics_of
-from planner.algebra import Aggregate, Relation, Scan
+from planner.algebra import Aggregate, Limit, Relation, Scan
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
 from planner.rules.cardinality import Cardinality
 from planner.separation import Pipelined
@@ -99,15 +99,18 @@ class Slicing:
 
     def gathered(self, relation: Relation, is_asked: bool) -> tuple[Relation, Relation] | None:
         """A plan, and the part of it whose rows are only ordered, where they are gathered in slices: few of those that
-        it reads, or however many where that ``is_asked`` for."""
+        it reads; or however many where that ``is_asked`` for, as the first rows of an order always have to be: an
+        engine skips most of the others (20 million rows: 0.02 s, and 0.24 in slices)."""
         found = gathered(relation, self._rows, _FIRST)
         chosen = None if found is None else self._chosen(found[1])
         if found is None or chosen is None:
             return None
-        if not is_asked and self._groups.rows(found[1]) * _CHOSEN > self._rows(chosen[0].leaf):
+        whole, part = found
+        is_cheap = not isinstance(part, Limit) and self._groups.rows(part) * _CHOSEN <= self._rows(chosen[0].leaf)
+        if not (is_asked or is_cheap):
             return None
         self._keep_beside(chosen)
-        return found
+        return whole, part
 
     def _keep_beside(self, chosen: tuple[Driver, int] | None) -> None:
         if chosen is not None:

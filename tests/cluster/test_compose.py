@@ -23,7 +23,7 @@ SERVERS = {"one", "two"}
 SPARK = {"spark-master", "spark-worker-one", "spark-worker-two"}
 #: What compose has for a service that these files use.
 KEYS = {
-    *("build", "network_mode", "restart", "volumes", "depends_on", "stop_grace_period", "environment"),
+    *("image", "build", "init", "network_mode", "restart", "volumes", "depends_on", "stop_grace_period", "environment"),
     *("entrypoint", "command", "healthcheck"),
 }
 
@@ -44,7 +44,7 @@ def test_every_container_is_run_like_the_single_node(cluster: dict[str, Any]) ->
     assert services.keys() == SERVERS | SPARK
     for service in services.values():
         assert service.keys() <= KEYS
-        for key in ("build", "network_mode", "restart"):
+        for key in ("image", "build", "init", "network_mode", "restart"):
             assert service[key] == single[key]
         (mount,) = service["volumes"]
         volume, _, place = mount.partition(":")
