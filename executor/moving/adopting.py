@@ -273,7 +273,7 @@ def _left(database: Database, transaction: Transaction, new: NewView, owned: Own
     streams = tuple(item for item in found if isinstance(item, Stream))
     role, owners = role_of(catalog, new.view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
     leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, new.handover.states, new.statics)
-    handover, server = artifact.write(database.shared.folder, owned.name, leaving), database.registry.name
+    handover, server = artifact.write(database.shared, owned.name, leaving), database.registry.name
     whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
     return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)
 

@@ -30,6 +30,7 @@ from catalog.privileges import Grant
 from catalog.typed import Typed
 from catalog.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
+from executor.cluster.storage import Storage
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.moving.ownership import FOLDER, Owned
@@ -70,10 +71,11 @@ class LeavingView(Struct, frozen=True):
     statics: Mapping[str, pa.Table]
 
 
-def write(storage: Path, name: str, leaving: LeavingView) -> str:
+def write(storage: Storage, name: str, leaving: LeavingView) -> str:
     """Makes an artifact; the handover's name. Raises 53100, 58030."""
+    storage.require()  # nothing is written to an empty mount point
     handover = secrets.token_hex(8)
-    folder = storage / FOLDER / name / handover
+    folder = storage.folder / FOLDER / name / handover
     try:
         folder.mkdir(mode=0o700, parents=True)
         files = {}

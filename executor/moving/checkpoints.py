@@ -210,14 +210,14 @@ class Checkpoints:
             # No rows of the view's have come, and all are the same roles': the states are those of the last copy.
             self._ownership.change(before, replace(before, at=leaving.at))
             return
-        storage = self._core.shared.folder
+        storage = self._core.shared
         handover = artifact.write(storage, before.name, leaving)
         failpoint("view-copied")
         older, oldest = self.by_age(before)
         self.name(before, replace(before, handover=handover, at=leaving.at, older=older))
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage, before.name, oldest)  # whoever is the owner by now has others
+        artifact.delete_one(storage.folder, before.name, oldest)  # whoever is the owner by now has others
 
     def by_age(self, before: Owned) -> tuple[str, str]:
         """Of an entry's two handovers the one that is kept when a new one comes, and the one that is not."""

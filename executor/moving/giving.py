@@ -67,7 +67,7 @@ class Giving:
         out = stored_out if unasked else taken_out
         leaving, _ = out(self._database, self._database.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
-        handover = artifact.write(self._storage, entry.name, leaving)
+        handover = artifact.write(self._database.shared, entry.name, leaving)
         failpoint("view-written")
         return replace(entry, handover=handover, at=leaving.at)
 

@@ -161,7 +161,8 @@ class ViewMoving:
         return qualified(view)
 
     def suspended(self) -> list[Owned]:
-        """The views of the storage that nobody maintains."""
+        """The views of the storage that nobody maintains. Raises 58030 where nobody can tell."""
+        self._database.shared.require()
         return [owned for owned in self.ownership.all() if owned.is_suspended]
 
     def resume(self, owned: Owned, is_cancelled: Callable[[], bool]) -> None:

@@ -195,6 +195,7 @@ class SeparatedQueries:
         query is still this server's. Files of the one before stay where they are ``used``. Raises 53100, 55000,
         58030."""
         folder = self._folder / query_id
+        self._claims.require_storage()  # nothing is written to an empty mount point
         unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
         try:
             self._folder.mkdir(exist_ok=True)

@@ -103,6 +103,11 @@ def _mode(query: Any) -> None:
         call[6] = "rows between current row and current row) from x; drop table t; --"
 
 
+def _offsets(query: Any) -> None:
+    for call in nodes(query, "WindowCall"):
+        call[10] = []
+
+
 def _kind(query: Any) -> None:
     nodes(query, "Join")[0][1] = "left join (select * from duckdb_settings()) as x on true left"
 
@@ -171,7 +176,7 @@ CHANGES: dict[str, Callable[[Any], None]] = {
     "a deep type": _nested,
     "digits that no numeric has": _type(modifiers=[1 << 40, 0]),
     "a scale that no numeric has": _type(modifiers=[10, 11]),
-    "an offset too few": lambda query: [call.__setitem__(10, []) for call in nodes(query, "WindowCall")],
+    "an offset too few": _offsets,
     "more pipelines than a number": _with(pipelines=10**30),
     "more rows than a number": _rows(10**30),
     "less than no rows": _rows(-1),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
+from executor.cluster.storage import Storage
 from executor.moving import artifact, checkpoints, keeping
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
@@ -304,7 +305,7 @@ def test_a_definition_waits_for_no_copy(
     await_copy(servers)
     write, begun, go_on = artifact.write, threading.Event(), threading.Event()
 
-    def slow(storage: Path, name: str, leaving: artifact.LeavingView) -> str:
+    def slow(storage: Storage, name: str, leaving: artifact.LeavingView) -> str:
         if leaving.view.name == "w":
             begun.set()
             assert go_on.wait(60)

@@ -429,6 +429,23 @@ def test_a_write_that_did_not_end_is_nothing(
         resume(database, asked.queries[0].id)
 
 
+def test_nothing_is_written_to_an_empty_mount_point(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a query whose claim this server has."""
+    query_id, storage = left(database, monkeypatch), database.options.shared_directory
+    database.separation.claims.take(query_id)
+    away = storage.with_name("away")
+    storage.rename(away)
+    storage.mkdir()
+    try:
+        with pytest.raises(SqlError) as raised:
+            database.separation.stored.write(query_id, {})
+        assert raised.value.sqlstate == "58030"
+        assert list(storage.iterdir()) == []
+    finally:
+        storage.rmdir()
+        away.rename(storage)
+
+
 def test_no_file_stays_of_a_write_that_is_cancelled(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query_id = left(database, monkeypatch)
     folder = database.options.shared_directory / "queries" / query_id

@@ -126,6 +126,36 @@ def test_servers_outlive_their_storage(fault: str, servers: Servers, storage: Pa
         assert list(storage.glob("queries/*")) == []
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_views_stay_where_they_are(fault: str, servers: Servers, storage: Path) -> None:
+    """What is asked of a view fails, rows go on to come, and all can be asked again when the storage is back."""
+    one, two = servers
+    broken, sqlstate = FAULTS[fault]
+    wishes = ("checkpoint('v')", "suspend('v')", "migrate('v', 'two')")
+    with one.connect() as client, two.connect() as other:
+        client.execute("CREATE FOREIGN TABLE s (k int) SERVER stream; CREATE VIEW v AS SELECT count(*) AS c FROM s")
+        client.execute("INSERT INTO s SELECT generate_series(1, 100)")
+        client.execute("CREATE FOREIGN TABLE r (k int) SERVER stream; CREATE VIEW w AS SELECT count(*) AS c FROM r")
+        client.execute("SELECT millstream.suspend('w')")
+        with broken(storage if fault != "full" else storage.parent):
+            for number, wish in enumerate(wishes, 1):
+                assert fails(client, f"SELECT millstream.{wish}") == sqlstate, wish
+                client.execute("INSERT INTO s VALUES (0)")
+                assert client.execute("SELECT c FROM v").fetchone() == (100 + number,)
+            for session in (client, other):
+                assert fails(session, "SELECT millstream.resume('w')") == sqlstate
+        for wish in wishes:
+            assert client.execute(f"SELECT millstream.{wish}".encode()).fetchone() == ("v",)
+            if wish.startswith("suspend"):
+                client.execute("SELECT millstream.resume('v')")
+        client.execute("INSERT INTO s VALUES (0)")
+        for session in (client, other):
+            assert session.execute("SELECT c FROM v").fetchone() == (104,)
+        client.execute("SELECT millstream.resume('w')")
+        assert client.execute("SELECT c FROM w").fetchone() == (0,)
+        client.execute("DROP VIEW v, w; DROP FOREIGN TABLE s, r")
+
+
 def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
     three = server(storage, "three", 2, "manifest:stop")
     three.settings["log_on_storage"] = False
