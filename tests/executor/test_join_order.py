@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -131,7 +131,7 @@ def test_of_rows_beside_large_files_the_engine_knows_how_many_there_are(
     pq.write_table(large, tmp_path / "large.parquet")
     side = pa.table({"id": range(2000), "nation": [i % 2 for i in range(2000)]})
     pq.write_table(side, tmp_path / "side.parquet")
-    pa.csv.write_csv(side, tmp_path / "side.csv")
+    pc.write_csv(side, tmp_path / "side.csv")
     client.run(f"CREATE FOREIGN TABLE l (b bigint, c bigint) SERVER files OPTIONS (path '{tmp_path}/large.parquet')")
     columns, path = "(id bigint, nation bigint)", f"{tmp_path}/side.{kind}"
     for name in ("b", "c"):
