@@ -58,9 +58,6 @@ SMALL: Final = 50e6
 #: Times the scale of tables of which there are files, and into how many each is cut.
 _FILES: Final = 10
 _PARTS: Final = 8
-#: Over files the engine does not know how many values a column has, and orders the joins of these so badly that they
-#: hold more memory than there is, or run for minutes: as a whole and in steps alike.
-_BADLY_ORDERED: Final = ("q5", "q17", "q21")
 
 
 class Stop(Struct):
@@ -94,7 +91,6 @@ class Case(Struct, frozen=True):
     suite: Suite
     load: Callable[[Database], None]
     shared: str = ""
-    left_out: tuple[str, ...] = ()
     every: bool = False
     on_spark: bool = False
 
@@ -131,13 +127,12 @@ def _files(rig: Rig, scale: float) -> Case:
             columns = columns.replace("key integer", "key bigint")
             Client(database).run(f"CREATE FOREIGN TABLE {name} ({columns}) SERVER files OPTIONS (path '{path}')")
 
-    return Case("tpch", create, shared=str(paths["lineitem"].parent), left_out=_BADLY_ORDERED)
+    return Case("tpch", create, shared=str(paths["lineitem"].parent))
 
 
 def _measured(rig: Rig, case: Case) -> list[Run]:
     folder = rig.folder / "leaving"
     runs = [Run(path.stem, path.read_text()) for path in queries(case.suite)]
-    runs = [item for item in runs if item.name not in case.left_out]
     try:
         with _server(folder, 1, case) as (database, client):
             case.load(database)

@@ -71,6 +71,7 @@ def push_down_filters(relation: Relation) -> Relation:
 
 def _push(node: Any) -> Any:
     """The node with its filter moved below the operator underneath, if it may."""
+    pushed: Relation
     while True:
         pushed: Relation
         match node:

@@ -1,18 +1,27 @@
-"""Joins are ordered by the tables' statistics, not as FROM names the tables (TPC-H 5 and 9)."""
+"""Joins are ordered by the tables' statistics, not as FROM names the tables (TPC-H 5 and 9), over files, too."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
 
 from catalog.objects import Table
+from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.files import foreign as files
+from executor.files.foreign import FileRows
+from planner.algebra import Relation
 from planner.rules import optimise
 from planner.statements import Query
+from planner.walk import replace_parameters
 from tests.executor.client import Client, open_database
 from tests.rig.benchmarks import FOLDER
 from tests.rig.tpch import TABLES, Tpch
@@ -26,6 +35,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, tpch: Tpch) -> Iterator[Cli
     """All tables of TPC-H with 60,000 line items."""
     database = open_database(tmp_path_factory.mktemp("joins") / "data")
     found = Client(database)
+    found.run("CREATE SCHEMA parquet")
     for name, columns in TABLES.items():
         found.run(f"CREATE TABLE {name} ({columns})")
         table = found.session.catalog.find(name)
@@ -34,6 +44,9 @@ def client(tmp_path_factory: pytest.TempPathFactory, tpch: Tpch) -> Iterator[Cli
         options = f"path '{tpch.csv(0.01, name)}', format 'csv', header 'true'"
         found.run(f"CREATE FOREIGN TABLE of_{name} ({listed}) SERVER files OPTIONS ({options})")
         found.run(f"INSERT INTO {name} SELECT * FROM of_{name}")
+        path = tpch.parts(0.01, name, 2, "parquet")[0].parent
+        exact = listed.replace("key integer", "key bigint")
+        found.run(f"CREATE FOREIGN TABLE parquet.{name} ({exact}) SERVER files OPTIONS (path '{path}')")
     yield found
     database.close()
 
@@ -45,9 +58,13 @@ def rows(client: Client, text: str) -> int:
     sql = DuckPrinter().print_relation(optimise(statement.relation))
     snapshot = client.session.database.tables.snapshot()
     try:
-        (found,) = snapshot._connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {sql}").fetchall()
+        return _given(snapshot._connection, sql)
     finally:
         snapshot.close()
+
+
+def _given(connection: Connection, sql: str) -> int:
+    (found,) = connection.execute(f"EXPLAIN (ANALYZE, FORMAT json) {sql}").fetchall()
     total = _counted(json.loads(found[1]))
     assert total
     return total
@@ -85,3 +102,62 @@ def test_the_order_in_from_does_not_matter(client: Client, query: str, names: st
     changed = reordered(text, names)
     assert client.run(changed) == client.run(text)
     assert rows(client, changed) <= MOST * rows(client, text)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows that all operators gave, of each query over files that the engine reads."""
+    given: list[int] = []
+    run = Connection._as_text
+
+    def counting(
+        self: Connection, read: Mapping[str, FileRows], relation: Relation, parameters: Any, *rest: Any, **more: Any
+    ) -> Any:
+        sql = DuckPrinter(read=read).print_relation(replace_parameters(relation, parameters))
+        given.append(_given(self, sql))
+        return run(self, read, relation, parameters, *rest, **more)
+
+    monkeypatch.setattr(files, "_FEW_ROWS", 10_000)
+    monkeypatch.setattr(Connection, "_as_text", counting)
+    return given
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "table"])
+def test_of_rows_beside_large_files_the_engine_knows_how_many_there_are(
+    client: Client, kind: str, counted: list[int], tmp_path: Path
+) -> None:
+    """As in TPC-H 5, where all customers met all suppliers of their nation: here 2,000,000 pairs."""
+    large = pa.table({"b": [i % 2000 for i in range(20_000)], "c": [i * 7 % 2000 for i in range(20_000)]})
+    pq.write_table(large, tmp_path / "large.parquet")
+    side = pa.table({"id": range(2000), "nation": [i % 2 for i in range(2000)]})
+    pq.write_table(side, tmp_path / "side.parquet")
+    pc.write_csv(side, tmp_path / "side.csv")
+    client.run(f"CREATE FOREIGN TABLE l (b bigint, c bigint) SERVER files OPTIONS (path '{tmp_path}/large.parquet')")
+    columns, path = "(id bigint, nation bigint)", f"{tmp_path}/side.{kind}"
+    for name in ("b", "c"):
+        if kind == "table":
+            client.run(f"CREATE TABLE {name} {columns}")
+            client.run(f"INSERT INTO {name} SELECT g, g % 2 FROM generate_series(0, 1999) AS g")
+        else:
+            options = f"path '{path}', format '{kind}'" + (", header 'true'" if kind == "csv" else "")
+            client.run(f"CREATE FOREIGN TABLE {name} {columns} SERVER files OPTIONS ({options})")
+    try:
+        text = "SELECT count(*) FROM b, c, l WHERE b.nation = c.nation AND l.b = b.id AND l.c = c.id"
+        assert client.run(text) == [(20_000,)]
+        assert len(counted) == 1
+        assert counted[0] < 200_000
+    finally:
+        for name in ("b", "c"):
+            client.run(f"DROP {'TABLE' if kind == 'table' else 'FOREIGN TABLE'} {name}")
+        client.run("DROP FOREIGN TABLE l")
+
+
+@pytest.mark.slow
+def test_what_exists_in_files_is_joined(client: Client, counted: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """TPC-H 21: of columns of files the engine does not know that they have no NULL."""
+    text = (FOLDER / "tpch" / "q21.sql").read_text()
+    wanted, of_tables = client.run(text), rows(client, text)
+    monkeypatch.setattr(client.session, "search_path", ("parquet", "public"))
+    assert client.run(text) == wanted
+    assert len(counted) == 1
+    assert counted[0] <= MOST * of_tables
