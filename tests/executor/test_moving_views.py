@@ -106,9 +106,7 @@ def test_reads_at_home_have_what_was_acknowledged(servers: Servers, a: Client) -
     assert a.run(READ) == rows.wanted(), "wherever it goes"
 
 
-def test_a_view_leaves_while_its_home_asks_for_it(
-    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has it then is asked."""
     rows = Rows()
     rows.insert(a, 5)
