@@ -8,8 +8,9 @@ are said to be of. While the view is away, its home alters none of them, since i
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -76,12 +77,24 @@ def keep(transaction: Transaction, catalog: Catalog, home: str) -> None:
 def forget(transaction: Transaction, catalog: Catalog, home: str) -> None:
     """Ends those of a server's enums that nothing here mentions any more."""
     objects = [item for item in catalog.objects.values() if not isinstance(item, SystemView)]
-    texts = [_text(item) for item in (*objects, *every(catalog.functions))]
+    found = [encode(item) for item in (*objects, *every(catalog.functions))]
     for declared in _of(catalog, home):
-        others = (_text(item) for item in catalog.types.values() if item is not declared)
-        if not any(_text(declared.name)[1:-1] in text for text in (*texts, *others)):
+        others = (encode(item) for item in catalog.types.values() if item is not declared)
+        if not any(_mentions(item, declared) for item in (*found, *others)):
             forget_types(transaction, transaction.catalog or catalog, (declared,))
 
 
-def _text(item: object) -> str:
-    return json.dumps(encode(item))
+def _mentions(encoded: Any, declared: Enumeration) -> bool:
+    """Whether something of the catalog is of an enum, or has it in a text, by its name as in a function's body, or by
+    its oid as in a default; what is itself called so, such as a column, does not mention it."""
+    match encoded:
+        case {"$": "Enumeration", "oid": declared.oid}:
+            return True
+        case dict():
+            return any(_mentions(item, declared) for item in encoded.values())
+        case list():
+            return any(_mentions(item, declared) for item in encoded)
+        case str() if encoded != declared.name:
+            names = declared.name, declared.name.replace('"', '""'), f'pg_type."{declared.oid}"'
+            return re.search(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", encoded) is not None
+    return False

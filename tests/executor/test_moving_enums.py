@@ -88,6 +88,26 @@ def test_what_is_of_them_stays_and_follows(servers: Servers, a: Client) -> None:
     assert a.run("SELECT t FROM v WHERE m = 'ok'") == [(["ok9"],)]
 
 
+@pytest.mark.parametrize(
+    ("own", "stays"),
+    [
+        ("CREATE TABLE own (mood int, moody int); CREATE TYPE moods AS ENUM ('mood')", False),
+        ("CREATE FUNCTION own(x text) RETURNS bool AS $$ SELECT x::\nmood = 'sad' $$ LANGUAGE sql", True),
+        ("CREATE TABLE own (x text DEFAULT 'sad'::mood::text)", True),
+        ("CREATE TABLE own (x text CHECK (x::mood > 'sad'))", True),
+        ("CREATE VIEW own AS SELECT ARRAY['sad'::mood] AS x", True),
+    ],
+)
+def test_what_mentions_them(own: str, stays: bool, servers: Servers, a: Client) -> None:
+    """What is only called so does not, nor do longer names."""
+    servers.migrate("a", "b")
+    b = servers.client("b")
+    b.run(own)
+    servers.migrate("b", "a")
+    wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+    assert b.run("SELECT count(*) FROM pg_type WHERE typname = 'mood'") == [(int(stays),)]
+
+
 def test_a_label_that_came_later_where_the_home_rebuilds_it(servers: Servers, a: Client) -> None:
     """Its program is of the view's creation, and the one that left has the label."""
     a.run("ALTER TYPE mood ADD VALUE 'ok'; INSERT INTO s VALUES ('ok', 9)")

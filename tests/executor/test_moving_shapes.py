@@ -1,0 +1,178 @@
+"""Continuous views of many shapes between servers, at random: each shows what one that never left shows.
+
+The judge is a database on its own with the same streams and views, which gets the same transactions. It is the law's
+other half (``tests/law``) that its views are their queries over all rows.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from tests.executor.client import Client, open_database
+from tests.executor.moving import Servers
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = "(i bigint, k int, n numeric(12,2), t text, m mood, ts timestamp)"
+DEFINITIONS = f"""
+    CREATE SCHEMA "My Schema";
+    CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+    CREATE FOREIGN TABLE s {COLUMNS} SERVER stream OPTIONS (watermark 'ts - interval ''30 seconds''');
+    CREATE FOREIGN TABLE "My Schema"."R r" {COLUMNS} SERVER stream OPTIONS (watermark 'ts - interval ''30 seconds''');
+    CREATE TABLE labels (x int, label text);
+    INSERT INTO labels VALUES (0, 'none'), (1, 'one'), (2, 'two'), (7, 'seven');
+"""
+START = datetime(2024, 3, 30, 23, 50)
+#: Each with its options.
+SHAPES = {
+    "joined": ("", "SELECT label, count(*), sum(n) FROM s JOIN labels ON x = k GROUP BY label"),
+    "kept": ("", "SELECT x, count(i) AS c FROM labels LEFT JOIN s ON x = k GROUP BY x"),
+    "first": ("", "SELECT DISTINCT ON (k) k, i, t FROM s ORDER BY k, n DESC, i"),
+    "top": ("", 'SELECT n, i FROM "My Schema"."R r" ORDER BY n DESC, i LIMIT 4'),
+    "numbered": (
+        "",
+        "SELECT * FROM (SELECT k, i, row_number() OVER (PARTITION BY k ORDER BY n, i) r FROM s) q WHERE r < 4",
+    ),
+    "thirds": ("", "SELECT k, m, count(*) FROM s GROUP BY k, m HAVING count(*) % 3 = 1"),
+    "fewer": ("", 'SELECT k, t FROM s EXCEPT ALL SELECT k, t FROM "My Schema"."R r"'),
+    '"My Schema"."V v"': ("", "SELECT m, array_agg(i) AS a, max(t), count(DISTINCT k) FROM s GROUP BY CUBE (m)"),
+    "windows": (
+        "WITH (retention = '5 minutes')",
+        "SELECT tumble(ts, '1 minute') AS w, k, sum(n), count(DISTINCT t), string_agg(t, ',') FROM s GROUP BY 1, 2",
+    ),
+    "sessions": (
+        "WITH (retention = '2 minutes')",
+        "SELECT session(ts, '20 seconds') AS w, k, count(*), string_agg(i::text, ',' ORDER BY i) FROM s GROUP BY 1, 2",
+    ),
+    "final": (
+        "WITH (retention = '10 minutes', emit = 'final')",
+        "SELECT hop(ts, '1 minute', '3 minutes') AS w, avg(n), max(ts) FROM s GROUP BY 1",
+    ),
+}
+#: Views over those, at home, and over which.
+ABOVE = {
+    "above": (("first", "thirds"), "SELECT f.k, f.i, h.count FROM first f JOIN thirds h ON h.k = f.k"),
+    "higher": (
+        ("kept", '"My Schema"."V v"'),
+        'SELECT x, (SELECT count(*) FROM "My Schema"."V v") AS c FROM kept WHERE c > 1',
+    ),
+}
+
+
+class Scenario:
+    """Views of the server ``a``, wherever they are, or suspended (at ''), and the judge's."""
+
+    def __init__(self, servers: Servers, judge: Client, choose: random.Random) -> None:
+        self._servers, self._judge, self._choose = servers, judge, choose
+        for client in (servers.client("a"), judge):
+            client.run(DEFINITIONS)
+            for name, (options, query) in SHAPES.items():
+                client.run(f"CREATE VIEW {name} {options} AS {query}")
+            for name, (_, query) in ABOVE.items():
+                client.run(f"CREATE VIEW {name} AS {query}")
+        for name in "bc":
+            servers.client(name).run('CREATE SCHEMA "My Schema"')
+        self._at = dict.fromkeys(SHAPES, "a")
+        self._rows, self._seconds = 0, 0
+
+    def insert(self) -> None:
+        """A transaction, whose rows are late, some by much."""
+        choose, statements = self._choose, ["BEGIN"]
+        for stream in choose.choice((("s",), ('"My Schema"."R r"',), ("s", '"My Schema"."R r"'))):
+            rows = []
+            for _ in range(choose.choice((1, 5, 60))):
+                self._rows += 1
+                time = START + timedelta(seconds=self._seconds - int(choose.expovariate(0.02)))
+                values = (self._rows, choose.randrange(4), choose.randrange(900) / 100, choose.choice("abc"))
+                rows.append((*values, choose.choice(("sad", "ok", "happy")), str(time)))
+            statements.append(f"INSERT INTO {stream} VALUES {', '.join(map(repr, rows))}")
+        self._seconds += choose.randrange(90)
+        for client in (self._servers.client("a"), self._judge):
+            client.run("; ".join((*statements, "COMMIT")))
+
+    def _view(self, name: str) -> View:
+        schema, _, relation = name.rpartition(".")
+        server = self._servers[self._at[name] or "a"]
+        found = server.catalog.require(relation.strip('"'), schema.strip('"') or "public")
+        assert isinstance(found, View)
+        return found
+
+    def move(self) -> None:
+        """A view migrates, is suspended, goes on anywhere, or is copied where it is."""
+        name, target = self._choose.choice(list(SHAPES)), self._choose.choice("abc")
+        at, to = self._at[name], self._servers[target].view_moving
+        if at == "":
+            shared = self._servers["a"].view(self._view(name).oid).shared
+            (owned,) = [item for item in to.suspended() if item.name == shared]
+            to.resume(owned, lambda: False)
+        elif at == target and self._choose.randrange(2):
+            to.checkpoint(self._view(name))
+            return
+        elif at == target:
+            to.suspend(self._view(name))
+            target = ""
+        else:
+            self._servers[at].view_moving.migrate(self._view(name), target, lambda: False)
+        self._at[name] = target
+
+    def lose(self) -> None:
+        """A server is gone for the others, and its guests are at home; it starts again."""
+        lost = self._choose.choice("bc")
+        if lost in self._servers.running:
+            self._servers.lose(lost, "a")
+            for entry in self._servers["a"].view_moving.ownership.all():
+                if entry.owner == lost:
+                    wait_until(partial(self._is_home, entry.name), 20, "the take-over")
+            self._at = {name: "a" if at == lost else at for name, at in self._at.items()}
+            self._servers.stop(lost)
+
+    def _is_home(self, shared: str) -> bool:
+        entry = self._servers["a"].view_moving.ownership.get(shared)
+        return entry is not None and entry.taken and entry.owner == "a"
+
+    def restart(self) -> None:
+        """A server ends in order."""
+        self._servers.stop(self._choose.choice(self._servers.running or ("a",)))
+
+    def read(self) -> None:
+        """All views are what they should be, where they are and at home."""
+        for name in (*SHAPES, *ABOVE):
+            below = ABOVE[name][0] if name in ABOVE else (name,)
+            places = [self._at[each] for each in below]
+            for place in places:
+                _ = self._servers[place or "a"]
+            for reader in {"a", self._at.get(name) or "a"}:
+                client, query = self._servers.client(reader), f"SELECT * FROM {name}"
+                if "" in places:
+                    with pytest.raises(SqlError, match=r"55000: view .* is suspended"):
+                        client.run(query)
+                else:
+                    found, wanted = (sorted(map(repr, each.run(query))) for each in (client, self._judge))
+                    assert found == wanted, (name, reader, self._at)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_views_show_what_those_that_never_left_do(seed: int, whole: bool, servers: Servers, tmp_path: Path) -> None:
+    if seed > 1 and not whole:
+        pytest.skip("the others stand for it: --whole")
+    choose = random.Random(seed)
+    servers.options |= {"maintenance_rows": choose.choice((1, 50, 100_000)), "log_segment_bytes": 1 << 16}
+    judge = open_database(tmp_path / "judge")
+    try:
+        scenario = Scenario(servers, Client(judge), choose)
+        actions = (scenario.insert,) * 3 + (scenario.move,) * 6 + (scenario.lose, scenario.restart)
+        for _ in range(20):
+            choose.choice(actions)()
+            if choose.randrange(4) == 0:
+                scenario.read()
+        scenario.read()
+    finally:
+        judge.close()
