@@ -73,7 +73,6 @@ def _push(node: Any) -> Any:
     """The node with its filter moved below the operator underneath, if it may."""
     pushed: Relation
     while True:
-        pushed: Relation
         match node:
             case Filter():
                 pushed = _push_filter(node)

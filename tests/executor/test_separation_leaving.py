@@ -13,7 +13,7 @@ from executor.database import Database
 from executor.embedded.kept import KeptResults
 from executor.separation import service, stepwise
 from executor.separation.running import Request, RunningQuery
-from planner.algebra import Snapshot
+from planner.algebra import Relation, Snapshot
 from planner.leaving import Decision, decide
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, whole
@@ -140,8 +140,8 @@ def test_rows_that_several_joins_meet_are_tables(client: Client, monkeypatch: py
     loaded: list[str] = []
     load = KeptResults.load
 
-    def noted(self: KeptResults) -> None:
-        load(self)
+    def noted(self: KeptResults, relation: Relation) -> None:
+        load(self, relation)
         loaded.extend(self._tables)
 
     monkeypatch.setattr(KeptResults, "load", noted)
