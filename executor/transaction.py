@@ -91,7 +91,7 @@ class Transaction(Struct):
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
-    savepoints: Savepoints[Saved] = field(default_factory=Savepoints)
+    savepoints: Savepoints[Saved] = field(default_factory=lambda: Savepoints())
     timing: Timing = field(default_factory=Timing)
     releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes

@@ -204,7 +204,7 @@ class Cursors(Struct):
     """The cursors of a session, by name; a member of its transactions."""
 
     by_name: dict[str, SqlCursor] = field(default_factory=dict)
-    _savepoints: Savepoints[tuple[SqlCursor, ...]] = field(default_factory=Savepoints)
+    _savepoints: Savepoints[tuple[SqlCursor, ...]] = field(default_factory=lambda: Savepoints())
 
     def check(self, statement: DeclareCursor, in_block: bool) -> None:
         """Whether a DECLARE may be. Raises 25P01 and 42P03."""

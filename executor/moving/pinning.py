@@ -22,7 +22,10 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
     a view that nobody has asked for, if they are."""
     for runtime, oid, server, is_guest in _pinned(core):
         old, new = before.objects.get(oid), after.objects.get(oid)
-        if old is None or new is old or (new is None and not is_guest):
+        if old is None or new is old:
+            continue
+        is_dropped = new is None and after.find(old.name, old.schema) is None  # else another view replaces it
+        if is_dropped and not is_guest:
             continue
         if is_guest:
             hint = f'Change it on server "{server}".'

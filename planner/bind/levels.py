@@ -73,7 +73,7 @@ class Level(Struct, frozen=True):
 
     binding: Binding
     outer: Scope | None = None
-    ctes: Visible[InFrom] = field(default_factory=Visible)
+    ctes: Visible[InFrom] = field(default_factory=lambda: Visible())
 
 
 #: What a name of WITH means.

@@ -41,7 +41,7 @@ class Place(Struct, eq=False):
     named: dict[str, list[Named]] = field(default_factory=dict)
     visible: list[Named] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
-    ctes: Visible[tuple[ColumnOf, ...]] = field(default_factory=Visible)
+    ctes: Visible[tuple[ColumnOf, ...]] = field(default_factory=lambda: Visible())
     windows: list[Frame] = field(default_factory=list)
     merges: list[tuple[str, list[Node]]] = field(default_factory=list)
 
