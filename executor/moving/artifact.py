@@ -242,14 +242,19 @@ def handovers(storage: Path, name: str) -> set[str]:
 
 
 def delete_one(storage: Path, name: str, handover: str) -> None:
-    """Forgets what a view left in one handover; of none nothing."""
+    """Forgets what a view left in one handover; of none nothing. The last one takes the view's folder along."""
     if handover:
         shutil.rmtree(storage / FOLDER / name / handover, ignore_errors=True)
+        _delete_empty(storage / FOLDER / name)
 
 
 def delete(storage: Path, name: str) -> None:
     """Forgets what a view left in all handovers."""
     for handover in handovers(storage, name):
         delete_one(storage, name, handover)
-    with contextlib.suppress(OSError):  # another one comes, or nothing was there
-        (storage / FOLDER / name).rmdir()
+    _delete_empty(storage / FOLDER / name)
+
+
+def _delete_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # something is there, or comes
+        folder.rmdir()

@@ -351,3 +351,17 @@ def test_copies_know_the_owner(servers: Servers, a: Client, tmp_path: Path) -> N
             return ""
 
     wait_until(lambda: owner() == "other", 20, "a copy of the new owner's")
+
+
+def test_the_last_copy_takes_its_folder_along(tmp_path: Path) -> None:
+    """Also one that somebody was still writing when its view was forgotten."""
+    views = tmp_path / "views"
+    for handover in ("first", "second"):
+        (views / "v" / handover).mkdir(parents=True)
+    artifact.delete_one(tmp_path, "v", "first")
+    assert artifact.handovers(tmp_path, "v") == {"second"}
+    artifact.delete_one(tmp_path, "v", "second")
+    assert list(views.iterdir()) == []
+    (views / "v").mkdir()
+    artifact.delete(tmp_path, "v")
+    assert list(views.iterdir()) == []
