@@ -154,6 +154,8 @@ def test_views_stay_where_they_are(fault: str, servers: Servers, storage: Path) 
         client.execute("SELECT millstream.resume('w')")
         assert client.execute("SELECT c FROM w").fetchone() == (0,)
         client.execute("DROP VIEW v, w; DROP FOREIGN TABLE s, r")
+        left = "SELECT count(*) FROM millstream.streams"
+        wait_until(lambda: other.execute(left).fetchone() == (0,), 60, "the guest's end")
 
 
 def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
