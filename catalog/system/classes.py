@@ -343,9 +343,10 @@ def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
-    """Streams, and tables over files."""
+    """Streams, and tables over files. A dump makes an own stream of another server's, whose options nobody gave."""
     for item in own_objects(catalog):
         if isinstance(item, Stream | FileTable):
             server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")
-            options = [f"{name}={value}" for name, value in item.options] or None
+            is_guest = isinstance(item, Stream) and item.option("source") == "server"
+            options = [f"{name}={value}" for name, value in item.options if not is_guest] or None
             yield {"ftrelid": item.oid, "ftserver": server, "ftoptions": options}

@@ -328,6 +328,7 @@ def test_what_another_server_must_know_of_stays_as_it_is(servers: Servers, a: Cl
     ):
         with pytest.raises(SqlError, match=r'55000: relation ".*" belongs to server "a"'):
             b.run(statement)
+    assert b.run("SELECT ftoptions FROM pg_foreign_table") == [(None,)], "a dump's CREATE FOREIGN TABLE takes it"
     with pytest.raises(SqlError, match="0A000"):
         b.run("CREATE VIEW w AS SELECT count(*) FROM s")
     with pytest.raises(SqlError, match='42809: stream "s" is filled on server "a"'):
