@@ -118,9 +118,34 @@ def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream
         assert "embedded engine (auto: function upper is not supported on Spark)" in plan
 
 
+def test_a_view_changes_engines_while_spark_dies(server: Millstream) -> None:
+    """Its job goes on, ends or is lost under the engine that the view had: each row is in it once all the same."""
+    ones = f"INSERT INTO s VALUES {', '.join(['(1, 1)'] * 1000)}".encode()
+    last = "SELECT engine FROM millstream.jobs WHERE status = 'done' ORDER BY id DESC LIMIT 1"
+    behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"
+    with server.connect() as client:
+        process = begin_job(server, client)
+        client.execute("ALTER VIEW v SET (maintenance_engine = embedded)")
+        assert client.execute("SELECT * FROM v").fetchall() == [(1, 1000)]
+        os.kill(process, signal.SIGKILL)
+        wait_until(lambda: driver(client) not in (0, process), 120, "another Spark")
+        client.execute(ones)
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance by the embedded engine")
+        client.execute("ALTER VIEW v SET (maintenance_engine = spark)")
+        for total in (3000, 4000):
+            client.execute(ones)
+            assert client.execute("SELECT * FROM v").fetchall() == [(1, total)]
+            assert client.execute("SELECT * FROM w").fetchall() == [("one", total)]
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance by Spark")
+        assert client.execute(last).fetchone() == ("spark",)
+        assert client.execute("SELECT * FROM v").fetchall() == [(1, 4000)]
+
+
 def test_what_a_killed_job_left_is_swept_at_the_next_start(server: Millstream) -> None:
+    """Also that of a view which has changed its engine since the job began."""
     with server.connect() as client:
         begin_job(server, client)
+        client.execute("ALTER VIEW v SET (maintenance_engine = embedded)")
     assert sealed(server)
     server.kill9()
     server.settings["spark_enabled"] = False
