@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.moving import entering
+from executor.moving import artifact, entering
 from executor.moving.ownership import Owned
 from executor.periodic import Periodic
 from server import named_views
@@ -319,7 +319,7 @@ def test_who_died_leaves_no_states_behind(end: str, servers: Servers, a: Client,
     (folder / "left/t0.parquet").write_bytes(b"")
     for name in {owner, "a"}:
         _ = servers[name]
-    found = {path.name for path in folder.iterdir()}
+    found = artifact.handovers(tmp_path / "storage", folder.name)
     assert kept <= found  # a copy may have been made since
     assert "left" not in found
     if end == "home":
