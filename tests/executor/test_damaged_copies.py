@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
+from executor.moving import artifact
 from executor.moving.ownership import Owned
 from tests.executor.client import Client
 from tests.executor.damaging import DAMAGES
@@ -116,11 +117,18 @@ def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, t
     assert servers.client("b").run(READ) == rows.wanted()
 
 
-def test_a_home_that_has_lost_its_own_state_begins_again(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """Its log has all rows since the view's creation."""
+def test_a_home_that_has_lost_its_own_state_begins_again(
+    servers: Servers, a: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log has all rows since the view's creation, as long as no copy of the guest's is enough without them."""
+
+    def full(*left: object) -> str:
+        raise SqlError("53100", "no space is left for a copy")
+
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
+    monkeypatch.setattr(artifact, "write", full)
     rows.insert(a, 5)
     servers.stop("a")
     servers.stop("b")
