@@ -2,7 +2,7 @@
 
 Each query runs once on a server with one thread and gives a copy of its state after every pipeline, which a server with
 twice the threads goes on from; a restart there is the query as a whole, and has to have the same rows (doubles to nine
-digits). Spark goes on from these states, too. Sizes are those of files. ``state`` is what finished pipelines have left;
+digits). From TPC-H's states Spark goes on, too. Sizes are those of files. ``state`` is what finished pipelines have left;
 what the rest reads of tables goes with it, while the thesis' servers share them: as they do here over Parquet files
 below ``shared_files``, at ten times the scale, where queries take seconds. Plans are cut as ``separable = on`` cuts
 long ones, and run in no slices. Marks are held against queries of more than a second on the first server; the others
@@ -106,7 +106,7 @@ def run(rig: Rig) -> list[Row]:
     rows += [row for item in runs for row in _each(item)]
     files = _measured(rig, _files(rig, scale := _FILES * great))
     rows += [*_rows(f"TPC-H {scale:g} in shared files", files), *(row for item in files for row in _each(item))]
-    runs = _measured(rig, replace(_tpcds(rig, small), on_spark=True))
+    runs = _measured(rig, _tpcds(rig, small))
     rows += [*_rows(f"TPC-DS {small:g}", runs), *(_briefly(item) for item in runs if item.stops)]
     every = _states(rig, replace(_tpcds(rig, great), every=True))
     return [*rows, *_full(f"TPC-DS {great:g}, each build side a pipeline", every, is_marked=True)]
