@@ -2,12 +2,12 @@
 
 Each query runs once on a server with one thread and gives a copy of its state after every pipeline, which a server with
 twice the threads goes on from; a restart there is the query as a whole, and has to have the same rows (doubles to nine
-digits). From TPC-H's states Spark goes on, too. Sizes are those of files. ``state`` is what finished pipelines have left;
-what the rest reads of tables goes with it, while the thesis' servers share them: as they do here over Parquet files
-below ``shared_files``, at ten times the scale, where queries take seconds. Plans are cut as ``separable = on`` cuts
-long ones, and run in no slices. Marks are held against queries of more than a second on the first server; the others
-stand beside them. ``as decided``: a query is asked to leave after its first pipeline, and goes by the way that costs
-least, which may be to wait.
+digits). From TPC-H's states Spark goes on, too. Sizes are those of files. ``state`` is what finished pipelines have
+left; what the rest reads of tables goes with it, while the thesis' servers share them: as they do here over Parquet
+files below ``shared_files``, at ten times the scale, where queries take seconds. Plans are cut as ``separable = on``
+cuts long ones, and run in no slices. Marks are held against queries of more than a second on the first server; the
+others stand beside them. ``as decided``: a query is asked to leave after its first pipeline, and goes by the way that
+costs least, which may be to wait.
 
 Full separation is the sum of all of a query's states, in the mean over queries. The thesis compares it with two figures
 (TPC-DS at scale 100, 103 queries): the mean of all states, which is a tenth (2.6 GB and 265 MB, section 6.2.1), and the
