@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from catalog.types import BOOL, INT4, INT8, QUOTIENT, SqlType, numeric
+from catalog.types import BOOL, INT4, INT8, QUOTIENT, SqlType, array, numeric
 from planner.algebra import (
     Aggregate,
     Filter,
@@ -20,6 +20,7 @@ from planner.algebra import (
     Sort,
     SortKey,
     Values,
+    Window,
 )
 from planner.expression import (
     AggregateCall,
@@ -31,6 +32,7 @@ from planner.expression import (
     Literal,
     Scalar,
     ScalarSubquery,
+    WindowCall,
 )
 from planner.statements import Output, Query
 
@@ -175,6 +177,14 @@ def union(kind: Any, all_: bool, left: Any, right: Any) -> SetOperation:
 def values(names: str, *rows: tuple[Any, ...]) -> Values:
     columns = tuple(fresh(name) for name in names.split())
     return Values(columns, tuple(tuple(lit(item) for item in row) for row in rows))
+
+
+def in_list(value: Scalar, **more: Any) -> AggregateCall:
+    return agg("array_agg", value, type_=array(value.type), **more)
+
+
+def numbered(relation: Relation, **calls: WindowCall) -> Relation:
+    return Window(relation, tuple((fresh(name, item.type), item) for name, item in calls.items()))
 
 
 def query(relation: Relation) -> Query:
