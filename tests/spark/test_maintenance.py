@@ -44,6 +44,7 @@ def begin_job(server: Millstream, client: Connection) -> int:
     """Stops the driver and gives it a job over 2 views, whose rows are there for it; the driver."""
     client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
     client.execute("DROP TABLE IF EXISTS names")
+    wait_until(lambda: jobs(client, "running") == 0, 60, "end of the jobs of before")
     client.execute("CREATE TABLE names (k int, name text)")
     client.execute("INSERT INTO names VALUES (1, 'one')")
     client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
