@@ -36,9 +36,9 @@ test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one
 		tests/server/test_cluster*.py tests/server/test_named_views.py \
 		tests/server/test_unreachable_storage.py tests/spark/test_separation_failures.py
 
-# Two processes keep two cores busy; a file's tests share their servers. Spark's tests come last, since each process has a
-# Spark of its own, of which most of the time goes into its start.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+# Three processes keep two cores busy, since many tests wait for a disk or a lease; a file's tests share their servers.
+# Spark's tests come last, since each process has a Spark of its own, of which most of the time goes into its start.
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 # ARGS may leave one of the two without tests.
 OR_NONE := || test $$? -eq 5
 FAST := $(PYTEST) -m "not slow and not spark" -p no:cacheprovider

@@ -132,7 +132,11 @@ def columns(answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("commands", [COMMANDS, VARIED], ids=["plain", "varied"])
-def test_every_command_has_postgresqls_columns(both: tuple[str, str], commands: tuple[str, ...]) -> None:
+def test_every_command_has_postgresqls_columns(
+    both: tuple[str, str], commands: tuple[str, ...], whole: bool
+) -> None:
+    if commands is VARIED and not whole:
+        commands = VARIED[::3]  # of each command one variant or two, of which there are four
     ours, theirs = (answers(dsn, commands) for dsn in both)
     for command, found, wanted in zip(commands, ours, theirs, strict=True):
         assert columns(found) == columns(wanted) or not columns(wanted), f"{command}\n{found}\n{wanted}"

@@ -11,18 +11,18 @@ pytestmark = pytest.mark.slow
 
 
 def test_statements_up_to_the_length_that_is_set() -> None:
-    with Millstream(settings={"statement_length": 3_000_000, "spark_enabled": False}) as server:
-        text = "x" * 2_000_000
+    with Millstream(settings={"statement_length": 1_200_000, "spark_enabled": False}) as server:
+        text = "x" * 800_000
         with server.connect() as client:
             client.execute(f"CREATE VIEW long AS SELECT '{text}' AS t".encode())
-            assert client.execute("SELECT length(t) FROM long").fetchone() == (2_000_000,)
+            assert client.execute("SELECT length(t) FROM long").fetchone() == (800_000,)
             with pytest.raises(psycopg.Error) as caught:
                 client.execute(f"SELECT '{text * 2}'".encode())
             assert caught.value.sqlstate == "54000"
         server.restart()
         with server.connect() as client:
-            assert client.execute("SELECT length(t) FROM long").fetchone() == (2_000_000,)
-            sums = "1" + "+1" * 1_400_000
+            assert client.execute("SELECT length(t) FROM long").fetchone() == (800_000,)
+            sums = "1" + "+1" * 150_000
             with pytest.raises(psycopg.Error) as caught:
                 client.execute(f"SELECT {sums}".encode())
             assert caught.value.sqlstate == "54001"
