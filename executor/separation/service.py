@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
 from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
@@ -31,6 +30,7 @@ from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of,
 from executor.separation.forecasting import Forecasting
 from executor.separation.moving import Moving
 from executor.separation.on_spark import SparkResults
+from executor.separation.own_values import own_values
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
@@ -39,7 +39,7 @@ from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.inputs import inputs_apart
 from planner.statements import Output
-from planner.walk import RELATIONS, walk
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -216,7 +216,6 @@ class Separation:
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
-            _require_known_types(left)
             left, files = shared_apart(left, shared_of(self._database.options, bindings))
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
@@ -254,9 +253,12 @@ class Separation:
         query = self.stored.get(scan.name)
         self._require_owner(reader.client(), query)
         rows = self.rest(reader, query)
-        columns = [rows.column(int(source)) for source in scan.sources]
-        kinds = [column.type for column in columns]
-        if kinds != [column.type.arrow for column in scan.columns]:
+        kinds = _types(query.relation)
+        columns = [
+            own_values(rows.column(place), kinds[place], column.type)
+            for place, column in zip(map(int, scan.sources), scan.columns, strict=True)
+        ]
+        if [column.type for column in columns] != [column.type.arrow for column in scan.columns]:
             raise SqlError("XX001", f'separated query "{query.id}" has other columns than before')
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
@@ -391,14 +393,3 @@ def _columns(relation: Relation) -> tuple[tuple[str, SqlType], ...]:
 
 def _types(relation: Relation) -> tuple[SqlType, ...]:
     return tuple(column.type for column in relation.columns)
-
-
-def _require_known_types(relation: Relation) -> None:
-    """Raises 0A000 for types that another server has not, or has otherwise."""
-    for node in walk(relation):
-        if isinstance(node, RELATIONS) and any(holds(column.type, _is_users) for column in node.columns):
-            raise unsupported("to take a query out of its server that reads values of users' types")
-
-
-def _is_users(kind: SqlType) -> bool:
-    return kind.enum is not None or (kind.row is not None and kind.row.oid != 0)

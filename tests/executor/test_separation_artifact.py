@@ -183,19 +183,6 @@ def test_no_result_stays_in_memory(database: Database) -> None:
         snapshot.close()
 
 
-def test_what_cannot_leave(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = separable(database)
-    client.run("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE m (k int, m mood); INSERT INTO m VALUES (1, 'ok')")
-    query = "SELECT m, n FROM (SELECT m, count(*) AS n FROM m GROUP BY m) g ORDER BY n"
-    asked = Asked(monkeypatch, 1)
-    assert client.run(query) == whole(client, query), "the query goes on"
-    (request,) = asked.requests
-    with pytest.raises(SqlError, match="users' types") as raised:
-        request.wait(lambda: False)
-    assert raised.value.sqlstate == "0A000"
-    assert database.separation.stored.ids() == []
-
-
 def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch, 0)
     client = separable(database)
