@@ -260,7 +260,11 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "other columns": edited(_set("outputs", [])),
     "outputs that are none": edited(lambda query: query.update(outputs=[1] * len(query["outputs"]))),
     "no plan": edited(lambda query: query.pop("plan")),
-    **{f"another type of {name}": edited(_set(name, [1])) for name in ("role", "text", "created", "pipelines", "way")},
+    **{
+        f"another type of {name}": edited(_set(name, [1]))
+        for name in ("role", "text", "created", "pipelines", "way", "engine")
+    },
+    "an unknown engine": edited(_set("engine", "flink")),
     "an output's name": edited(_set("outputs.0.name", 7)),
     "an output's typmod": edited(_set("outputs.0.typmod", "x")),
     "files that are none": edited(_set("files", 7)),
@@ -341,6 +345,17 @@ def test_a_damaged_file(abandoned: tuple[Database, str]) -> None:
         assert raised.value.sqlstate == "XX001"
         file.write_bytes(content)
     assert len(resume(database, query_id)) == 50
+
+
+def test_a_manifest_that_names_no_engine(abandoned: tuple[Database, str]) -> None:
+    """It is of a version in which only the embedded one went on."""
+    database, query_id = abandoned
+    path = manifest_of(abandoned)
+    text = path.read_bytes()
+    path.write_bytes(edited(lambda query: query.pop("engine"))(text))
+    assert database.separation.stored.get(query_id).engine == "embedded"
+    assert len(resume(database, query_id)) == 50
+    path.write_bytes(text)
 
 
 def test_a_format_of_a_later_version(abandoned: tuple[Database, str]) -> None:
