@@ -16,6 +16,7 @@ client sees as its type modifier is said apart, by the column's declaration (``S
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -235,6 +236,10 @@ class Enumeration(Struct, frozen=True):
     schema: str = "public"
     comment: str | None = None
     home: tuple[str, int] = ("", 0)
+
+    def __post_init__(self) -> None:
+        assert len(self.labels) == len(self.places) == len(set(self.labels)), "each label has a place"
+        assert all(low < high for low, high in pairwise(self.places)), "places are in the labels' order"
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

@@ -40,9 +40,9 @@ def packed(column: pa.Array, with_times: bool = True) -> pa.Array:
     if target == kind:
         return column
     if pa.types.is_list(kind):
-        return _with_values(column, packed(column.flatten(), with_times))
+        return with_values(column, packed(column.flatten(), with_times))
     if pa.types.is_struct(kind):
-        return _of_fields(column, [packed(field, with_times) for field in column.flatten()], target)
+        return of_fields(column, [packed(field, with_times) for field in column.flatten()], target)
     return split(column) if pa.types.is_interval(kind) else column.cast(pa.int64())
 
 
@@ -53,10 +53,10 @@ def unpacked(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if carrier(kind) == kind:
         return column.cast(kind)
     if pa.types.is_list(kind):
-        return _with_values(column, unpacked(column.flatten(), kind.value_type))
+        return with_values(column, unpacked(column.flatten(), kind.value_type))
     if pa.types.is_struct(kind):
         pairs = zip(column.flatten(), kind, strict=True)
-        return _of_fields(column, [unpacked(item, field.type) for item, field in pairs], kind)
+        return of_fields(column, [unpacked(item, field.type) for item, field in pairs], kind)
     return joined(column) if pa.types.is_interval(kind) else column.cast(kind)
 
 
@@ -105,12 +105,12 @@ def joined(structs: pa.StructArray) -> pa.Array:
     return pa.Array.from_buffers(kind, len(structs), [validity, pa.py_buffer(values)])
 
 
-def _of_fields(structs: pa.StructArray, fields: list[pa.Array], kind: pa.StructType) -> pa.StructArray:
+def of_fields(structs: pa.StructArray, fields: list[pa.Array], kind: pa.StructType) -> pa.StructArray:
     """The structs with others for their fields."""
     return pa.StructArray.from_arrays(fields, fields=list(kind), mask=structs.is_null() if structs.null_count else None)
 
 
-def _with_values(lists: pa.ListArray, values: pa.Array) -> pa.ListArray:
+def with_values(lists: pa.ListArray, values: pa.Array) -> pa.ListArray:
     """The lists with others for their elements, which are those of all lists that are not NULL, one after another."""
     lengths = pc.call_function("list_value_length", [lists]).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

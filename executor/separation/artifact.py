@@ -38,6 +38,7 @@ from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
+from executor.separation.slicing import EngineName
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
@@ -108,6 +109,8 @@ class SeparatedQuery(Struct, frozen=True):
     way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
     #: What it reads of files that all servers share, by name.
     files: tuple[tuple[str, SharedFiles], ...] = ()
+    #: On which it ran when it left.
+    engine: EngineName = "embedded"
 
     @property
     def rows(self) -> int:

@@ -137,6 +137,12 @@ class RunningQuery:
         done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
         return done / sum(self._efforts)
 
+    def begin_anew(self, names: tuple[str, ...], efforts: tuple[float, ...]) -> None:
+        """It has given up what has finished, and runs in other steps."""
+        self.names, self._efforts = names, efforts
+        self.finished = self.rows = self.size = 0
+        self.share = 0.0
+
     def advance(self, rows: int, size: int) -> None:
         """A pipeline has finished; all results that are kept have so many rows and bytes."""
         self.share = 0.0

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
 from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
@@ -26,11 +25,13 @@ from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
+from executor.queries import SPARK_FAILED
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
 from executor.separation.moving import Moving
 from executor.separation.on_spark import SparkResults
+from executor.separation.own_values import own_values
 from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
@@ -39,7 +40,7 @@ from planner.algebra import Relation, Scan, Snapshot
 from planner.expression import Value
 from planner.inputs import inputs_apart
 from planner.statements import Output
-from planner.walk import RELATIONS, walk
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -120,7 +121,7 @@ class Separation:
         if steps.plan is None:
             return None
         analytics, pipelined = self._database.analytics, steps.plan
-        query, about = self._begun(reader, steps, outputs)
+        query, about = self._begun(reader, steps, outputs, "spark")
         forecasting = Forecasting(self._database, pipelined, steps.efforts, steps.speed)
 
         def run() -> pa.Table:
@@ -134,13 +135,15 @@ class Separation:
 
         return self._here_or_there(reader, run)
 
-    def _begun(self, reader: Reader, steps: Steps, outputs: tuple[Output, ...]) -> tuple[RunningQuery, dict[str, Any]]:
+    def _begun(
+        self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], engine: EngineName
+    ) -> tuple[RunningQuery, dict[str, Any]]:
         """A query that is to run, and what its artifact says of it."""
         assert steps.plan is not None
         client = reader.client()
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
-        return query, about | {"outputs": outputs or _outputs(steps.plan.whole)}
+        return query, about | {"outputs": outputs or _outputs(steps.plan.whole), "engine": engine}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
         """It has all its rows: nobody needs a copy of its state any more; where it was taken over, it is another
@@ -154,7 +157,7 @@ class Separation:
         self, reader: Reader, steps: Steps, outputs: tuple[Output, ...], bindings: Bindings, moment: Moment
     ) -> pa.Table:
         assert steps.plan is not None
-        query, about = self._begun(reader, steps, outputs)
+        query, about = self._begun(reader, steps, outputs, "embedded")
         if folders(bindings):
             bindings = reader.with_tables(steps.plan.whole, bindings, moment)
         with self._alone(query), self._connection(reader, moment, bindings) as connection:
@@ -216,7 +219,6 @@ class Separation:
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
-            _require_known_types(left)
             left, files = shared_apart(left, shared_of(self._database.options, bindings))
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
@@ -254,9 +256,12 @@ class Separation:
         query = self.stored.get(scan.name)
         self._require_owner(reader.client(), query)
         rows = self.rest(reader, query)
-        columns = [rows.column(int(source)) for source in scan.sources]
-        kinds = [column.type for column in columns]
-        if kinds != [column.type.arrow for column in scan.columns]:
+        kinds = _types(query.relation)
+        columns = [
+            own_values(rows.column(place), kinds[place], column.type)
+            for place, column in zip(map(int, scan.sources), scan.columns, strict=True)
+        ]
+        if [column.type for column in columns] != [column.type.arrow for column in scan.columns]:
             raise SqlError("XX001", f'separated query "{query.id}" has other columns than before')
         return pa.Table.from_arrays(columns, names=list(scan.sources)) if columns else rows
 
@@ -271,9 +276,8 @@ class Separation:
         """The same, on this server; ``keep``: the rows stay on storage as all that is left of it. Raises Moved, too."""
         if query.state == "finished":
             return self._kept_rows(query)
-        engine: EngineName = "spark" if reader.query_engine == "spark" else "embedded"
-        rows = {name: run.rows for name, run in query.runs.items()} | {name: item.rows for name, item in query.files}
-        steps = steps_of_rest(reader, query.relation, rows, engine)
+        engine = self._engine(reader, query)
+        steps = _steps(reader, query, engine)
         assert steps.plan is not None
         running = RunningQuery(reader.client(), steps.plan.names, steps.efforts, query.id, reader.checkpoint_interval)
         with self._alone(running):
@@ -284,6 +288,17 @@ class Separation:
                 self._keep(running, query, found)
             return found
 
+    def _engine(self, reader: Reader, query: SeparatedQuery) -> EngineName:
+        """The engine on which the rest of a query runs: that which was asked for, or else the one on which it ran, if
+        that is here and computes it."""
+        if reader.query_engine != "auto":
+            return "spark" if reader.query_engine == "spark" else "embedded"
+        analytics = self._database.analytics
+        if query.engine == "embedded" or query.files or analytics.unready() is not None:
+            return "embedded"
+        wanted = analytics.query(query.relation, (), {}, query.time_zone)
+        return "embedded" if wanted is None or isinstance(wanted.printed, str) else "spark"
+
     def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         engine = self._database.engine
@@ -291,7 +306,7 @@ class Separation:
         inputs: dict[str, pa.Table | FileRows] = {**tables}
         inputs |= {name: files.read(self._database.options, query.id) for name, files in query.files}
         bindings = {leaf_name(Snapshot(name, (), ())): rows for name, rows in inputs.items()}
-        extract = self._extractor(_about(query), lambda: _runs(query, tables), bindings)
+        extract = self._extractor(_about(query, "embedded"), lambda: _runs(query, tables), bindings)
         forecasting = self._forecasting(query, steps)
         with engine.connection(reader, bindings) as connection:
             results = KeptResults(connection, bindings, query.time_zone)
@@ -307,7 +322,19 @@ class Separation:
             raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
-        """The same over the query's own files. Raises 0A000 for what Spark does not compute."""
+        """The same over the query's own files; where nobody asked for Spark and it fails, embedded. Raises 0A000 for
+        what Spark does not compute."""
+        try:
+            return self._only_on_spark(reader, query, steps, running)
+        except SqlError as error:
+            if reader.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
+                raise
+        steps = _steps(reader, query, "embedded")
+        assert steps.plan is not None
+        running.begin_anew(steps.plan.names, steps.efforts)
+        return self._embedded(reader, query, steps, running)
+
+    def _only_on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         if query.files:
             raise unsupported(
@@ -316,7 +343,8 @@ class Separation:
         analytics = self._database.analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
-        extract = self._extractor(_about(query), lambda: _runs(query, self.stored.tables(query)), used=used)
+        about = _about(query, "spark")
+        extract = self._extractor(about, lambda: _runs(query, self.stored.tables(query)), used=used)
         forecasting = self._forecasting(query, steps)
         with analytics.job() as job:
             results = SparkResults(analytics, job, inputs, query.time_zone, reader.is_cancelled)
@@ -333,7 +361,7 @@ class Separation:
         columns = tuple(zip(rows.column_names, _types(query.relation), strict=True))
         runs = {_ROWS: Run(columns, rows.to_batches)}
         finished = {"state": "finished", "finished": len(running.names), "way": query.way}
-        self._write(running, runs, _about(query), relation=result, **finished)
+        self._write(running, runs, _about(query, query.engine), relation=result, **finished)
 
     def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
         if not isinstance(query.relation, Snapshot):
@@ -363,9 +391,15 @@ class Separation:
         return own is not None and roles.is_superuser(own.oid)
 
 
-def _about(query: SeparatedQuery) -> dict[str, Any]:
-    """What stays as it is in an artifact when its query leaves once more."""
-    return {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")}
+def _steps(reader: Reader, query: SeparatedQuery, engine: EngineName) -> Steps:
+    """How the rest of a query runs on an engine."""
+    rows = {name: run.rows for name, run in query.runs.items()} | {name: item.rows for name, item in query.files}
+    return steps_of_rest(reader, query.relation, rows, engine)
+
+
+def _about(query: SeparatedQuery, engine: EngineName) -> dict[str, Any]:
+    """What stays as it is in an artifact when its query leaves once more, and the engine on which it runs now."""
+    return {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")} | {"engine": engine}
 
 
 def _runs(query: SeparatedQuery, tables: Mapping[str, pa.Table]) -> dict[str, Run]:
@@ -391,14 +425,3 @@ def _columns(relation: Relation) -> tuple[tuple[str, SqlType], ...]:
 
 def _types(relation: Relation) -> tuple[SqlType, ...]:
     return tuple(column.type for column in relation.columns)
-
-
-def _require_known_types(relation: Relation) -> None:
-    """Raises 0A000 for types that another server has not, or has otherwise."""
-    for node in walk(relation):
-        if isinstance(node, RELATIONS) and any(holds(column.type, _is_users) for column in node.columns):
-            raise unsupported("to take a query out of its server that reads values of users' types")
-
-
-def _is_users(kind: SqlType) -> bool:
-    return kind.enum is not None or (kind.row is not None and kind.row.oid != 0)

@@ -1,6 +1,7 @@
 """millstream.resume('query_id') in FROM: the rows that a query gives which was separated from its server.
 
-Owns: its argument and columns, which are those of the query's select list. The rest is the executor's.
+Owns: its argument and columns, which are those of the query's select list, of types that the catalog has now: of users'
+types that it has not they are texts. The rest is the executor's.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import SqlError, unsupported
+from catalog.own_types import own_type, shown_type
 from planner.algebra import Project, Relation, Scan
 from planner.bind.calls.sequence_calls import written_name
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
 from planner.bind.own_functions import defines_view
 from planner.expression import Cast, ColumnRef
+from planner.statements import Output
 
 
 def bind_resume(env: Environment, node: Any) -> BoundQuery:
@@ -32,16 +35,18 @@ def bind_resume(env: Environment, node: Any) -> BoundQuery:
     except SqlError as error:
         error.position = binding.position(place)
         raise
-    columns = tuple(binding.column(item.name, kind) for item, kind in described)
+    catalog = binding.context.catalog
+    columns = tuple(binding.column(item.name, own_type(catalog, kind) or kind) for item, kind in described)
     scan: Relation = Scan(int(query_id, 16), query_id, "query", columns, tuple(map(str, range(len(columns)))))
-    outputs = tuple(item for item, _ in described)
-    if any(item.type != kind for item, kind in described):
+    # What its columns come from is of the query's own catalog.
+    outputs = tuple(Output(item.name, shown_type(catalog, item.type), item.typmod) for item, _ in described)
+    if any(item.type != column.type for item, column in zip(outputs, columns, strict=True)):
         casts = (
             (
                 binding.column(item.name, item.type),
-                ColumnRef(column) if item.type == kind else Cast(ColumnRef(column), item.type),
+                ColumnRef(column) if item.type == column.type else Cast(ColumnRef(column), item.type),
             )
-            for column, (item, kind) in zip(columns, described, strict=True)
+            for column, item in zip(columns, outputs, strict=True)
         )
         scan = Project(scan, tuple(casts))
     return BoundQuery(scan, outputs)

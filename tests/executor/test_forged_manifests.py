@@ -7,6 +7,7 @@ import os
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from executor.moving import artifact as of_views
 from executor.moving import entering
 from executor.separation.artifact import digest
 from tests.executor.client import Client, open_database
-from tests.executor.forging import forged
+from tests.executor.forging import forged, places
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.separating import TABLES, Asked, cut_everywhere, leave, separable
 from tests.executor.test_separation_artifact import resume, signed
+from tests.executor.test_separation_types import shown
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -34,6 +36,16 @@ QUERY = (
     "SELECT k, x, n, c FROM (SELECT k, x, sum(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT "
     "ROW) AS n FROM (SELECT k, cast(sum(x) AS numeric(30,4)) AS x FROM u GROUP BY k) g) y "
     "LEFT JOIN (SELECT k AS kk, count(*) AS c FROM t GROUP BY k) h ON kk = k ORDER BY 1"
+)
+
+TYPES = (
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TYPE spot AS (city text, mood mood);"
+    "CREATE TABLE f (k int, m mood, p spot, ms mood[]); INSERT INTO f SELECT g, (ARRAY['sad', 'ok']::mood[])[g % 3],"
+    " ROW('c' || g % 7, 'happy')::spot, ARRAY['ok', NULL]::mood[] FROM generate_series(1, 90) g"
+)
+OF_TYPES = (
+    "SELECT m, p, ms, n, m::text AS t, p::text AS u FROM "
+    "(SELECT m, p, ms, count(*) AS n FROM f GROUP BY m, p, ms) g ORDER BY m, p, ms"
 )
 
 
@@ -60,25 +72,48 @@ class Left:
         return ""
 
 
-@pytest.fixture(scope="module")
-def suspended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
-    database = open_database(tmp_path_factory.mktemp("forged"))
-    Client(database).run(TABLES)
+@contextmanager
+def suspending(folder: Path, tables: str, query: str) -> Iterator[Left]:
+    """A query over tables that has left after its first pipeline."""
+    database = open_database(folder)
+    Client(database).run(tables)
     with pytest.MonkeyPatch.context() as patch:
         cut_everywhere(patch)
         with pytest.MonkeyPatch.context() as asking:
             Asked(asking, 1)
-            query_id = leave(separable(database), QUERY)
+            query_id = leave(separable(database), query)
         assert query_id is not None
         yield Left(database, query_id)
     database.close()
 
 
+@pytest.fixture(scope="module")
+def suspended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+    with suspending(tmp_path_factory.mktemp("forged"), TABLES, QUERY) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def suspended_of_types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+    with suspending(tmp_path_factory.mktemp("types"), TYPES, OF_TYPES) as found:
+        yield found
+
+
 @pytest.fixture
 def left(suspended: Left) -> Iterator[Left]:
-    yield suspended
-    suspended.path.write_bytes(suspended.text)
-    assert suspended.outcome() == ""
+    yield from put_back(suspended)
+
+
+@pytest.fixture
+def of_types(suspended_of_types: Left) -> Iterator[Left]:
+    """The same of a query over users' types."""
+    yield from put_back(suspended_of_types)
+
+
+def put_back(left: Left) -> Iterator[Left]:
+    yield left
+    left.path.write_bytes(left.text)
+    assert left.outcome() == ""
 
 
 def nodes(query: Any, kind: str) -> list[Any]:
@@ -198,9 +233,76 @@ def test_a_plan_that_no_server_writes(name: str, left: Left) -> None:
     assert left.outcome() == "XX001"
 
 
+def types(query: Any, name: str) -> list[Any]:
+    """A type wherever a manifest has it: one that it is read into differs from none of the others."""
+    found = [item[key] for item, key in places(query) if isinstance(item[key], dict) and item[key].get("$") == name]
+    assert found
+    return found
+
+
+def _each(kind: str, /, **fields: Any) -> Callable[[Any], None]:
+    def change(query: Any) -> None:
+        for found in types(query, kind):
+            found.update(fields)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _each("Enumeration", labels=["sad", "ok"]),
+        _each("Enumeration", labels=["sad", "ok", "ok"]),
+        _each("Enumeration", labels=["sad", "ok", 7]),
+        _each("Enumeration", labels=["sad", "ok", "a\0b"]),
+        _each("Enumeration", labels="sok"),
+        _each("Enumeration", places=[3, 2, 1]),
+        _each("Enumeration", places=[1, 2, "3"]),
+        _each("Enumeration", places=[1, 2, 10**30]),
+        _each("Enumeration", places=[]),
+        _each("Enumeration", name=7),
+        _each("Enumeration", oid="x"),
+        _each("Composite", fields=[["city", encode(TEXT)], [7, encode(INT8)]]),
+        _each("Composite", schema=["public"]),
+    ],
+)
+def test_types_that_no_server_has(change: Callable[[Any], None], of_types: Left) -> None:
+    query = of_types.query
+    change(query)
+    of_types.path.write_bytes(signed(query))
+    assert of_types.outcome() == "XX001"
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (_each("Enumeration", labels=["'; DROP TABLE f; --", '"', "}"]), {"text", "text[]"}),
+        (_each("Enumeration", name='"; DROP TABLE f; --', schema="pg_catalog"), {"text", "text[]"}),
+        (_each("Enumeration", name="spot"), {"text", "text[]"}),
+        (_each("Enumeration", oid=23, comment="x", home=["one", 7]), {"mood", "spot", "mood[]"}),
+        (_each("Enumeration", places=[1, 2, 3]), {"mood", "spot", "mood[]"}),
+        (_each("Composite", oid=1259, domains=[7]), {"mood", "spot", "mood[]"}),
+        (_each("Composite", name="mood"), {"mood", "text", "mood[]"}),
+        (_each("Composite", name="f"), {"mood", "text", "mood[]"}),
+        (_each("Composite", fields=[["city", encode(TEXT)], ["mood", encode(TEXT)]]), {"mood", "text", "mood[]"}),
+    ],
+)
+def test_types_of_other_servers(change: Callable[[Any], None], kinds: set[str], of_types: Left) -> None:
+    """They are this one's where these are the same, and else texts, whatever oids they claim to have: ``shown`` looks
+    for them in pg_type."""
+    query = of_types.query
+    change(query)
+    of_types.path.write_bytes(signed(query))
+    assert of_types.outcome() == ""
+    found, rows = shown(Client(of_types.database), f"SELECT m, p, ms FROM millstream.resume('{of_types.id}')")
+    assert (set(found), len(rows)) == (kinds, 21)
+
+
+@pytest.mark.parametrize("of", ["left", "of_types"])
 @pytest.mark.parametrize("seed", range(2))
-def test_any_change_of_a_manifest(seed: int, left: Left) -> None:
+def test_any_change_of_a_manifest(seed: int, of: str, request: pytest.FixtureRequest) -> None:
     """It is refused, or is a query over the same files; what fails in that is an error of SQL's."""
+    left: Left = request.getfixturevalue(of)
     found = set()
     for place in range(100):
         try:

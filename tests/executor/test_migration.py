@@ -18,6 +18,8 @@ from executor.separation.service import Separation
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, outcome, separable, whole
 from tests.executor.test_separation_artifact import QUERY
+from tests.executor.test_separation_types import QUERIES as BY_TYPE
+from tests.executor.test_separation_types import TABLE, THREE, TYPES, shown
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
@@ -102,6 +104,40 @@ def test_of_tables_only_what_is_read(query: str, a: Database, b: Database, monke
     Leaving(monkeypatch, a, "b")
     assert client.run(query) == wanted
     assert Client(b).run("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+
+
+@pytest.mark.parametrize("name", ["in an enum's order", "rows of a type", "arrays", "rows of a table"])
+def test_values_of_users_types(name: str, a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits gets them as its own server has the types, whatever the other one has by their names."""
+    query, kinds, _ = BY_TYPE[name]
+    Client(a).run(f"CREATE EXTENSION hstore; {TYPES}; {TABLE}")
+    Client(b).run("CREATE TYPE mood AS ENUM ('happy', 'sad', 'ok'); CREATE TYPE spot AS (x int)")
+    client = separable(a)
+    wanted = shown(client, query)
+    assert wanted[0] == kinds
+    leaving = Leaving(monkeypatch, a, "b")
+    assert shown(client, query) == wanted
+    assert len(leaving.ids) == 1
+
+
+def test_what_has_finished_is_shown_by_the_types_of_who_is_asked(
+    a: Database, b: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Client(a).run(f"CREATE EXTENSION hstore; {TYPES}; {TABLE}")
+    client = separable(a)
+    wanted = shown(client, THREE)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(client, THREE)
+    assert query_id is not None
+    rest = f"SELECT * FROM millstream.resume('{query_id}')"
+    with monkeypatch.context() as patch:
+        Leaving(patch, a, "b")
+        assert shown(client, rest) == wanted
+    settled(a)
+    assert a.separation.stored.get(query_id).state == "finished"
+    assert shown(Client(a), rest) == wanted
+    assert shown(Client(b), rest) == (("text", "bigint", "text"), wanted[1])
 
 
 def test_a_query_that_went_on_migrates_again(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,19 +183,6 @@ def test_no_result_stays_in_memory(database: Database) -> None:
         snapshot.close()
 
 
-def test_what_cannot_leave(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = separable(database)
-    client.run("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE m (k int, m mood); INSERT INTO m VALUES (1, 'ok')")
-    query = "SELECT m, n FROM (SELECT m, count(*) AS n FROM m GROUP BY m) g ORDER BY n"
-    asked = Asked(monkeypatch, 1)
-    assert client.run(query) == whole(client, query), "the query goes on"
-    (request,) = asked.requests
-    with pytest.raises(SqlError, match="users' types") as raised:
-        request.wait(lambda: False)
-    assert raised.value.sqlstate == "0A000"
-    assert database.separation.stored.ids() == []
-
-
 def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch, 0)
     client = separable(database)
@@ -273,7 +260,11 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "other columns": edited(_set("outputs", [])),
     "outputs that are none": edited(lambda query: query.update(outputs=[1] * len(query["outputs"]))),
     "no plan": edited(lambda query: query.pop("plan")),
-    **{f"another type of {name}": edited(_set(name, [1])) for name in ("role", "text", "created", "pipelines", "way")},
+    **{
+        f"another type of {name}": edited(_set(name, [1]))
+        for name in ("role", "text", "created", "pipelines", "way", "engine")
+    },
+    "an unknown engine": edited(_set("engine", "flink")),
     "an output's name": edited(_set("outputs.0.name", 7)),
     "an output's typmod": edited(_set("outputs.0.typmod", "x")),
     "files that are none": edited(_set("files", 7)),
@@ -354,6 +345,17 @@ def test_a_damaged_file(abandoned: tuple[Database, str]) -> None:
         assert raised.value.sqlstate == "XX001"
         file.write_bytes(content)
     assert len(resume(database, query_id)) == 50
+
+
+def test_a_manifest_that_names_no_engine(abandoned: tuple[Database, str]) -> None:
+    """It is of a version in which only the embedded one went on."""
+    database, query_id = abandoned
+    path = manifest_of(abandoned)
+    text = path.read_bytes()
+    path.write_bytes(edited(lambda query: query.pop("engine"))(text))
+    assert database.separation.stored.get(query_id).engine == "embedded"
+    assert len(resume(database, query_id)) == 50
+    path.write_bytes(text)
 
 
 def test_a_format_of_a_later_version(abandoned: tuple[Database, str]) -> None:

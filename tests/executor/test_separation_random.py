@@ -21,6 +21,7 @@ LEAVES = (
     "SELECT k, length(w)::bigint AS n FROM u",
     "SELECT nullif(k, 5) AS k, round(x)::bigint AS n FROM u",
     "SELECT k, v AS n FROM t WHERE k < 0",
+    "SELECT k, length(m::text)::bigint AS n FROM f WHERE m > 'ok' OR m IS NULL",
 )
 OF_ONE = (
     "SELECT k % 9 AS k, sum(n)::bigint AS n FROM ({0}) x GROUP BY 1",
@@ -32,6 +33,9 @@ OF_ONE = (
     "SELECT k, n FROM ({0}) x ORDER BY n DESC, k LIMIT 30 OFFSET 2",
     "SELECT k, n FROM ({0}) x ORDER BY n FETCH FIRST 9 ROWS WITH TIES",
     "SELECT k, n FROM ({0}) x WHERE n * 2 > (SELECT avg(n) FROM ({0}) y WHERE y.k = x.k)",
+    "SELECT k, count(*) AS n FROM (SELECT f.m, x.k FROM ({0}) x JOIN f ON f.k = x.n GROUP BY 1, 2) y GROUP BY k, m",
+    "SELECT length((r).a::text) AS k, (r).b AS n FROM (SELECT ROW(min(m), sum(n))::pair AS r FROM "
+    "(SELECT n, (CASE WHEN n % 2 = 0 THEN 'ok' ELSE 'sad' END)::mood AS m, k FROM ({0}) x) y GROUP BY k) z",
     "WITH w AS MATERIALIZED ({0}) SELECT k, n FROM w WHERE n = (SELECT min(n) FROM w) UNION ALL SELECT k, 0 FROM w",
 )
 GROUPED = "(SELECT k, min(n) AS n FROM ({1}) z GROUP BY k)"
@@ -60,6 +64,12 @@ ENDS = (" ORDER BY 1, 2", " ORDER BY 2 DESC, 1 LIMIT 9 OFFSET 1")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database = open_database(tmp_path_factory.mktemp("random"))
     Client(database).run(TABLES)
+    Client(database).run(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TYPE pair AS (a mood, b bigint);"
+        "CREATE TABLE f (k int, m mood);"
+        "INSERT INTO f SELECT g % 50, (ARRAY['happy', 'sad', NULL, 'ok']::mood[])[1 + g % 4] "
+        "FROM generate_series(1, 90) g"
+    )
     Client(database).run("DELETE FROM t WHERE id % 5 <> 2; UPDATE t SET k = NULL WHERE id % 35 = 2")
     yield database
     database.close()

@@ -17,10 +17,14 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_separation import LONG, NUMBERS, begun, suspended
+from tests.server.test_separation import LONG, NUMBERS, begun, suspended, types
 
 pytestmark = pytest.mark.slow
 
+PARITIES = (
+    "SELECT p, count(*) FROM (SELECT (ARRAY['odd', 'even']::parity[])[2 - a.k % 2] AS p FROM t a, t b, t c WHERE "
+    "(a.k + b.k * c.k) % 7 = 1 AND a.k < {} GROUP BY a.k) g GROUP BY p ORDER BY p"
+)
 TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
 
 
@@ -103,6 +107,26 @@ def test_a_query_migrates(cluster: Cluster, wanted: list[Any]) -> None:
                 client.execute(statement.encode())
         with pytest.raises(psycopg.errors.UndefinedObject):
             client.execute("SELECT millstream.migrate(1, 'nobody')")
+
+
+def test_a_query_over_an_enum_migrates(cluster: Cluster) -> None:
+    """Who waits has its server's type, which the other one has not, and shows as text."""
+    with cluster.doomed("") as server, server.connect() as client:
+        client.execute(f"CREATE TYPE parity AS ENUM ('odd', 'even'); {TABLE}")
+        ((oid,),) = client.execute("SELECT 'parity'::regtype::oid").fetchall()
+        wanted = client.execute(PARITIES.format(next(NUMBERS)).encode()).fetchall()
+        assert [row[0] for row in wanted] == ["odd", "even"]
+        running = begun(server, client, query=PARITIES)
+        assert client.execute("SELECT millstream.migrate(%s, 's')", (running.pid,)).fetchone() != (None,)
+        running.wait()
+        assert (running.types, running.rows) == ([oid, 20], wanted)
+        rest = f"SELECT * FROM millstream.resume('{suspended(server, client, PARITIES)}')".encode()
+        with cluster.survivor.connect() as other:
+            for connection, kind in ((client, oid), (other, 25)):
+                found = connection.execute(rest)
+                assert (types(found), found.fetchall()) == ([kind, 20], wanted)
+        client.execute(rest.replace(b"* FROM millstream.resume", b"millstream.forget"))
+    assert cluster.queries() == []
 
 
 @pytest.mark.parametrize("failpoint", ["claimed", "files", "manifest", "given", "ended"])

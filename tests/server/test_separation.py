@@ -44,15 +44,22 @@ class Running:
         self.connection.execute(f"SET separable = on; SET query_engine = {engine}".encode())
         self.pid = self.connection.info.backend_pid
         self.rows: list[Any] | None = None
+        self.types: list[int] = []
         self.error: psycopg.Error | None = None
-        self._work = Beside(lambda: self.connection.execute(query.encode()).fetchall())
+        self._work = Beside(lambda: self.connection.execute(query.encode()))
 
     def wait(self) -> None:
         try:
-            self.rows = self._work.result()
+            found = self._work.result()
+            self.types, self.rows = types(found), found.fetchall()
         except psycopg.Error as error:
             self.error = error
         self.connection.close()
+
+
+def types(found: psycopg.Cursor[Any]) -> list[int]:
+    """The oids of the types of a query's columns."""
+    return [item.type_code for item in found.description or ()]
 
 
 def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
@@ -60,8 +67,8 @@ def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
     return found.fetchone() == (1,)
 
 
-def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto") -> Running:
-    running = Running(server, LONG.format(next(NUMBERS)), engine)
+def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto", query: str = LONG) -> Running:
+    running = Running(server, query.format(next(NUMBERS)), engine)
     wait_until(lambda: is_running(client, running.pid), 60, "the query")
     return running
 
@@ -72,8 +79,8 @@ def client(server: Millstream) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def suspended(server: Millstream, client: psycopg.Connection[Any]) -> str:
-    running = begun(server, client)
+def suspended(server: Millstream, client: psycopg.Connection[Any], query: str = LONG) -> str:
+    running = begun(server, client, query=query)
     ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (running.pid,)).fetchall()
     running.wait()
     assert running.error is not None
@@ -97,7 +104,7 @@ def test_a_query_goes_on_after_a_restart(server: Millstream) -> None:
         for query in ("SELECT * FROM millstream.resume('{}')", "SELECT n, count FROM millstream.resume('{}') AS rest"):
             found = client.execute(query.format(query_id).encode())
             assert found.fetchall() == wanted
-            assert [(item.name, item.type_code) for item in found.description or ()] == [("n", 23), ("count", 20)]
+            assert ([item.name for item in found.description or ()], types(found)) == (["n", "count"], [23, 20])
         client.execute("DELETE FROM t WHERE k = 1")
         client.execute("INSERT INTO t VALUES (1)")
         assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +13,16 @@ from catalog.errors import SqlError
 from executor import analytics
 from executor.analytics import Analytics
 from executor.database import Database
+from executor.engine import EngineUnavailable
 from executor.separation import choosing, service
 from executor.separation.running import RunningQuery
+from executor.separation.service import Separation
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES as SMALL
 from tests.executor.separating import Asked, Leaving, cut_small, leave, separable
+from tests.executor.test_migration import Leaving as Migrating
+from tests.executor.test_separation_artifact import signed
 from tests.rig.tpch import TABLES, Tpch
 from tests.sql.leaving import rows_of
 from tests.sql.test_tpch_separation import QUERIES, SCALE
@@ -28,6 +34,10 @@ NAMES = ("q1", "q6", "q11", "q13", "q15", "q16", "q18", "q22")
 #: Those that take longest.
 LONG = ("q1", "q18")
 ENGINES = ("embedded", "spark")
+ENUM = (
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TABLE f (k int, m mood);"
+    "INSERT INTO f SELECT g % 50, (ARRAY['happy', 'sad', NULL, 'ok']::mood[])[1 + g % 4] FROM generate_series(1, 90) g"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +46,7 @@ def database(spark: SparkEngine, tpch: Tpch, tmp_path_factory: pytest.TempPathFa
     opened.analytics = Analytics(spark, opened.storage)
     client = Client(opened)
     client.run(SMALL)
+    client.run(ENUM)
     for name, columns in TABLES.items():
         client.run(f"CREATE TABLE {name} ({columns})")
         client.copy(f"COPY {name} FROM STDIN", rows_of(opened, name, tpch.csv(SCALE, name)))
@@ -107,6 +118,80 @@ def test_between_engines_and_back(database: Database, monkeypatch: pytest.Monkey
     assert resumed(database, "spark", query_id) == wanted
 
 
+FIVE = (
+    "SELECT a.m, a.n, b.n, c.n, d.n FROM (SELECT m, count(*) AS n FROM f GROUP BY m) a "
+    "JOIN (SELECT m, sum(k) AS n FROM f GROUP BY m) b ON b.m = a.m "
+    "JOIN (SELECT m, max(k) AS n FROM f GROUP BY m) c ON c.m = a.m "
+    "JOIN (SELECT m, count(DISTINCT k) AS n FROM f GROUP BY m) d ON d.m = a.m ORDER BY a.m DESC"
+)
+
+
+def test_on_the_engine_where_it_was(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless its session says otherwise; and an enum is in its order there."""
+    wanted = Client(database).run(FIVE)
+    assert isinstance(wanted, list)
+    assert len(wanted) == 3
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(on(database, "spark"), FIVE)
+    assert query_id is not None
+    for engine, used in (("auto", "spark"), ("embedded", "embedded"), ("auto", "embedded")):
+        with monkeypatch.context() as patch:
+            Asked(patch, 1)
+            assert leave(on(database, engine), f"SELECT * FROM millstream.resume('{query_id}')") is not None
+        assert database.separation.stored.get(query_id).engine == used, engine
+    assert resumed(database, "auto", query_id) == wanted
+
+
+def test_where_spark_ends_it_goes_on_embedded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a pipeline there: nobody asked for Spark but the one who began."""
+    wanted = Client(database).run(FIVE)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(on(database, "spark"), FIVE)
+    assert query_id is not None
+    run, jobs = SparkEngine.run_query, []
+
+    def ending(self: SparkEngine, *job: Any) -> Any:
+        jobs.append(job)
+        if len(jobs) > 1:
+            raise EngineUnavailable("the JVM has ended")
+        return run(self, *job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SparkEngine, "run_query", ending)
+        seen = Leaving(patch)
+        assert on(database, "auto").run(f"SELECT * FROM millstream.resume('{query_id}')") == wanted
+        assert len(jobs) > 1
+        assert seen.progress == sorted(seen.progress[:1]) + sorted(seen.progress[1:]), "it has begun anew"
+        with pytest.raises(SqlError, match="Spark"):
+            on(database, "spark").run(f"SELECT * FROM millstream.resume('{query_id}')")
+    assert resumed(database, "spark", query_id) == wanted
+
+
+def test_a_query_migrates_to_spark(spark: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = {"storage": str(tmp_path / "storage"), "server_lease": 600}
+    a, b = (open_database(tmp_path / name, server_name=name, **shared) for name in "ab")
+    try:
+        for database in (a, b):
+            database.analytics = Analytics(spark, database.storage)
+        Client(a).run(ENUM)
+        wanted, where = Client(a).run(FIVE), []
+        on_spark = Separation._only_on_spark
+
+        def seen(self: Separation, *rest: Any) -> Any:
+            where.append(self)
+            return on_spark(self, *rest)
+
+        monkeypatch.setattr(Separation, "_only_on_spark", seen)
+        leaving = Migrating(monkeypatch, a, "b")
+        assert on(a, "spark").run(FIVE) == wanted
+        assert (len(leaving.ids), where) == (1, [b.separation])
+    finally:
+        a.close()
+        b.close()
+
+
 def test_a_resumed_query_is_copied_more_than_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it came with is read until its end, also when newer copies have taken the place of what it was in."""
     query = (
@@ -133,14 +218,17 @@ def test_a_resumed_query_is_copied_more_than_once(database: Database, monkeypatc
 
 
 def test_what_spark_does_not_compute(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = (
-        "SELECT n, max(r) FROM (SELECT k, count(*) AS n, max(k::regclass::text) AS r FROM t GROUP BY k) g GROUP BY n"
-    )
+    query = "SELECT row(i), count(*) FROM (SELECT k, min(i) AS i FROM t GROUP BY k) g GROUP BY 1"
     with monkeypatch.context() as patch:
         Asked(patch, 1)
         query_id = leave(on(database, "embedded"), query)
     assert query_id is not None
-    assert len(resumed(database, "embedded", query_id)) == 1
+    path = database.options.shared_directory / "queries" / query_id / "manifest.json"
+    path.write_bytes(signed({**json.loads(path.read_bytes())["query"], "engine": "spark"}))
+    with pytest.raises(SqlError) as raised:
+        on(database, "spark").run(f"SELECT * FROM millstream.resume('{query_id}')")
+    assert raised.value.sqlstate == "0A000"
+    assert len(resumed(database, "auto", query_id)) == 100
 
 
 def test_nothing_stays_in_the_scratch_folder(database: Database) -> None:
