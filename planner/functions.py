@@ -104,7 +104,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("square", 1, 1),  # of a double: infinite where it overflows
     Function("finite", 2, 2),  # an aggregate of doubles and the greatest size among them; 22003 where it overflowed
     *(Function(name, 1, 1) for name in ("scale", "min_scale", "trim_scale")),
-    Function("written_scale", 1, 1),  # decimals of a number as it is written: a text, a parameter
+    Function("written_scale", 1, 2),  # decimals of a number as it is written: a text, a parameter; those in a type
     Function("scaled_text", 2, 2),  # a number with so many decimals, or more where it has them; a bpchar's characters
     Function("padded", 1, 1),  # a bpchar as a text with its blanks
     Function("transcendental", 3, 4),  # a function by its name of its arguments, and the most decimals that they show

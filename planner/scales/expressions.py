@@ -15,7 +15,7 @@ from catalog.scales import has_unconstrained, is_padded, scale_kind
 from catalog.types import BOOL, INT4, QUOTIENT, TEXT, SqlType, array, record
 from planner.expression import Call, Case, Cast, Literal, Parameter, Scalar
 from planner.rules.support import has_subquery, volatility
-from planner.scales.nested import INTEGERS, has_scales, in_place
+from planner.scales.nested import INTEGERS, has_scales, in_place, shown_kind
 
 #: No rule tells how many decimals a value shows.
 UNKNOWN: Final = Literal(None, INT4)
@@ -96,6 +96,9 @@ def of_literal(literal: Literal) -> Literal:
 def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     """A cast that nobody wrote brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
+    if is_shown(cast):
+        kept = Call("written_scale", (cast.argument, Literal(None, target)), scale_kind(target))
+        return _repeated(kept, cast.argument)
     if source.name in _ARRAYS and target.name in _ARRAYS:
         if (told := _declared(cast)) is not None:
             return told
@@ -110,6 +113,13 @@ def _of_cast(cast: Cast, scales: Scales) -> Scalar:
     if target.name == "numeric" and target.is_loose and source.name in TEXTS:
         return _repeated(Call("written_scale", (cast.argument,), INT4), cast.argument)
     return of_type(target)
+
+
+def is_shown(cast: Cast) -> bool:
+    """Whether an array or a row was shown before: a result of a query that goes on elsewhere."""
+    source, target = cast.argument.type, cast.type
+    is_nested = source.name in _ARRAYS or source.row is not None
+    return is_nested and not cast.explicit and source != target and source == shown_kind(target)
 
 
 def _declared(cast: Cast) -> Scalar | None:

@@ -46,6 +46,8 @@ QUERIES = {
     "(SELECT s FROM (SELECT DISTINCT s, k FROM t WHERE id < 40) d ORDER BY k, s) o",
     "digits": "SELECT k, x, sum(x), avg(x) FROM (SELECT k, x, count(*) FROM u GROUP BY k, x) g "
     "GROUP BY k, x ORDER BY 1, 2",
+    "digits within": "SELECT k, array_agg(x ORDER BY x), ROW(k, max(x), ROW(array_agg(x * 1.50 ORDER BY x))), "
+    "array_agg(ROW(x / 3, w) ORDER BY x) FROM u GROUP BY k ORDER BY k",
     "nothing": "SELECT k, sum(v) FROM t WHERE k < 0 GROUP BY k ORDER BY 1",
     "counted": "SELECT count(*), (SELECT count(*) FROM u) FROM (SELECT DISTINCT k FROM t) d ORDER BY 1",
     "an error that no row asks for": "SELECT k, count(*) FROM t WHERE k < 0 AND v > (SELECT max(1 / (k - k)) FROM u) "

@@ -42,6 +42,8 @@ CREATE MACRO ms_scaled_text(written, shown, own) AS rtrim(left(written, CAST(CAS
     ELSE greatest(length(rtrim(written, '0')), length(written) - own + least(coalesce(shown, 0), own)) END AS BIGINT)),
     '.') || CASE WHEN shown > own THEN CASE WHEN own = 0 THEN '.' ELSE '' END || repeat('0', shown - own) ELSE '' END;
 CREATE MACRO ms_padded(s, shown) AS s || repeat(' ', coalesce(shown, 0) - length(s));
+CREATE MACRO ms_shown_scale(s) AS CAST(CASE WHEN contains(s, '.') THEN length(s) - strpos(s, '.')
+    WHEN s IS NOT NULL THEN 0 END AS INTEGER);
 CREATE MACRO ms_written_scale(s) AS CAST(CASE WHEN s IS NULL THEN NULL ELSE greatest(0, least(18,
     length(regexp_extract(s, '\\.([0-9]*)', 1))
     - coalesce(TRY_CAST(regexp_extract(s, '[eE]([+-]?[0-9]+)', 1) AS INTEGER), 0))) END AS INTEGER);

@@ -84,8 +84,11 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """A parameter keeps its digits and blanks until it is cast to its type, and a literal is what it is."""
+    """A parameter keeps its digits and blanks until it is cast to its type, and a literal is what it is; of an array or
+    a row that was shown a second argument has the type."""
     argument, value = node.arguments[0], arguments[0]
+    if len(node.arguments) == 2:
+        return _written_scale(printer, value, node.arguments[1].type, shown=True)
     if isinstance(argument, Literal) and is_padded(argument.type) and argument.value is not None:
         return number(len(str(argument.value)))
     if isinstance(argument, Literal) and isinstance(argument.value, Decimal):
@@ -98,19 +101,27 @@ def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return _written_scale(printer, value, NUMERIC)
 
 
-def _written_scale(printer: Any, written: Expr, kind: SqlType) -> Expr:
-    """The decimals of a number's text, and likewise of each that is in an array or a row."""
+def _written_scale(printer: Any, written: Expr, kind: SqlType, shown: bool = False) -> Expr:
+    """The decimals of a number's text, and likewise of each that is in an array or a row; of one that was ``shown``
+    there may be more than a numeric without digits keeps, and whatever its type says."""
     if kind.name == "shaped" and kind.element is not None:
         items, shape = shapes.parts(written)
-        return rows.unless_null(written, shapes.struct([_written_scale(printer, items, array(kind.element)), shape]))
+        inner = _written_scale(printer, items, array(kind.element), shown)
+        return rows.unless_null(written, shapes.struct([inner, shape]))
     if kind.element is not None:
         element = kind.element
-        return rows.unless_null(written, each(written.copy(), lambda item: _written_scale(printer, item, element)))
+        return rows.unless_null(
+            written, each(written.copy(), lambda item: _written_scale(printer, item, element, shown))
+        )
     if kind.row is not None:
-        fields = (_written_scale(printer, value, each_kind) for _, each_kind, value in rows.fields(written, kind))
+        fields = (
+            _written_scale(printer, value, each_kind, shown) for _, each_kind, value in rows.fields(written, kind)
+        )
         return rows.unless_null(written, rows.struct(list(fields)))
     if is_padded(kind):
         return cast_to(printer, function("length", written), SqlType("int4"))
+    if shown and kind.name == "numeric":
+        return macro("ms_shown_scale", written)
     if not is_unconstrained(kind):
         return exp.Null()
     return macro("ms_written_scale", cast_to(printer, written, TEXT))

@@ -37,9 +37,10 @@ from catalog.types import (
 )
 from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
 from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
-from executor.embedded.printing.rows import cast_row, row_text, struct, unless_null
+from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.expression import Cast, Literal
+from planner.scales.nested import shown_kind
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter
@@ -63,7 +64,7 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if target.element is not None:
         return _elements(printer, argument, node)
     if target.row is not None and source.row is not None:
-        return cast_row(printer, argument, source, target)
+        return _row(printer, argument, node)
     if target.name in BITS:
         return _bits(argument, node)
     if (target.name in FORMED or target.name in INTERNAL) and source.name not in OPAQUE:
@@ -131,6 +132,23 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     name = exp.Identifier(this="e", quoted=True)
     each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])
     return exp.Cast(this=function("list_transform", argument, each), to=printer.type(target))
+
+
+def _row(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
+    """From a row of the same fields, or from one that was shown, whose numbers are texts."""
+    source, target = node.argument.type, node.type
+    if node.explicit or source != shown_kind(target):
+        return cast_row(printer, argument, source, target)
+    assert source.row is not None
+    assert target.row is not None
+    others = [kind for _, kind in target.row.fields]
+
+    def build(row: Expr) -> Expr:
+        read = zip(fields(row, source), others, strict=True)
+        items = [cast(printer, value, Cast(Literal(None, kind), other)) for (_, kind, value), other in read]
+        return unless_null(row, struct(items))
+
+    return exp.Cast(this=bound(argument, build), to=printer.type(target))
 
 
 def _plain(printer: DuckPrinter, argument: Expr, name: str) -> Expr:
