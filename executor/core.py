@@ -19,10 +19,11 @@ from types import MappingProxyType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import View
-from executor.cluster.logs import place_log
+from executor.cluster.logs import is_shared, place_log
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 from executor.commit.background import background_files
+from executor.commit.files import Files
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
 from executor.definitions import stored_catalog
@@ -69,7 +70,9 @@ class Core:
             if _spilled(spill).get(path) == changed:
                 path.unlink(missing_ok=True)
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
-        self.log = Log(options.log_directory, options.log_segment_bytes, files=background_files())
+        # An event loop begins to write what the disk takes at once; a storage may let it wait.
+        files = Files() if is_shared(options) else background_files()
+        self.log = Log(options.log_directory, options.log_segment_bytes, files=files)
         self.sequences = SequenceStore(directory / "sequences")
         #: The folder that servers share.
         self.shared = Storage(options.storage_directory)

@@ -65,6 +65,8 @@ _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
+#: Seconds that a statement has to end once it was cancelled, where what it waits for may never come.
+_HEARS: Final = 1.0
 _UNNAMED: Final = frozenset(("",))
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
@@ -112,6 +114,7 @@ class Session:
         self.query = ""  # the last statement that was not answered by express
         self._working = False
         self._cancelled: SqlError | None = None
+        self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
     def _client(self) -> Client:
         is_gone = self.connection.is_lost or self.server.is_ending
@@ -140,7 +143,7 @@ class Session:
 
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message."""
-        self._cancelled = None  # what was meant for the message before
+        self._cancelled = self._to_end = None  # what was meant for the message before
         if self.idle.is_running:
             self.idle.stop()
         return answers.HANDLERS[type(message)](self, message)
@@ -259,6 +262,20 @@ class Session:
             self._cancel_again()
         elif self.connection.is_busy:  # between two portions
             self._cancelled = error
+        if self.connection.is_busy:
+            self._to_end = told = object()
+            self.server.loop.call_later(_HEARS, self._leave_behind, told, reason)
+
+    def _leave_behind(self, told: object, reason: str) -> None:
+        """What was cancelled waits for a storage that does not answer, as nothing ends: its client need not. The
+        session ends when the storage answers again."""
+        if self._to_end is not told or not self.connection.is_busy or self.connection.is_lost:
+            return
+        if self.database.shared.pulse.is_silent:
+            detail = "The storage does not answer: what the statement has done is not known."
+            self.connection.end(SqlError("57014", reason, detail))
+        else:
+            self.server.loop.call_later(_HEARS, self._leave_behind, told, reason)
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:

@@ -44,6 +44,10 @@ class Claims:
     def _path(self, query_id: str) -> Path:
         return self._folder / f"{query_id}.json"
 
+    def require_answer(self) -> None:
+        """Raises 58030 where the storage does not answer."""
+        self._storage.require_answer()
+
     def require_storage(self) -> None:
         """Raises 58030 where the storage is not there."""
         self._storage.require()
@@ -62,6 +66,7 @@ class Claims:
 
     def all(self) -> dict[str, Claim]:
         """All, also those that do not count, by query; without those that cannot be read, for which nobody answers."""
+        self.require_answer()
         found: dict[str, Claim] = {}
         for path in self._folder.glob("*.json"):
             try:

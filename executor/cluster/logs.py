@@ -57,6 +57,11 @@ def published(options: Options) -> str:
     return str(place.relative_to(storage) if place.is_relative_to(storage) else place)
 
 
+def is_shared(options: Options) -> bool:
+    """Whether the log is on the storage."""
+    return not Path(published(options)).is_absolute()
+
+
 @contextmanager
 def unused(log: Path, server: str) -> Iterator[None]:
     """Nobody has a server's log open meanwhile. Raises 55006 where a process has it, be it one that only stands still,

@@ -149,6 +149,7 @@ class Registry:
 
     def all(self) -> list[Member]:
         """All that ever joined, by name, without those whose entries cannot be read. Raises 58030."""
+        self._storage.require_answer()
         names = sorted(path.stem for path in self._folder.glob("*.json") if is_server_name(path.stem))
         found = []
         for name in names:

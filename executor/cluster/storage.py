@@ -7,6 +7,7 @@ Nothing that takes long is done under it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 from catalog.errors import SqlError
 from executor.cluster.lock import PATIENCE, Lock, delete
+from executor.cluster.pulse import Pulse
 from executor.commit.files import disk_error, load_secret, read_document, replace_file, sync_folder
 
 _LOCK: Final = "lock"
@@ -34,6 +36,7 @@ class Storage:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = Lock(folder / _LOCK)
         self._thread = threading.Lock()
+        self.pulse = Pulse(folder)
         #: The folder for changes, while this process has the lock.
         self._term: Path | None = None
 
@@ -41,6 +44,7 @@ class Storage:
     def exclusive(self) -> Iterator[None]:
         """Nobody else changes what servers agree on meanwhile. Raises 55P03 where the lock is not to be had, or was
         taken away since this process stood still, and 58030."""
+        self.require_answer()
         if not self._thread.acquire(timeout=PATIENCE):
             raise SqlError("55P03", "this server keeps the lock of the storage", hint="Can the storage be used?")
         try:
@@ -68,13 +72,20 @@ class Storage:
     def require(self) -> None:
         """Raises 58030 where the folder is not there now (its file system is gone, or it is an empty mount point): what
         is not found in it may exist all the same."""
+        self.require_answer()
         try:
             (self.folder / _LOCK).stat()
         except OSError as error:
             raise disk_error(error, "use the storage that servers share") from error
 
+    def require_answer(self) -> None:
+        """Raises 58030 where whoever uses the folder now would wait for nobody knows how long. Waits for nothing."""
+        if self.pulse.is_silent:
+            raise disk_error(OSError(errno.ETIMEDOUT, ""), "use the storage that servers share")
+
     def read(self, path: Path) -> dict[str, Any] | None:
         """A document; None where there is none. Raises XX001, 0A000 for a format of a later version, 58030."""
+        self.require_answer()
         try:
             document = json.loads(read_document(path))
             if document["format"] != _FORMAT:

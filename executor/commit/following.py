@@ -11,6 +11,7 @@ That the other server keeps the segments above ``position`` is the caller's matt
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
 
 #: Bytes of records after which a reading ends, if there are more.
 BUDGET: Final = 16 << 20
+#: RWF_NOWAIT is Linux' own.
+_AT_ONCE: Final = getattr(os, "RWF_NOWAIT", 0)
 
 
 class Arrived(Struct, frozen=True):
@@ -66,13 +69,15 @@ class LogFollower:
         """Up to where it has been read, also of what was no news: segment and offset."""
         return (0 if self._segment is None else self._segment.number), self._offset
 
-    def is_behind(self) -> bool:
-        """Whether there may be more to read. Takes microseconds; any thread may ask."""
+    def is_behind(self, waits: bool = True) -> bool:
+        """Whether there may be more to read. Takes microseconds; any thread may ask. One that ``waits`` for nothing,
+        also where the file system does not answer, hears that there may be where the system's memory does not tell."""
         current, offset = self._segment, self._offset
         if current is None:
             return True
         try:
-            if _header(current, offset) is not None or self._path(current.number + 1).exists():
+            data = os.pread(current.descriptor, RECORD, offset) if waits else _known(current.descriptor, offset)
+            if _header_of(data, current, offset) is not None or self._path(current.number + 1).exists():
                 return True
             return not current.path.exists()
         except OSError:  # closed meanwhile, or gone: who reads will hear
@@ -189,4 +194,17 @@ class LogFollower:
 
 
 def _header(current: Segment, offset: int) -> Found | None:
-    return layout.read_header(os.pread(current.descriptor, RECORD, offset), 0, offset, current.number)
+    return _header_of(os.pread(current.descriptor, RECORD, offset), current, offset)
+
+
+def _header_of(data: bytes, current: Segment, offset: int) -> Found | None:
+    return layout.read_header(data, 0, offset, current.number)
+
+
+def _known(descriptor: int, offset: int) -> bytes:
+    """What is there, from the system's memory. Raises OSError where it is not there, and of network file systems."""
+    data = bytearray(RECORD)
+    found = os.preadv(descriptor, (data,), offset, _AT_ONCE) if _AT_ONCE else 0
+    if found < RECORD:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return bytes(data)

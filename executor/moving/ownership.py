@@ -125,7 +125,9 @@ def _path(storage: Storage, name: str) -> Path:
 
 
 def all_owned(storage: Storage) -> list[Owned]:
-    """All entries that can be read, also before this server has joined the others."""
+    """All entries that can be read, also before this server has joined the others. Raises 58030 where the storage does
+    not answer."""
+    storage.require_answer()
     found = []
     for path in sorted((storage.folder / FOLDER).glob("*.json")):
         try:

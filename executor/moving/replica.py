@@ -70,6 +70,8 @@ class Replica:
         #: By their oids here.
         self.streams: dict[int, _Known] = {}
         self._follower: LogFollower | None = None
+        #: Whether the other's log is on the storage.
+        self._is_shared = False
         self._is_applying = False
         #: Up to which LSN of the other server all rows are visible here; -1 where that is not known, or not yet.
         #: Changes under ``lock``, which is taken behind the table writer's and before a view's.
@@ -81,10 +83,11 @@ class Replica:
         #: Bytes of rows that have come, as in memory.
         self.arrived = 0
 
-    def is_behind(self) -> bool:
-        """Whether there may be rows that are not visible here. Takes microseconds."""
+    def is_behind(self, waits: bool = True) -> bool:
+        """Whether there may be rows that are not visible here. Takes microseconds; ``waits`` as a follower's."""
         follower = self._follower
-        return follower is None or follower.is_behind() or self._is_applying  # in this order: what is read is applied
+        # In this order: what is read is applied.
+        return follower is None or follower.is_behind(waits) or self._is_applying
 
     def add(self, known: _Known) -> None:
         """One stream more. Takes no lock: the caller has the sequencer's, and who creates the stream has this one's."""
@@ -112,6 +115,8 @@ class Replica:
         if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
             hint = "Let their views go on at their home: drop them here."
             raise SqlError("XX001", f'nobody knows how far streams of server "{self.home}" are here', hint=hint)
+        if self._is_shared:
+            self._core.shared.require_answer()
         with self.lock:
             while self._apply():
                 pass
@@ -134,7 +139,9 @@ class Replica:
         if self._follower is None or self._follower.streams != wanted:
             if self._follower is not None:
                 self._follower.close()
-            self._follower = LogFollower(log_of(self._core, self.home), wanted, self.position)
+            log = log_of(self._core, self.home)
+            self._is_shared = log.is_relative_to(self._core.shared.folder)
+            self._follower = LogFollower(log, wanted, self.position)
         return self._follower
 
     def _apply(self) -> bool:
@@ -320,8 +327,8 @@ class Replicas:
         return [replica for replica in self.all() if not below.isdisjoint(replica.streams)]
 
     def are_behind(self, oids: Iterable[int]) -> bool:
-        """Whether other servers may have acknowledged rows that these relations do not show."""
-        return bool(self._known) and any(replica.is_behind() for replica in self._below(oids))
+        """Whether other servers may have acknowledged rows that these relations do not show. Waits for nothing."""
+        return bool(self._known) and any(replica.is_behind(waits=False) for replica in self._below(oids))
 
     def refresh(self, oids: Iterable[int]) -> None:
         """Lets these relations show all that other servers have acknowledged by now."""

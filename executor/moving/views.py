@@ -18,7 +18,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -113,11 +113,19 @@ class ViewMoving:
 
     # Asked for --------------------------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """A step for a client, who need not wait for one of the server's own that waits for a storage that does not
+        answer: 58030."""
+        self._database.shared.require_answer()
+        with self._lock:
+            yield
+
     def migrate(self, view: View, target: str, is_cancelled: Callable[[], bool]) -> str:
         """Lets another server maintain a view from now on; the view's name. Raises 0A000 for what cannot leave, 42704,
         55000, 57014 (it goes all the same), and what prevented the other server from taking it."""
         self._database.separation.moving.require_target(target)
-        with self._lock:
+        with self._asked():
             runtime = self._settled(view)
             given = self._giving.give(runtime, target)
         self._wait_taken(given, is_cancelled)
@@ -153,7 +161,7 @@ class ViewMoving:
 
     def suspend(self, view: View) -> str:
         """Nobody maintains a view any more, until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
-        with self._lock:
+        with self._asked():
             runtime = self._settled(view)
             given = self._giving.give(runtime, NOBODY)
             failpoint("view-suspended")
@@ -176,7 +184,7 @@ class ViewMoving:
     def checkpoint(self, view: View) -> str:
         """A copy of a view's states is on the storage, of now or later, and another one whenever that is due, from
         which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
-        with self._lock:
+        with self._asked():
             runtime = self._settled(view)
             replica = replica_of(self._database.replicas, runtime)
             if replica is None:
@@ -193,7 +201,7 @@ class ViewMoving:
     def forget(self, view: View) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
         one. Raises 55000 for a view that is elsewhere."""
-        with self._lock, self.checkpoints.lock:
+        with self._asked(), self.checkpoints.lock:
             return self._giving.forget(self._database.view(view.oid))
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
@@ -211,7 +219,7 @@ class ViewMoving:
     def adopt(self, home: str) -> int:
         """The streams of a server that is gone for good are this one's, with the views over them; how many views. Asked
         again it goes on where it was. Raises 42704, 55000, 55006, 58P01, and why a view cannot be taken."""
-        with self._lock:
+        with self._asked():
             return self._adopting.adopt(home)
 
     # Draining ---------------------------------------------------------------------------------------------------

@@ -140,7 +140,8 @@ class SeparatedQueries:
         self._claims = claims
 
     def ids(self) -> list[str]:
-        """The ids of what looks like one."""
+        """The ids of what looks like one. Raises 58030 where the storage does not answer."""
+        self._claims.require_answer()
         if not self._folder.is_dir():
             return []
         return sorted(
@@ -157,6 +158,7 @@ class SeparatedQueries:
 
     def get(self, query_id: str) -> SeparatedQuery:
         """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
+        self._claims.require_answer()
         path = self._folder / query_id / _MANIFEST
         if not _ID.fullmatch(query_id) or not path.is_file():
             self._claims.require_storage()

@@ -78,6 +78,8 @@ class Moving:
 
     def start(self) -> None:
         """Renews the lease from now on."""
+        if self._database.options.storage:
+            self._database.shared.pulse.start()
         self._thread.start()
 
     def close(self) -> None:
@@ -91,6 +93,7 @@ class Moving:
             time.sleep(_WAIT)
         self._workers.shutdown()
         self._registry.close()
+        self._database.shared.pulse.close()
 
     # For sessions -----------------------------------------------------------------------------------------------
 

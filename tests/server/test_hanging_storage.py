@@ -1,0 +1,200 @@
+"""A storage that does not answer, as one on a network whose server is away: each call to it waits for as long as that
+lasts. Servers go on serving what needs no storage; what does need it fails, or can be cancelled; and with the storage
+back all is well, but for a server that others have taken for lost meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.rig.beside import Beside
+from tests.rig.process import end, spawn, wait_until
+from tests.rig.server import Millstream, together
+from tests.server.test_cluster import server
+from tests.server.test_cluster_views import Writer, await_no_views, migrate, placed, state_of
+from tests.server.test_separation import begun
+from tests.server.test_unreachable_log import SETUP, can_be_read, require
+from tests.server.test_unreachable_storage import Client, Servers, fails, states
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not Path("/dev/fuse").exists() or shutil.which("bindfs") is None,
+        reason="a file system that can stand still needs root, /dev/fuse and bindfs",
+    ),
+]
+
+LEASE = 2
+#: Nothing of what is mounted is remembered, as with NFS and actimeo=0; locks are those of what lies below.
+OPTIONS = ("-f", "--multithreaded", "--enable-lock-forwarding", "-o", "attr_timeout=0,entry_timeout=0")
+
+
+class Disk:
+    """A folder, the same as another one mounted, and the process that answers for it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.below, self.folder = folder / "below", folder / "mounted"
+        self.below.mkdir()
+        self.folder.mkdir()
+        command = ["bindfs", *(options or OPTIONS), str(self.below), str(self.folder)]
+        self._process = spawn(command, folder / "bindfs.log")
+        wait_until(lambda: self.folder.is_mount() or self._process.poll() is not None, 20, "the mount")
+        if self._process.poll() is not None:
+            pytest.skip(f"nothing can be mounted here: {(folder / 'bindfs.log').read_text().strip()}")
+
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """It answers nothing meanwhile."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+        end(self._process)
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
+    disk = Disk(tmp_path_factory.mktemp("disk"))
+    try:
+        yield disk
+    finally:
+        disk.close()
+
+
+@pytest.fixture(scope="module")
+def servers(disk: Disk) -> Iterator[Servers]:
+    """A stream's home, and the server of one of its two views; both have their logs on the storage."""
+    one, two = (server(disk.folder / "storage", name, LEASE) for name in ("one", "two"))
+    two.settings["shutdown_timeout"] = 2
+    with together(one, two), one.connect() as client:
+        client.execute(SETUP)
+        client.execute("CREATE TABLE few (k int PRIMARY KEY, n int); INSERT INTO few VALUES (1, 0)")
+        client.execute("INSERT INTO t SELECT generate_series(1, 350)")
+        migrate(client, "two")
+        yield one, two
+
+
+def begin(running: Millstream, statement: str, *values: int) -> tuple[Client, Beside[str]]:
+    """A client, and the SQLSTATE with which its statement ends, once it does."""
+    client = running.connect()
+
+    def run() -> str:
+        try:
+            client.execute(statement.encode(), values or None)
+        except psycopg.Error as error:
+            return str(error.sqlstate)
+        return ""
+
+    return client, Beside(run)
+
+
+def slowest(client: Client, is_over: threading.Event) -> float:
+    """The longest time that an answer took which needs no storage."""
+    most = 0.0
+    while not is_over.is_set():
+        asked = time.monotonic()
+        assert client.execute("SELECT count(*) FROM w").fetchone() is not None
+        most = max(most, time.monotonic() - asked)
+    return most
+
+
+def are_active(client: Client, waiting: Sequence[tuple[Client, Beside[str]]]) -> bool:
+    """Whether all statements have begun."""
+    pids = [waits.info.backend_pid for waits, _ in waiting]
+    query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid = ANY(%s)"
+    return client.execute(query, (pids,)).fetchone() == (len(pids),)
+
+
+def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
+    one, two = servers
+    with one.connect() as client, one.connect() as writing, one.connect() as other, two.connect() as there:
+        writer = Writer(writing)
+        writer.copy(1000)
+        for _ in range(5):  # what a server has seen before it answers in another way
+            require(there, "v", writer.done)
+            writing.execute("INSERT INTO s VALUES (%s, %s)", (writer.done % 2, writer.done))
+            writer.done += 1
+            writing.execute("UPDATE few SET n = n + 1 WHERE k = %s", (1,))
+        require(there, "v", writer.done)
+        before, is_over = states(client), threading.Event()
+        leaving = begun(one, client)
+        with disk.hanging():
+            asked = Beside(slowest, other, is_over)
+            at_one = [
+                begin(one, "INSERT INTO s VALUES (%s, %s)", writer.done % 2, writer.done),
+                begin(one, "UPDATE few SET n = n + 1 WHERE k = %s", 1),
+                begin(one, "CREATE TABLE u (k int)"),
+                begin(one, f"SELECT millstream.checkpoint({leaving.pid})"),
+            ]
+            at_two = [begin(two, "SELECT sum(c) FROM v"), begin(two, "SELECT count(*) FROM millstream.servers")]
+            for session, its in ((client, at_one), (there, at_two)):
+                wait_until(lambda session=session, its=its: are_active(session, its), 60, "their begin")
+            waiting = at_one + at_two
+            for waits, _ in waiting:
+                waits.cancel()
+            assert [work.result() for _, work in waiting] == ["57014"] * len(waiting)
+            for statement in ("migrate('v', 'two')", "suspend('w')", "drain('two')", "checkpoint('w')"):
+                assert fails(client, f"SELECT millstream.{statement}") == "58030", statement
+            assert fails(there, "SELECT sum(c) FROM v") == "58030"
+            assert client.execute("SELECT n FROM few").fetchone() == (5,)
+            is_over.set()
+            assert asked.result() < 2
+        leaving.wait()
+        assert leaving.rows is not None
+        for waits, _ in waiting:
+            waits.close()
+        wait_until(lambda: can_be_read(there), 60, "the storage")
+        assert states(client) == before, "nobody counts another's silence"
+        writing.execute("UPDATE few SET n = 7 WHERE k = 1")
+        ((rows,),) = there.execute("SELECT sum(c)::int FROM v").fetchall()
+        assert rows in (writer.done, writer.done + 1), "what was cancelled may have happened"
+        writer.done = rows
+        writer.copy(1000)
+        for session, view in ((client, "w"), (there, "v"), (client, "v")):
+            require(session, view, writer.done)
+
+
+def test_who_was_away_for_too_long_is_fenced(servers: Servers, disk: Disk) -> None:
+    """Others have the same storage in another way, which answers: they take over, and it finds that out."""
+    one, two = servers
+    three = server(disk.below / "storage", "three")
+    with three, three.connect() as watching, one.connect() as client, two.connect() as there:
+        ((done,),) = client.execute("SELECT coalesce(sum(c), 0)::int FROM w").fetchall()
+        writer = Writer(client, done)
+        writer.copy(1000)
+        with disk.hanging():
+            for name in ("one", "two"):
+                wait_until(lambda name=name: state_of(watching, name) == ("lost",), 60, "the end of a lease")
+            wait_until(lambda: placed(watching) == ("three",), 60, "the take-over")
+            require(watching, "v", writer.done)
+        await_no_views(there)
+        wait_until(lambda: "the lease was taken over" in one.log(), 60, "its word")
+        assert fails(client, "SELECT millstream.suspend('w')") == "55000"
+        writer.copy(1000)  # to its own log, as before
+        require(client, "w", writer.done)
+        require(watching, "v", writer.done)
+
+
+def test_a_server_ends_without_its_storage(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, "-f")  # a kernel that has to give locks back ends no process before that is done
+    alone = server(disk.folder / "storage", "alone")
+    alone.settings["shutdown_timeout"] = 1
+    with contextlib.closing(disk), alone, alone.connect() as client, disk.hanging():
+        waiting = begin(alone, "CREATE TABLE u (k int)")
+        wait_until(lambda: are_active(client, [waiting]), 60, "its begin")
+        os.kill(alone.pid, signal.SIGINT)
+        assert alone.wait(20) == 1
