@@ -132,9 +132,7 @@ def columns(answer: str) -> list[str]:
 
 
 @pytest.mark.parametrize("commands", [COMMANDS, VARIED], ids=["plain", "varied"])
-def test_every_command_has_postgresqls_columns(
-    both: tuple[str, str], commands: tuple[str, ...], whole: bool
-) -> None:
+def test_every_command_has_postgresqls_columns(both: tuple[str, str], commands: tuple[str, ...], whole: bool) -> None:
     if commands is VARIED and not whole:
         commands = VARIED[::3]  # of each command one variant or two, of which there are four
     ours, theirs = (answers(dsn, commands) for dsn in both)
