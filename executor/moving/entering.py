@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, duplicate_table, unsupported
+from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import Followed
@@ -54,9 +54,6 @@ def defining(database: Database) -> Iterator[Transaction]:
 
 def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
     """Makes a guest of a view. Raises 42P07, 3F000, 55000, and what the replica does."""
-    if leaving.program.borrowed:
-        table = leaving.program.borrowed[0].called
-        raise unsupported(f'migrating view "{leaving.view.name}", which reads "{table}" whenever it is read')
     with defining(database) as transaction, contextlib.ExitStack() as stack:
         catalog = database.catalog
         for schema in {leaving.view.schema, *(stream.schema for stream in leaving.streams)}:
