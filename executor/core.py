@@ -164,10 +164,13 @@ class Core:
         """These continuous views and those that their final relations read, in a fixed order."""
         return tuple(sorted({below for oid in oids for below in self._closure(oid) if below in self._views}))
 
+    def tables_beside(self, oid: int) -> tuple[int, ...]:
+        """Tables that a view's final relation reads beside the view's own states."""
+        return self.plans.get(self.view(oid).program.final).tables
+
     def tables_of_view(self, oid: int) -> tuple[int, ...]:
         """Tables that the final relations of a view, and of those below it, read."""
-        found = (self.plans.get(self.view(below).program.final).tables for below in self.views_below((oid,)))
-        return tuple(sorted({table for tables in found for table in tables}))
+        return tuple(sorted({table for below in self.views_below((oid,)) for table in self.tables_beside(below)}))
 
     def version_beside(self, oid: int) -> int:
         """The LSN of the last change of what a view's final relation reads beside the view's own states."""

@@ -40,6 +40,7 @@ from executor.core import Core
 from executor.definitions import stored_catalog
 from executor.embedded.tables.store import WriteTransaction
 from executor.files.watching import SourceWatcher
+from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
 from executor.moving.placing import is_own, place, staged
@@ -79,6 +80,7 @@ class Database(Core):
         self.drawings = Drawings()
         self.replicas = Replicas(self)
         self.elsewhere = Elsewhere(self)
+        self.borrowing = Borrowing(self)
         self._committing: dict[int, Transaction] = {}
         self.indexes = ViewIndexes(self, self.replicas)
         self.table_keys = TableKeys(self, options.table_keys_bytes)

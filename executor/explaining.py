@@ -19,6 +19,7 @@ from executor.analytics import SparkQuery
 from executor.choosing import Choice
 from executor.embedded.connection import plainly
 from executor.files import foreign as files
+from executor.moving.replica import replica_of
 from executor.plans import Plan
 from executor.queries import Reader
 from executor.result import Result
@@ -178,7 +179,7 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
 def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
     for runtime in runtimes:
         lines.append(f"Continuous View {runtime.view.name}")
-        lines += [f"  {name.title()}: {text}" for name, text in _keeping(runtime)]
+        lines += [f"  {name.title()}: {text}" for name, text in _keeping(database, runtime)]
         lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
     return lines + [f"{name}: {value}" for name, value in measured.items()]
 
@@ -188,7 +189,7 @@ def _document(
 ) -> dict[str, Any]:
     views = {
         runtime.view.name: {
-            **{name.title(): text for name, text in _keeping(runtime)},
+            **{name.title(): text for name, text in _keeping(database, runtime)},
             **program_json(runtime.program, path_facts(database, runtime)),
         }
         for runtime in runtimes
@@ -196,9 +197,14 @@ def _document(
     return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
 
 
-def _keeping(runtime: ViewRuntime) -> list[tuple[str, str]]:
-    """The options that say which groups the view shows, and who is asked for its rows where that is not this server."""
+def _keeping(database: Database, runtime: ViewRuntime) -> list[tuple[str, str]]:
+    """The options that say which groups the view shows, and who is asked for its rows where that is not this server, or
+    for those of tables."""
     away = [] if runtime.away is None else [_asked(runtime.away)]
+    replica = replica_of(database.replicas, runtime)
+    if replica is not None and runtime.program.borrowed:
+        called = ", ".join(item.called for item in runtime.program.borrowed)
+        away.append(("tables", f"{called} (server {replica.home} is asked for their rows when they have changed)"))
     return away + [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
 
 

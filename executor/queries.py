@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
+from executor.moving.borrowing import Lending
 from executor.moving.questions import Answer
 from executor.plans import Plan, bare_view, reads
 from executor.printing.nodes import column_name, leaf_name
@@ -72,6 +73,8 @@ class Moment(Struct, frozen=True):
     writer: WriteTransaction | None = None
     #: Views that other servers maintain, with the LSN that their rows are of.
     elsewhere: Mapping[int, Answer] = field(default_factory=dict)
+    #: What views of other servers read of these servers' tables.
+    lent: Mapping[int, Lending] = field(default_factory=dict)
 
     def query(
         self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
@@ -269,10 +272,11 @@ class Reader:
     ) -> Any:
         """Runs at one moment; a later one is taken where another reader already brought a view beyond it, or where a
         view that another server maintains is not of that moment."""
-        self.database.replicas.refresh(plan.views)
         for attempt in range(ATTEMPTS):
-            elsewhere = self.database.elsewhere.read(plan, parameters, self)
-            moment, owned = self._moment(plan, transaction)
+            self.database.replicas.refresh(plan.views)
+            self.database.borrowing.fetch(plan.views, self)
+            elsewhere = self.database.elsewhere.read(plan, parameters, self, transaction)
+            moment, owned = self._moment(plan, transaction, elsewhere)
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
@@ -322,6 +326,7 @@ class Reader:
         """The same of a view that is here, whatever it reads. Raises ViewPassed."""
         database = self.database
         database.replicas.refresh((oid,))
+        database.borrowing.fetch((oid,), self)
         elsewhere = database.elsewhere.whole(database.views_below((oid,)), self)
         with _locked([database.view(below) for below in database.views_below((oid,))]) as runtimes:
             for runtime in runtimes:
@@ -332,8 +337,8 @@ class Reader:
                 lsn, changed = database.sequencer.visible, database.version_of((oid,))
                 snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
                 below = database.views_below((oid,))
-                versions = {each: database.version_beside(each) for each in below}
-                moment = Moment(lsn, snapshot, versions, True, self, database.catalog)
+                lent = database.borrowing.at(below)
+                moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, database.catalog, lent=lent)
                 moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
@@ -358,11 +363,16 @@ class Reader:
         known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
         return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
 
-    def _moment(self, plan: Plan, transaction: Transaction) -> tuple[Moment, bool]:
-        """(moment, whether the caller closes its snapshot)."""
+    def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
+        """Which content views find beside their states. The caller has the sequencer's lock."""
+        return {oid: lent[oid].version if oid in lent else self.database.version_beside(oid) for oid in views}
+
+    def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
+        """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
         views = self.database.views_below(plan.views)
-        reads_tables = bool(plan.tables) or any(self.database.tables_of_view(oid) for oid in views)
-        exact = reads_tables or len(views) > 1
+        here = [oid for oid in views if oid not in elsewhere]
+        reads_tables = bool(plan.tables) or any(self.database.tables_beside(oid) for oid in here)
+        exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
         if reads_tables and transaction.write is None and transaction.snapshot is None:
@@ -372,19 +382,20 @@ class Reader:
             lsn = self.database.sequencer.visible
             if transaction.write is not None:
                 _require_committed(plan.views, catalog, self.database.catalog)
-                own = {oid: next(self._private) for oid in views}
-                return Moment(lsn, None, own, exact, self, catalog, transaction.write), True
-            if transaction.snapshot is not None:
-                transaction.snapshot.require_columns(plan.relation, catalog)
-                own = {oid: next(self._private) for oid in views}
-                return Moment(transaction.snapshot.lsn, transaction.snapshot.tables, own, True, self, catalog), False
+                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views)
+                return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
+            if (kept := transaction.snapshot) is not None:
+                kept.require_columns(plan.relation, catalog)
+                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views, kept.lsn)
+                return Moment(kept.lsn, kept.tables, own, True, self, catalog, lent=lent), False
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
-            versions = {oid: self.database.version_beside(oid) for oid in views}
+            lent = self.database.borrowing.at(views)
+            versions = self._versions(views, lent)
         if keep and snapshot is not None:
             transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
-        return Moment(lsn, snapshot, versions, exact or keep, self, catalog), not keep
+        return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
@@ -416,13 +427,18 @@ class Reader:
     def view_table(self, oid: int, moment: Moment) -> pa.Table:
         """A continuous view's rows at a moment, columns named as the view's."""
         runtime = self.database.view(oid)
-        if runtime.away is not None:
-            return _from_elsewhere(runtime, moment)
+        if runtime.away is not None or oid in moment.elsewhere:
+            return self._from_elsewhere(runtime, moment)
+        if runtime.program.borrowed and oid not in moment.lent:
+            runtime.check()
+            raise ViewPassed
         known = moment.catalog.objects.get(oid)
         view = known if isinstance(known, View) else runtime.view
         final = self.database.plans.get(runtime.final(view))
 
         def query(states: Mapping[str, pa.Table]) -> pa.Table:
+            if oid in moment.lent:
+                states = {**states, **moment.lent[oid].rows}
             table = None if final.small is None else final.small.run(states)
             if table is not None:
                 return table
@@ -431,6 +447,20 @@ class Reader:
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
         return table.rename_columns([column.name for column in view.stored])
+
+    def _from_elsewhere(self, runtime: ViewRuntime, moment: Moment) -> pa.Table:
+        """What another server has answered, where it is of the moment, or that may be any."""
+        found = moment.elsewhere.get(runtime.view.oid)
+        if found is None:
+            raise ViewPassed
+        if moment.exact and found.at != moment.lsn:
+            first, last = sorted((found.at, moment.lsn))
+            feeds = (runtime.feeds[progress.path.stream] for progress in runtime.paths)
+            if any(_have_come(feed, first, last) for feed in feeds):
+                raise ViewPassed
+            if self.database.version_beside(runtime.view.oid) > first:  # a table has changed then, or since
+                raise ViewPassed
+        return found.rows
 
     def cancel(self) -> None:
         """Interrupts what runs."""
@@ -454,18 +484,6 @@ class OwnReader(Reader):
         """Ends what it reads with 57014."""
         self._cancelled.set()
         super().cancel()
-
-
-def _from_elsewhere(runtime: ViewRuntime, moment: Moment) -> pa.Table:
-    """What another server has answered, where it is of the moment, or that may be any."""
-    found = moment.elsewhere.get(runtime.view.oid)
-    if found is None:
-        raise ViewPassed
-    if moment.exact:
-        feed = runtime.feeds[runtime.paths[0].path.stream]
-        if _have_come(feed, min(found.at, moment.lsn), max(found.at, moment.lsn)):
-            raise ViewPassed
-    return found.rows
 
 
 def _have_come(feed: Feed, after: int, upto: int) -> bool:

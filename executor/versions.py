@@ -23,10 +23,14 @@ class Versions:
         self.reads: Mapping[int, tuple[int, ...]] = {}
 
     def change(self, oid: int, lsn: int) -> None:
-        """Rows of a table or stream changed."""
+        """Rows of a table or stream changed, or of a table of another server that a view reads."""
         self._changed[oid] = lsn
         for event in self._waiting.get(oid, ()):
             event.set()
+
+    def last(self, oid: int) -> int:
+        """The LSN of the last change of one relation itself, if there was any."""
+        return self._changed.get(oid, 0)
 
     def forget(self, oid: int) -> None:
         """A relation was dropped."""

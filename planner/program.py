@@ -72,12 +72,23 @@ class Expiry(Struct, frozen=True):
     others: tuple[Column, ...] = ()
 
 
+class Borrowed(Struct, frozen=True):
+    """A trace of a view that has left its home: what the view reads there of ``table`` (its oid; it is ``called`` so)
+    whenever it is read. The columns are called as the table's."""
+
+    name: str
+    table: int
+    called: str
+    columns: tuple[Column, ...]
+
+
 class Program(Struct, frozen=True):
     """One continuous view: ``final`` makes its rows, ``columns`` in order, from Snapshots of states and current tables.
 
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only
     projections and filters, so that a point read may go to a key index; empty where there is none. ``expiries``: what
-    may be taken out of states.
+    may be taken out of states. ``borrowed``: what stands for current tables where the view is not at its home
+    (``planner/lending``).
     """
 
     statics: tuple[Static, ...]
@@ -87,3 +98,4 @@ class Program(Struct, frozen=True):
     columns: tuple[Column, ...]
     point_key: tuple[Column, ...] = ()
     expiries: tuple[Expiry, ...] = ()
+    borrowed: tuple[Borrowed, ...] = ()

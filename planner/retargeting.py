@@ -11,15 +11,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from planner.algebra import Delta, Relation, Scan, Snapshot
-from planner.program import Path, Program
+from planner.program import Borrowed, Path, Program, State, Static
 from planner.walk import transform
 
 
 def retargeted(program: Program, streams: Mapping[int, int], scope: str) -> Program:
     """The program over other streams, by oid, whose traces' names begin with ``scope``. Raises ValueError where it
     reads anything but them."""
-    traces = (*(item.name for item in program.statics), *(item.name for item in program.states))
-    names = {name: f"{scope}_{name.partition('_')[2]}" for name in traces}
+    traces: tuple[State | Static | Borrowed, ...] = (*program.statics, *program.states, *program.borrowed)
+    names = {item.name: f"{scope}_{item.name.partition('_')[2]}" for item in traces}
 
     def change(node: Any) -> Any:
         match node:
@@ -48,6 +48,7 @@ def retargeted(program: Program, streams: Mapping[int, int], scope: str) -> Prog
         expiries=tuple(
             replace(item, state=names[item.state], watermark=names[item.watermark]) for item in program.expiries
         ),
+        borrowed=tuple(replace(item, name=names[item.name]) for item in program.borrowed),
     )
 
 

@@ -26,12 +26,12 @@ from catalog.typed import Typed
 from catalog.types import Composite, Enumeration, SqlType
 from planner.algebra import Relation, SortKey
 from planner.expression import Column
-from planner.program import Expiry, Path, Program, State, Statement, Static
+from planner.program import Borrowed, Expiry, Path, Program, State, Statement, Static
 from planner.walk import NODES, RELATIONS, Node, walk
 
 VERSION: Final = 1
 _TREES: Final[Classes] = classes(*NODES)
-_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry)
+_PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed)
 _TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
 _TYPED: Final = Typed((*NODES, Column, *_PARTS.values()), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
 #: Nodes of a tree, and of subqueries within each other, that are no more than their text has.

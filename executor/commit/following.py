@@ -1,4 +1,4 @@
-"""Reading another server's log while it is written: some streams' rows, from a position on, again and again.
+"""Reading another server's log while it is written: some streams' rows, and which tables change, from a position on.
 
 Owns: the way over segments that somebody else appends to, rolls and recycles. What was acknowledged is in the files, so
 nobody has to be asked, and it makes no difference whether the other server lives. What is read is brought to the disk
@@ -24,7 +24,7 @@ from catalog.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.encoding import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error
-from executor.commit.records import Spooled, SpoolReference, StreamRows
+from executor.commit.records import Spooled, SpoolReference, StreamRows, TableChange
 from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
 
 #: Bytes of records after which a reading ends, if there are more.
@@ -50,6 +50,8 @@ class LogFollower:
         self.streams = streams
         #: The LSN of the last commit that was read, of whichever stream.
         self.position = after
+        #: The tables that what was read last has changed, with the LSNs of their last changes in it.
+        self.changed: dict[int, int] = {}
         self._segment: Segment | None = None
         self._offset = HEADER
 
@@ -97,6 +99,7 @@ class LogFollower:
 
     def _read(self, budget: int) -> list[Arrived]:
         found: list[Arrived] = []
+        self.changed = {}
         position = self.position
         current = self._segment or self._open()
         while budget > 0:
@@ -132,6 +135,8 @@ class LogFollower:
     def _arrived(self, lsn: int, payload: bytes) -> list[Arrived]:
         found: dict[int, list[pa.RecordBatch]] = {}
         for part in decode_record(pa.py_buffer(payload), self.streams):
+            if isinstance(part, TableChange):
+                self.changed[part.table] = lsn
             if isinstance(part, StreamRows | Spooled) and part.stream in self.streams:
                 batches = found.setdefault(part.stream, [])
                 if isinstance(part, StreamRows):

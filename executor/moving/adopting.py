@@ -20,6 +20,7 @@ whether that came to the fourth step or not: if not, no rows of theirs are in it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -48,6 +49,8 @@ from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database import Database
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Adopting:
@@ -248,12 +251,15 @@ def _own_view(
     at: int,
 ) -> Owned | None:
     """A view in place of a guest, with what that has, which is on the storage, too; its entry then. None where an error
-    is its value, or it was dropped."""
+    is its value, it was dropped, or it reads tables, which are gone with their home."""
     states, catalog = _states(database, runtime), transaction.catalog or database.catalog
     rights, before = catalog.rights_of(runtime.view.oid), catalog.objects[runtime.view.oid]
     assert isinstance(before, View)
     catalog = recording.drop_object(transaction, catalog, before.oid)
-    if states is None or owned is None:
+    if runtime.program.borrowed:
+        tables = ", ".join(f'"{item.called}"' for item in runtime.program.borrowed)
+        _LOGGER.warning("view %s is dropped: it reads tables of a server that is gone: %s", before.name, tables)
+    if states is None or owned is None or runtime.program.borrowed:
         return None
     view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
     view = replace(view, oid=recording.free_oid(database, catalog, view))

@@ -1,7 +1,8 @@
 """A continuous view's state as it leaves a server: a manifest, and a Parquet file for each state.
 
 Owns: the layout below the storage's ``views``, and that nothing of a manifest counts before all of it has been checked:
-its checksum, the files', and that the program reads the view's streams and its own states and nothing else.
+its checksum, the files', and that the program reads the view's streams and its own states, and when the view is read
+those of its home's tables that it names, and nothing else.
 
     <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
@@ -42,7 +43,7 @@ from executor.views.storage import Handover
 from planner.algebra import Delta, Snapshot
 from planner.expression import Column
 from planner.incremental.names import LSN, ORDINAL, stored_name
-from planner.program import Program, State, Static
+from planner.program import Borrowed, Program, State, Static
 from planner.retargeting import relations_of, retargeted
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
@@ -180,7 +181,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
-    traces: tuple[State | Static, ...] = (*program.statics, *program.states)
+    traces: tuple[State | Static | Borrowed, ...] = (*program.statics, *program.states, *program.borrowed)
     known: dict[object, dict[str, SqlType]] = {
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
     }
@@ -201,10 +202,13 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
             (target,) = (state for state in program.states if state.name == statement.target)
             if not _are_alike(statement.relation.columns, target.columns):
                 raise ValueError(f"{target.name} has other columns")
+    borrowed = {item.name for item in program.borrowed}
     for relation in relations_of(program):
         validate(relation)
         for node in walk(relation):
             _check_node(node, known)
+            if isinstance(node, Snapshot) and node.trace in borrowed and relation is not program.final:
+                raise ValueError("its states are made of tables")
         with contextlib.suppress(SqlError):  # Spark may compute what the embedded engine does not
             DuckPrinter(wide=True).print_relation(relation)
 

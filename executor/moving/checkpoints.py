@@ -27,6 +27,7 @@ from executor.cluster.failpoints import failpoint
 from executor.core import Core
 from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
+from executor.moving.movable import as_leaving
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
@@ -283,6 +284,8 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
         view = entering.over(view, oids, enums.at_home)
         program = retargeted(program, oids, f"v{view.oid}")
         streams = tuple(there.values())
+    else:
+        program = as_leaving(core, program, view)
     return LeavingView(view, streams, role, owners, at, program, states, runtime.statics), version
 
 
@@ -299,7 +302,8 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     at = _at(stored.frontiers, last, visible)
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
-    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, runtime.program, states, stored.statics)
+    program = as_leaving(core, runtime.program, view)
+    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics)
     return leaving, stored.frontiers
 
 

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.errors import SqlError, unsupported
+from catalog.objects import Table
 from executor.analytics import joined_scans
+from executor.moving.borrowing import lent
 from executor.moving.questions import (
     Answer,
     Question,
+    Unwanted,
     decode_answer,
     decode_question,
     encode_answer,
@@ -37,6 +40,7 @@ from planner.walk import Node, children, replace_parameters, used_columns, walk
 if TYPE_CHECKING:
     from executor.database import Database
     from executor.queries import Reader
+    from executor.transaction import Transaction
 
 #: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
 #: Raises OSError where it cannot be reached, and Unwanted.
@@ -47,10 +51,6 @@ _PATIENCE: Final = 5.0
 _WAIT: Final = 0.02
 #: What a server says of a view that it does not maintain.
 _NOT_HERE: Final = "55N01"
-
-
-class Unwanted(Exception):
-    """Nobody wants the answer any more."""
 
 
 def _nobody(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
@@ -64,20 +64,31 @@ class Elsewhere:
         self._database = database
         self.ask: Ask = _nobody
 
-    def read(self, plan: Plan, parameters: tuple[Value, ...], reader: Reader) -> dict[int, Answer]:
-        """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, and the
-        error that is the view's value."""
+    def read(
+        self, plan: Plan, parameters: tuple[Value, ...], reader: Reader, transaction: Transaction
+    ) -> dict[int, Answer]:
+        """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, the error
+        that is the view's value, and 0A000 where the transaction has changed a table that one of them reads."""
         found: dict[int, Answer] = {}
         below = self._database.views_below(plan.views)
         for oid in below:
             runtime = self._database.view(oid)
             if runtime.away is not None:
+                self._require_unchanged(runtime, transaction)
                 is_alone = oid in plan.views and not self._is_read_by(oid, below)
                 relation = wanted(plan.relation if is_alone else None, runtime, parameters)
                 answer = self._answer(runtime, Question(runtime.shared, relation, reader.time_zone), reader)
                 if answer is not None:
                     found[oid] = answer
         return found
+
+    def _require_unchanged(self, runtime: ViewRuntime, transaction: Transaction) -> None:
+        """The other server reads tables as they are committed."""
+        for oid in self._database.tables_beside(runtime.view.oid):
+            table = (transaction.catalog or self._database.catalog).objects.get(oid)
+            if transaction.write is not None and isinstance(table, Table) and transaction.write.has_changed(table):
+                what = f'reading view "{runtime.view.name}" of another server after changes of table "{table.name}"'
+                raise unsupported(f"{what} in the same transaction", "COMMIT first.")
 
     def whole(self, oids: Iterable[int], reader: Reader) -> dict[int, Answer]:
         """All rows of those of some views that others maintain, by oid. Raises as ``read`` does."""
@@ -99,6 +110,7 @@ class Elsewhere:
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
         """The answer to a question; None where the view is here by now."""
         least = max(self._database.streams[progress.path.stream].last_lsn for progress in runtime.paths)
+        least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:
             is_late = time.monotonic() > deadline
@@ -195,9 +207,10 @@ def _can_go(part: Node) -> bool:
 
 
 def answer(reader: Reader, data: bytes) -> bytes:
-    """The answer to a question of a view's home, whatever it is."""
+    """The answer to a question of a view's home, or to one that this server is the home of, whatever it is."""
     try:
-        return encode_answer(_rows(reader, decode_question(data)))
+        question = decode_question(data)
+        return encode_answer(_rows(reader, question) if question.view else lent(reader, question))
     except SqlError as error:
         return encode_error(error)
 
@@ -210,6 +223,7 @@ def _rows(reader: Reader, question: Question) -> Answer:
         raise _not_here(database)
     reader.time_zone = question.time_zone
     try:
+        database.borrowing.fetch((runtime.view.oid,), reader)  # not while others wait for the lock
         with replica.lock:  # nothing comes between the rows and where they are up to
             _, _, table = reader.present(runtime.view.oid)
             at = replica.position

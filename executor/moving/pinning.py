@@ -1,7 +1,8 @@
 """What may not change of views that other servers have a part in.
 
-Owns: which objects these are. A view that is elsewhere, and its streams, are what the other server knows them as; a
-guest, and the replicas below it, are their home's to change. A home may drop them, and so it does for all servers.
+Owns: which objects these are. A view that is elsewhere, its streams, and tables that it reads when it is read, are what
+the other server knows them as; a guest, and the replicas below it, are their home's to change. A home may drop them,
+and so it does for all servers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
-            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths)):
+            tables = core.plans.get(runtime.program.final).tables
+            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths), *tables):
                 yield runtime, oid, server, bool(home)
 
 

@@ -1,9 +1,10 @@
-"""What a view's home asks of the server that maintains it, and what that answers, as bytes.
+"""What a view's home asks of the server that maintains it, and that one of the home, and what they answer, as bytes.
 
-Owns: both forms. A question is filters over a scan of the view, as its home knows it, and no other plan counts; an
-answer is rows with the LSN of the home that they are of, or an error. Knows nothing of connections.
+Owns: both forms. A question is filters over a scan of the view, as its home knows it, or a scan of a table of the
+home's, and no other plan counts; an answer is rows with the LSN of the home that they are of, or an error. Knows
+nothing of connections.
 
-    question    {"view": its name among servers, "relation": ..., "time_zone": ...}
+    question    {"view": its name among servers, or "" for a table, "relation": ..., "time_zone": ...}
     answer      four bytes, the length of {"at": LSN} or {"error": {...}}, that, and an Arrow stream of the rows
 """
 
@@ -27,8 +28,12 @@ from planner.walk import RELATIONS, walk
 _LENGTH: Final = struct.Struct(">I")
 
 
+class Unwanted(Exception):
+    """Nobody wants the answer any more."""
+
+
 class Question(Struct, frozen=True):
-    """Which rows and columns of a view are wanted; ``view`` is its name among servers."""
+    """Which rows and columns of a view are wanted, or of a table; ``view`` is its name among servers, or ''."""
 
     view: str
     relation: Relation
@@ -36,11 +41,11 @@ class Question(Struct, frozen=True):
 
     @property
     def scan(self) -> Scan:
-        """What is read of the view."""
+        """What is read of the view, or the table."""
         relation = self.relation
         while isinstance(relation, Filter):
             relation = relation.input
-        assert isinstance(relation, Scan) and relation.kind == "view"
+        assert isinstance(relation, Scan) and relation.kind == ("view" if self.view else "table")
         return relation
 
 
@@ -56,6 +61,11 @@ def encode_question(question: Question) -> bytes:
     relation = encode_relation(question.relation)
     document = {"view": question.view, "relation": relation, "time_zone": question.time_zone}
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def is_of_table(data: bytes) -> bool:
+    """Whether a question is one of a table: who answers it asks nobody else."""
+    return data.startswith(b'{"view":""')
 
 
 def decode_question(data: bytes) -> Question:

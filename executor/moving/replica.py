@@ -12,7 +12,7 @@ reads a view first asks whether that is all. What lies on storage says so, too, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -82,6 +82,10 @@ class Replica:
         self.lock = threading.RLock()
         #: Bytes of rows that have come, as in memory.
         self.arrived = 0
+        #: The last change of each table of the other server, as far as its log was read.
+        self.changed: dict[int, int] = {}
+        #: The views here whose tables the record changes that is being committed.
+        self.stirred: tuple[int, ...] = ()
 
     def is_behind(self, waits: bool = True) -> bool:
         """Whether there may be rows that are not visible here. Takes microseconds; ``waits`` as a follower's."""
@@ -154,7 +158,9 @@ class Replica:
         try:
             found = follower.read()
             rows = {oid: _new(found, known) for oid, known in self.streams.items()}
-            if any(rows.values()):
+            self.changed |= follower.changed  # first: from now on nobody takes what was lent before for the last
+            self.stirred = self._readers(follower.changed)
+            if any(rows.values()) or self.stirred:
                 self._commit(rows, follower.position)
                 self.arrived += sum(batch.nbytes for batches in rows.values() for batch in batches)
             self.position = follower.position
@@ -162,8 +168,17 @@ class Replica:
             follower.rewind(self.position)
             raise
         finally:
-            self._is_applying = False
+            self._is_applying, self.stirred = False, ()
         return follower.place != before
+
+    def _readers(self, tables: Container[int]) -> tuple[int, ...]:
+        """The views over these streams that read some of the other server's tables when they are read."""
+        return tuple(
+            runtime.view.oid
+            for runtime in (self._core.runtimes() if tables else ())
+            if runtime.paths[0].path.stream in self.streams
+            and any(item.table in tables for item in runtime.program.borrowed)
+        )
 
     def _commit(self, rows: Mapping[int, Sequence[pa.RecordBatch]], upto: int) -> None:
         """All streams' rows and positions in one record."""
@@ -292,7 +307,10 @@ class Replicas:
         known = self._known.get(part.stream)
         if known is not None and lsn > known.stored:
             known.records.append((lsn, part.upto))
-            self._homes[home_of(known.stream)].recorded(known, part.upto)
+            replica = self._homes[home_of(known.stream)]
+            replica.recorded(known, part.upto)
+            for view in replica.stirred:
+                self._core.versions.change(view, lsn)
 
     def needed(self, stream: int, otherwise: int) -> int:
         """Above which LSN records may tell a stream's position; ``otherwise`` for one of this server's own."""

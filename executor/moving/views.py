@@ -31,7 +31,7 @@ from executor.moving.adopting import Adopting
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.giving import Giving
 from executor.moving.keeping import Keeping
-from executor.moving.movable import require_movable
+from executor.moving.movable import require_alone, require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, staged
 from executor.moving.replica import replica_of
@@ -193,9 +193,10 @@ class ViewMoving:
         return qualified(view)
 
     def copy_unasked(self, runtime: ViewRuntime) -> None:
-        """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, and what
-        prevents it: 55P03 where a transaction defines something now."""
+        """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, or could not
+        be read without its home, and what prevents it: 55P03 where a transaction defines something now."""
         require_movable(self._database, runtime)
+        require_alone(self._database, runtime)
         self._giving.begin_copies(runtime, unasked=True)
 
     def forget(self, view: View) -> bool:

@@ -135,6 +135,13 @@ class Follower(Struct, eq=False):
         return found
 
 
+class Lent(Struct, frozen=True):
+    """Rows of a table of the view's home, at an LSN of that."""
+
+    at: int
+    rows: pa.Table
+
+
 class ViewPassed(Exception):
     """Another reader already brought the view beyond the LSN that was asked for."""
 
@@ -171,6 +178,9 @@ class ViewRuntime:
         self.held: int | None = None
         #: What reads are told while the view is on another server.
         self.away: Away | None = None
+        #: What the home has lent (``moving/borrowing``), by trace, and held by who asks for it.
+        self.lent: Mapping[str, Lent] = {}
+        self.asking = threading.Lock()
         #: Who keeps the runs that are added to the only state.
         self.followers: tuple[Follower, ...] = ()
         self.index: ViewIndex | None = None

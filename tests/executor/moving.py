@@ -44,6 +44,18 @@ class Servers:
             raise ConnectionRefusedError("nobody is there")
         return answer(OwnReader(self._open[address]), question)
 
+    def questions(self, name: str) -> list[bytes]:
+        """What a server asks others from now on."""
+        asked: list[bytes] = []
+        database = self[name]
+
+        def ask(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+            asked.append(question)
+            return self._ask(address, question, is_over)
+
+        database.elsewhere.ask = ask
+        return asked
+
     def client(self, name: str) -> Client:
         return Client(self[name])
 

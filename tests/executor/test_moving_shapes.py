@@ -29,7 +29,19 @@ DEFINITIONS = f"""
     CREATE FOREIGN TABLE "My Schema"."R r" {COLUMNS} SERVER stream OPTIONS (watermark 'ts - interval ''30 seconds''');
     CREATE TABLE labels (x int, label text);
     INSERT INTO labels VALUES (0, 'none'), (1, 'one'), (2, 'two'), (7, 'seven');
+    CREATE TABLE people (x int, name text, mood mood);
+    CREATE TABLE "My Schema"."K k" (x int PRIMARY KEY, n numeric(12,2));
+    INSERT INTO people VALUES (0, 'Ada', 'ok'), (1, 'Bob', NULL), (1, 'Bob', NULL);
 """
+#: Of tables that views read whenever they are read.
+CHANGES = (
+    "INSERT INTO people VALUES ({0}, 'p{1}', 'sad'), ({0}, 'p{1}', 'sad')",
+    "UPDATE people SET name = name || '{1}', mood = 'happy' WHERE x = {0}",
+    "DELETE FROM people WHERE x = {0}",
+    "TRUNCATE people",
+    'INSERT INTO "My Schema"."K k" VALUES ({0}, {1}) ON CONFLICT (x) DO UPDATE SET n = excluded.n',
+    'DELETE FROM "My Schema"."K k" WHERE x = {0}',
+)
 START = datetime(2024, 3, 30, 23, 50)
 #: Each with its options.
 SHAPES = {
@@ -56,6 +68,21 @@ SHAPES = {
         "WITH (retention = '10 minutes', emit = 'final')",
         "SELECT hop(ts, '1 minute', '3 minutes') AS w, avg(n), max(ts) FROM s GROUP BY 1",
     ),
+    "beside": (
+        "",
+        "SELECT p.name, p.mood::text, g.c FROM people p "
+        "LEFT JOIN (SELECT k, count(*) AS c FROM s GROUP BY k) g ON k = x",
+    ),
+    "among": (
+        "",
+        "SELECT k, sum(n), (SELECT count(*) FROM people) AS p FROM s GROUP BY k "
+        'HAVING k IN (SELECT x FROM "My Schema"."K k")',
+    ),
+    "several": (
+        "",
+        "SELECT a.c, b.d, x.n FROM (SELECT k, count(*) AS c FROM s GROUP BY k) a JOIN (SELECT k, count(*) AS d FROM "
+        '"My Schema"."R r" GROUP BY k) b ON a.k = b.k JOIN "My Schema"."K k" x ON x.x = a.k',
+    ),
 }
 #: Views over those, at home, and over which.
 ABOVE = {
@@ -64,6 +91,7 @@ ABOVE = {
         ("kept", '"My Schema"."V v"'),
         'SELECT x, (SELECT count(*) FROM "My Schema"."V v") AS c FROM kept WHERE c > 1',
     ),
+    "over": (("beside", "thirds"), "SELECT b.name, h.count FROM beside b JOIN thirds h ON h.k = b.c % 4"),
 }
 
 
@@ -95,8 +123,19 @@ class Scenario:
                 rows.append((*values, choose.choice(("sad", "ok", "happy")), str(time)))
             statements.append(f"INSERT INTO {stream} VALUES {', '.join(map(repr, rows))}")
         self._seconds += choose.randrange(90)
+        if choose.randrange(4) == 0:
+            statements.insert(choose.randrange(1, len(statements) + 1), self._change())
         for client in (self._servers.client("a"), self._judge):
             client.run("; ".join((*statements, "COMMIT")))
+
+    def _change(self) -> str:
+        return self._choose.choice(CHANGES).format(self._choose.randrange(4), self._choose.randrange(100))
+
+    def change(self) -> None:
+        """Of a table alone."""
+        statement = self._change()
+        for client in (self._servers.client("a"), self._judge):
+            client.run(statement)
 
     def _view(self, name: str) -> View:
         schema, _, relation = name.rpartition(".")
@@ -147,7 +186,7 @@ class Scenario:
         for name in (*SHAPES, *ABOVE):
             below = ABOVE[name][0] if name in ABOVE else (name,)
             places = [self._at[each] for each in below]
-            for place in places:
+            for place in ("a", *places):
                 _ = self._servers[place or "a"]
             for reader in {"a", self._at.get(name) or "a"}:
                 client, query = self._servers.client(reader), f"SELECT * FROM {name}"
@@ -168,7 +207,7 @@ def test_views_show_what_those_that_never_left_do(seed: int, whole: bool, server
     judge = open_database(tmp_path / "judge")
     try:
         scenario = Scenario(servers, Client(judge), choose)
-        actions = (scenario.insert,) * 3 + (scenario.move,) * 6 + (scenario.lose, scenario.restart)
+        actions = [scenario.insert] * 3 + [scenario.change] + [scenario.move] * 6 + [scenario.lose, scenario.restart]
         for _ in range(20):
             choose.choice(actions)()
             if choose.randrange(4) == 0:

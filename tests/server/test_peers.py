@@ -18,8 +18,7 @@ import psycopg
 import pytest
 
 from catalog.errors import SqlError
-from executor.moving.elsewhere import Unwanted
-from executor.moving.questions import decode_answer
+from executor.moving.questions import Unwanted, decode_answer
 from protocol.decoder import SSL
 from server.peers import Peers, proof
 from tests.rig.beside import Beside

@@ -1,0 +1,434 @@
+"""Continuous views that read tables whenever they are read, between servers: the tables stay at home."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.moving.elsewhere import answer
+from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question
+from executor.moving.replica import replica_of
+from executor.queries import OwnReader, Reader
+from executor.views.changes import ChangeFeed
+from tests.executor.client import Client
+from tests.executor.moving import Servers, lost
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+SETUP = """
+    CREATE FOREIGN TABLE posts (uid int, n int) SERVER stream;
+    CREATE TABLE users (id int PRIMARY KEY, name text, note text);
+    INSERT INTO users VALUES (1, 'Ada', 'x'), (2, 'Bob', 'x');
+    CREATE VIEW w AS SELECT u.name, g.c FROM users u
+        JOIN (SELECT uid, count(*) AS c FROM posts GROUP BY uid) g ON g.uid = u.id;
+"""
+READ = "SELECT * FROM w ORDER BY name"
+
+
+@pytest.fixture
+def home(servers: Servers) -> Client:
+    client = servers.client("a")
+    client.run(SETUP)
+    client.run("INSERT INTO posts VALUES (1, 1), (2, 1), (2, 1), (3, 1)")
+    return client
+
+
+def test_it_rests_at_home(servers: Servers, home: Client) -> None:
+    for end in ("", "restart"):
+        view = servers["a"].catalog.require("w")
+        assert isinstance(view, View)
+        servers["a"].view_moving.suspend(view)
+        if end:
+            servers.stop("a")
+        home = servers.client("a")
+        with pytest.raises(SqlError, match='55000: view "w" is suspended'):
+            home.run(READ)
+        with pytest.raises(SqlError, match='55000: relation "users" is in use by a suspended view'):
+            home.run("ALTER TABLE users ADD COLUMN more int")
+        home.run("UPDATE users SET name = name || '!' WHERE id = 1; INSERT INTO posts VALUES (1, 1)")
+        (owned,) = servers["a"].view_moving.suspended()
+        servers["a"].view_moving.resume(owned, lambda: False)
+    assert home.run(READ) == [("Ada!!", 3), ("Bob", 2)]
+    home.run("ALTER TABLE users RENAME name TO called")
+    assert home.run(READ) == [("Ada!!", 3), ("Bob", 2)]
+
+
+def test_there_and_back(servers: Servers, home: Client) -> None:
+    for source, target, n in (("a", "b", 1), ("b", "c", 3), ("c", "a", 5)):
+        servers.migrate(source, target, "w")
+        for reader in {"a", target}:
+            assert servers.client(reader).run(READ) == [("Ada", n), ("Bob", 2)]
+        changes: dict[str, list[tuple[object, ...]]] = {
+            "INSERT INTO posts VALUES (1, 1)": [("Ada", n + 1), ("Bob", 2)],
+            "INSERT INTO users VALUES (3, 'Cleo', '')": [("Ada", n + 1), ("Bob", 2), ("Cleo", 1)],
+            "UPDATE users SET name = lower(name) WHERE id < 3": [("Cleo", 1), ("ada", n + 1), ("bob", 2)],
+            "DELETE FROM users WHERE id = 2": [("Cleo", 1), ("ada", n + 1)],
+            "BEGIN; UPDATE users SET name = 'Eve' WHERE id = 1; INSERT INTO posts VALUES (1, 1); COMMIT": [
+                ("Cleo", 1),
+                ("Eve", n + 2),
+            ],
+            "TRUNCATE users": [],
+            "INSERT INTO users VALUES (1, 'Ada', 'x'), (2, 'Bob', 'x')": [("Ada", n + 2), ("Bob", 2)],
+        }
+        for statement, wanted in changes.items():
+            home.run(statement)
+            for reader in ("a", target, target, "a"):
+                assert servers.client(reader).run(READ) == wanted, (statement, reader)
+
+
+def test_a_table_is_asked_for_once_for_each_change(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    asked = servers.questions("b")
+    b = servers.client("b")
+    assert b.run(READ) == [("Ada", 1), ("Bob", 2)]
+    home.run("CREATE TABLE other (x int); INSERT INTO other VALUES (1)")
+    for n in (2, 3):
+        home.run("INSERT INTO posts VALUES (1, 1)")
+        assert b.run(READ) == [("Ada", n), ("Bob", 2)]
+    assert len(asked) == 1
+    home.run("UPDATE users SET name = 'Eve' WHERE id = 1")
+    for _ in range(2):
+        assert b.run(READ) == [("Bob", 2), ("Eve", 3)]
+    assert len(asked) == 2
+    assert b"note" not in b"".join(asked), "nothing reads that column"
+
+
+def test_a_home_that_is_down(servers: Servers, home: Client) -> None:
+    """What was lent is still all that it has said."""
+    servers.migrate("a", "b", "w")
+    home.run("INSERT INTO posts VALUES (1, 1)")
+    b = servers.client("b")
+    assert b.run(READ) == [("Ada", 2), ("Bob", 2)]
+    servers.stop("a")
+    assert b.run(READ) == [("Ada", 2), ("Bob", 2)]
+    servers.stop("b")
+    b = servers.client("b")
+    with pytest.raises(SqlError, match='08001: view "w" reads table "users" of server "a", which cannot be reached'):
+        b.run(READ)
+    home = servers.client("a")
+    assert b.run(READ) == [("Ada", 2), ("Bob", 2)]
+    home.run("DELETE FROM users WHERE id = 2")
+    servers.stop("a")
+    with pytest.raises(SqlError, match="08001"):
+        b.run(READ)
+    home = servers.client("a")
+    for client in (b, home):
+        assert client.run(READ) == [("Ada", 2)]
+
+
+def test_it_rests_and_goes_on_elsewhere(servers: Servers, home: Client) -> None:
+    view = servers["a"].catalog.require("w")
+    assert isinstance(view, View)
+    servers["a"].view_moving.suspend(view)
+    home.run("UPDATE users SET name = name || '!'; INSERT INTO posts VALUES (1, 1)")
+    (owned,) = servers["b"].view_moving.suspended()
+    servers["b"].view_moving.resume(owned, lambda: False)
+    for name in ("b", "a"):
+        assert servers.client(name).run(READ) == [("Ada!", 2), ("Bob!", 2)]
+
+
+def test_a_transaction_sees_its_own_changes_or_fails(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    home.run("CREATE TABLE other (x int)")
+    for change in ("UPDATE users SET name = 'Eve' WHERE id = 1", "TRUNCATE users", "DELETE FROM users"):
+        home.run(f"BEGIN; INSERT INTO other VALUES (1); {change}")
+        with pytest.raises(SqlError, match='0A000: reading view "w" of another server after changes of table "users"'):
+            home.run(READ)
+        home.run("ROLLBACK")
+    home.run("BEGIN; INSERT INTO other VALUES (1)")
+    assert home.run(READ) == [("Ada", 1), ("Bob", 2)]
+    home.run("COMMIT")
+    b = servers.client("b")
+    b.run("CREATE TABLE own (x int); BEGIN; INSERT INTO own VALUES (1)")
+    home.run("UPDATE users SET name = 'Eve' WHERE id = 1")
+    assert b.run(READ) == [("Bob", 2), ("Eve", 1)]
+    b.run("COMMIT")
+
+
+def test_snapshots(servers: Servers, home: Client) -> None:
+    """Of REPEATABLE READ transactions: a table that has changed since is not seen."""
+    servers.migrate("a", "b", "w")
+    b = servers.client("b")
+    before = [("Ada", 1), ("Bob", 2)]
+    for client in (home, b):
+        client.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert client.run(READ) == before
+    home.run("COMMIT")
+    home.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    assert home.run("SELECT count(*) FROM users") == [(2,)]
+    servers.client("a").run("INSERT INTO users VALUES (3, 'Cleo', '')")
+    for client in (home, b):
+        try:
+            assert client.run(READ) == before
+        except SqlError as error:
+            assert error.sqlstate == "40001"
+        client.run("ROLLBACK")
+        assert client.run(READ) == [*before, ("Cleo", 1)]
+
+
+def test_rows_and_tables_are_of_one_moment(servers: Servers, home: Client) -> None:
+    """A transaction writes both; no reader, at either server, sees one without the other, or less than was said."""
+    home.run("CREATE TABLE counts (k int, n int); INSERT INTO counts VALUES (1, 0); CREATE TABLE d (y int)")
+    home.run("INSERT INTO d VALUES (1)")
+    home.run(
+        "CREATE VIEW x AS SELECT g.c, t.n FROM (SELECT n, count(*) AS c FROM posts WHERE n = 7 GROUP BY n) g, counts t"
+    )
+    home.run("INSERT INTO posts VALUES (7, 7); UPDATE counts SET n = 1")
+    servers.migrate("a", "b", "x")
+    done, ended = [1], threading.Event()
+
+    def read(name: str, query: str) -> int:
+        client, reads = servers.client(name), 0
+        while not ended.is_set():
+            least = done[0]
+            try:
+                ((rows, counted),) = client.run(query)
+            except SqlError as error:
+                assert error.sqlstate == "40001", error
+                assert (name, query) != ("a", queries[0]), "whatever comes, it may be of any moment"
+                continue
+            assert rows == counted >= least, (name, query)
+            reads += 1
+        return reads
+
+    queries = ("SELECT c, n FROM x", "SELECT x.c, counts.n FROM x, counts", "SELECT c, n FROM x, d")
+    readers = [Beside(read, "b", queries[0]), *(Beside(read, "a", query) for query in queries)]
+    try:
+        for number in range(2, 150):
+            home.run("BEGIN; INSERT INTO posts VALUES (7, 7); UPDATE counts SET n = n + 1; COMMIT")
+            done[0] = number
+    finally:
+        ended.set()
+    assert all(item.result() for item in readers), "each has read"
+
+
+def test_another_reader_goes_further(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a read's moment and what it computes: it does not show rows of then beside tables of before."""
+    servers.migrate("a", "b", "w")
+    b = servers.client("b")
+    assert b.run(READ) == [("Ada", 1), ("Bob", 2)]
+    moment, passed = Reader._moment, list[int]()
+
+    def passing(reader: Reader, *given: Any) -> Any:
+        found = moment(reader, *given)
+        if reader is b.session.reader and not passed:
+            passed.append(found[0].lsn)
+            home.run("BEGIN; INSERT INTO posts VALUES (1, 1); UPDATE users SET name = 'Eve' WHERE id = 1; COMMIT")
+            assert servers.client("b").run(READ) == [("Bob", 2), ("Eve", 2)]
+        return found
+
+    monkeypatch.setattr(Reader, "_moment", passing)
+    assert b.run(READ) == [("Bob", 2), ("Eve", 2)]
+    assert passed
+
+
+def test_a_table_changes_while_its_view_is_asked_for(servers: Servers, home: Client) -> None:
+    """A statement that reads both, at home, is of one moment."""
+    servers.migrate("a", "b", "w")
+    ask, changes = servers["a"].elsewhere.ask, list[str]()
+
+    def changing(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        found = ask(address, question, is_over)
+        if len(changes) < 3:
+            changes.append(f"UPDATE users SET name = 'Eve{len(changes)}' WHERE id = 1")
+            servers.client("a").run(changes[-1])
+        return found
+
+    servers["a"].elsewhere.ask = changing
+    assert home.run("SELECT w.name, u.name FROM w JOIN users u ON u.id = w.c ORDER BY 1") == [
+        ("Bob", "Bob"),
+        ("Eve2", "Eve2"),
+    ]
+    assert len(changes) == 3
+
+
+def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
+    """It is used neither before that, nor behind the next change."""
+    servers.migrate("a", "b", "w")
+    b = servers["b"]
+    assert servers.client("b").run(READ) == [("Ada", 1), ("Bob", 2)]
+    runtime = b.view(b.catalog.require("w").oid)
+    views, replica = (runtime.view.oid,), replica_of(b.replicas, runtime)
+    assert replica is not None
+    with b.sequencer.lock:
+        assert set(b.borrowing.at(views)) == set(views)
+        runtime.lent = {name: replace(lent, at=replica.position + 1) for name, lent in runtime.lent.items()}
+        assert not b.borrowing.at(views)
+        runtime.lent = {name: replace(lent, at=replica.position) for name, lent in runtime.lent.items()}
+        assert b.borrowing.at(views)
+        replica.changed |= {item.table: replica.position + 1 for item in runtime.program.borrowed}
+        assert not b.borrowing.at(views)
+
+
+def test_a_home_that_shows_less_than_its_log_has(servers: Servers, home: Client) -> None:
+    """What is behind such an answer may have been read already, and would be missed."""
+    servers.migrate("a", "b", "w")
+    ask, answers = servers["b"].elsewhere.ask, list[int]()
+
+    def late(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        found = decode_answer(ask(address, question, is_over))
+        answers.append(found.at)
+        return encode_answer(replace(found, at=found.at - (5 if len(answers) < 3 else 0)))
+
+    servers["b"].elsewhere.ask = late
+    assert servers.client("b").run(READ) == [("Ada", 1), ("Bob", 2)]
+    assert len(answers) == 3
+
+
+def test_what_is_not_lent(servers: Servers, home: Client) -> None:
+    """The other columns, and other tables, are nobody's matter."""
+    servers.migrate("a", "b", "w")
+    home.run("CREATE TABLE secrets (id int, name text); INSERT INTO secrets VALUES (1, 'x')")
+    asked = servers.questions("b")
+    servers.client("b").run(READ)
+    (question,) = map(decode_question, asked)
+    reader = OwnReader(servers["a"])
+    assert decode_answer(answer(reader, encode_question(question))).rows.num_rows == 2
+    secrets, scan = servers["a"].catalog.require("secrets").oid, question.scan
+    for other in (
+        replace(scan, sources=("id", "note")),
+        replace(scan, oid=secrets),
+        replace(scan, columns=tuple(reversed(scan.columns))),
+        replace(scan, oid=servers["a"].catalog.require("posts").oid),
+    ):
+        with pytest.raises(SqlError, match='42P01: table "users" is not lent by server "a"'):
+            decode_answer(answer(reader, encode_question(replace(question, relation=other))))
+    for kind in ("view", "stream", "system"):
+        with pytest.raises(SqlError, match="08P01"):
+            decode_answer(answer(reader, encode_question(replace(question, relation=replace(scan, kind=kind)))))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g.uid, g.c FROM (SELECT uid, count(*) AS c FROM posts GROUP BY uid) g, users",  # no column of users
+        "SELECT g.uid, (SELECT count(*) FROM users) AS n FROM (SELECT uid FROM posts GROUP BY uid) g",
+        "SELECT uid, count(*) FROM posts GROUP BY uid HAVING uid NOT IN (SELECT id FROM users WHERE name > 'Az')",
+        "SELECT g.uid, u.name, v.note FROM (SELECT DISTINCT uid FROM posts) g JOIN users u ON id = uid "
+        "LEFT JOIN users v ON v.id = u.id + 1",
+        "SELECT g.uid, t.* FROM (SELECT DISTINCT uid FROM posts) g LEFT JOIN kinds t ON t.i = uid",
+        "SELECT g.uid, t.m::text, count(*) OVER (PARTITION BY m) FROM (SELECT DISTINCT uid FROM posts) g, kinds t",
+        "SELECT g.uid, a.x, b.x AS y FROM (SELECT DISTINCT uid FROM posts) g JOIN twice a ON a.x = uid, twice b",
+    ],
+)
+def test_what_is_read_of_tables(query: str, servers: Servers, home: Client) -> None:
+    home.run(
+        """CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN few AS int CHECK (value < 50);
+        CREATE TABLE kinds (i few, m mood, a int[], j jsonb, n numeric(20,4), f float8, ts timestamptz, b bytea, d date,
+            u uuid, iv interval, t varchar(5), bo boolean, nn numeric, dd double precision GENERATED ALWAYS AS (f * 2)
+            STORED, ms mood[]);
+        INSERT INTO kinds VALUES (1, 'ok', '{1,2}', '{"a": [1]}', 1.5, '-0', '2024-01-01 00:00+02', '\\x00ff', 
+            '2024-02-29', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '1 mon 2 days', 'x', true, 1.10, DEFAULT, '{ok,sad}');
+        INSERT INTO kinds VALUES (2);
+        CREATE TABLE twice (x int); INSERT INTO twice VALUES (1), (1), (2)"""
+    )
+    home.run(f"CREATE VIEW q AS {query}; INSERT INTO posts VALUES (1, 1), (2, 2), (3, 3)")
+    wanted = sorted(map(repr, home.run("SELECT * FROM q")))
+    assert wanted
+    servers.migrate("a", "b", "q")
+    for name in ("b", "a"):
+        assert sorted(map(repr, servers.client(name).run("SELECT * FROM q"))) == wanted
+    servers.migrate("b", "a", "q")
+    home.run("ALTER TABLE users RENAME name TO called; ALTER TABLE users RENAME id TO number")
+    assert sorted(map(repr, home.run("SELECT * FROM q"))) == wanted
+    servers.migrate("a", "b", "q")
+    home.run("INSERT INTO twice VALUES (1); DELETE FROM kinds; DELETE FROM users WHERE number = 1")
+    assert sorted(map(repr, servers.client("b").run("SELECT * FROM q"))) == sorted(
+        map(repr, home.run("SELECT * FROM q"))
+    )
+
+
+def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    for statement in (
+        "ALTER TABLE users ADD COLUMN x int",
+        "ALTER TABLE users RENAME TO people",
+        "ALTER TABLE users ALTER note TYPE varchar(9)",
+        "ALTER TABLE users DROP COLUMN note",
+    ):
+        with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by server "b"'):
+            home.run(statement)
+    with pytest.raises(SqlError, match="2BP01"):
+        home.run("DROP TABLE users")
+    assert servers.client("b").run(READ) == [("Ada", 1), ("Bob", 2)]
+    assert "server a is asked" in str(servers.client("b").run("EXPLAIN SELECT * FROM w"))
+    assert "server a is asked" in str(servers.client("b").run("EXPLAIN (FORMAT json) SELECT * FROM w"))
+    home.run("DROP TABLE users CASCADE")
+    wait_until(lambda: servers["b"].catalog.find("w") is None, 20, "its end there")
+
+
+def _has_changed(feed: ChangeFeed, reader: OwnReader, number: int) -> bool:
+    return bool(feed.since(reader, number))
+
+
+def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    for name in ("b", "a"):
+        database = servers[name]
+        feed, reader = database.changes.feed(database.catalog.require("w").oid, home), OwnReader(database)
+        number = feed.start(reader, None)
+        home.run("UPDATE users SET name = name || '!' WHERE id = 1")
+        wait_until(partial(_has_changed, feed, reader, number), 20, "the change")
+        (found,) = feed.since(reader, number)
+        assert [row[-1] for row in zip(*found.rows.to_pydict().values(), strict=True)] == [-1, 1]
+
+
+def test_the_guest_is_lost(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    home.run("INSERT INTO posts VALUES (1, 1); UPDATE users SET name = 'Eve' WHERE id = 1")
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    assert home.run(READ) == [("Bob", 2), ("Eve", 2)]
+
+
+def test_the_home_is_gone_for_good(servers: Servers, home: Client) -> None:
+    """The stream goes on at another server, where the view is dropped: nobody has its table."""
+    home.run("CREATE VIEW alone AS SELECT uid, count(*) AS c FROM posts GROUP BY uid")
+    home.run("INSERT INTO posts VALUES (1, 1), (2, 1)")
+    for name in ("w", "alone"):
+        servers.migrate("a", "b", name)
+    servers["b"].view_moving.checkpoints.close()
+    servers.stop("a")
+    lost(servers["b"], "a")
+    with pytest.raises(SqlError, match="08001"):
+        servers.client("b").run(READ)
+    assert servers["b"].view_moving.adopt("a") == 1
+    b = servers.client("b")
+    with pytest.raises(SqlError, match="42P01"):
+        b.run(READ)
+    b.run("INSERT INTO posts VALUES (1, 1)")
+    assert b.run("SELECT * FROM alone ORDER BY uid") == [(1, 2), (2, 1)]
+    assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["alone"]
+
+
+def test_nobody_copies_it_unasked(servers: Servers, home: Client) -> None:
+    runtime = servers["a"].view(servers["a"].catalog.require("w").oid)
+    with pytest.raises(SqlError, match='0A000: copying view "w" unasked'):
+        servers["a"].view_moving.copy_unasked(runtime)
+    servers["a"].view_moving.checkpoint(runtime.view)
+    home.run("UPDATE users SET name = 'Eve' WHERE id = 1")
+    with pytest.raises(SqlError, match=r"55000: relation .* is in use by a copy on the storage"):
+        home.run("ALTER TABLE users ADD COLUMN x int")
+    assert home.run(READ) == [("Bob", 2), ("Eve", 1)]
+
+
+def test_two_views_of_one_table(servers: Servers, home: Client) -> None:
+    home.run("CREATE VIEW x AS SELECT g.uid, u.note FROM (SELECT DISTINCT uid FROM posts) g JOIN users u ON id = uid")
+    home.run("INSERT INTO posts VALUES (1, 1), (2, 1)")
+    b = servers.client("b")
+    for name in ("w", "x"):
+        servers.migrate("a", "b", name)
+        home.run("UPDATE users SET note = 'y' || note, name = 'z' || name WHERE id = 1")
+    assert b.run("SELECT name, note, c FROM w JOIN x ON (name = 'Bob') = (uid = 2) ORDER BY 1") == [
+        ("Bob", "x", 3),
+        ("zzAda", "yyx", 2),
+    ]

@@ -1,0 +1,148 @@
+"""Continuous views that read tables whenever they are read, between servers as processes: a transaction that writes the
+stream and the table is seen whole or not at all, at either server, whoever is killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream, together
+from tests.server.test_cluster import server
+from tests.server.test_cluster_views import placed
+
+pytestmark = pytest.mark.slow
+
+SETUP = """
+    CREATE FOREIGN TABLE s (k int, n bigint) SERVER stream;
+    CREATE TABLE t (id int PRIMARY KEY, total bigint);
+    INSERT INTO t VALUES (1, 0);
+    CREATE VIEW v AS SELECT g.k, g.n, t.total FROM (SELECT k, count(*) AS n FROM s GROUP BY k) g JOIN t ON t.id = g.k
+"""
+READ = "SELECT n, total FROM v"
+
+
+def write(client: psycopg.Connection) -> None:
+    """A row more, and the table says how many there are."""
+    with client.transaction():
+        client.execute("INSERT INTO s VALUES (1, 0)")
+        client.execute("UPDATE t SET total = total + 1 WHERE id = 1")
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Millstream, Millstream]]:
+    home = server(tmp_path, "a")
+    home.settings |= {"max_connections": 6}
+    with together(home, server(tmp_path, "b")) as (a, b):
+        with a.connect() as client:
+            client.execute(SETUP)
+            write(client)
+            client.execute("SELECT millstream.migrate('v', 'b')")
+            assert placed(client) == ("b",)
+        yield a, b
+
+
+def test_both_servers_show_what_was_said(pair: tuple[Millstream, Millstream]) -> None:
+    """As many sessions at home read it as there may be: each asks the guest, which asks the home back."""
+    a, b = pair
+    done, reads, ended = [1], [0] * 6, threading.Event()
+
+    def read(number: int, running: Millstream) -> None:
+        with running.connect() as client:
+            while not ended.is_set():
+                least = done[0]
+                ((rows, total),) = client.execute(READ).fetchall()
+                assert rows == total >= least
+                reads[number] += 1
+
+    def written(client: psycopg.Connection) -> bool:
+        write(client)
+        done[0] += 1
+        return min(reads) >= 30 or any(reader.is_over for reader in readers)
+
+    readers = [Beside(read, number, running) for number, running in enumerate((a, a, a, a, b, b))]
+    try:
+        with a.connect() as client:
+            wait_until(lambda: written(client), 60, "reads by all")
+    finally:
+        ended.set()
+    for reader in readers:
+        reader.result()
+
+
+def test_nobody_waits_for_a_session_that_writes(pair: tuple[Millstream, Millstream]) -> None:
+    a, b = pair
+    with a.connect() as writing, a.connect() as other, b.connect() as there:
+        with writing.transaction():
+            writing.execute("UPDATE t SET total = 7 WHERE id = 1")
+            assert other.execute(READ).fetchone() == there.execute(READ).fetchone() == (1, 1)
+        with (
+            pytest.raises(psycopg.errors.FeatureNotSupported, match='after changes of table "t"'),
+            writing.transaction(),
+        ):
+            writing.execute("UPDATE t SET total = 8 WHERE id = 1")
+            writing.execute(READ)
+        assert [each.execute(READ).fetchone() for each in (writing, other, there)] == [(1, 7)] * 3
+
+
+def test_the_home_is_killed(pair: tuple[Millstream, Millstream]) -> None:
+    a, b = pair
+    with b.connect() as there, b.connect() as reading:
+        for number in range(2, 5):
+            with a.connect() as client:
+                write(client)
+                assert there.execute(READ).fetchone() == (number, number)
+                assert there.execute(READ).fetchone() == (number, number), "which was kept"
+                client.execute("UPDATE t SET total = 0 WHERE id = 1")
+                a.kill9()
+            for each in (there, reading):
+                with pytest.raises(psycopg.OperationalError, match="cannot be reached") as raised:
+                    each.execute(READ)
+                assert raised.value.sqlstate == "08001"
+            a.restart()
+            assert there.execute(READ).fetchone() == (number, 0)
+            with a.connect() as client:
+                assert client.execute(READ).fetchone() == (number, 0)
+                client.execute("UPDATE t SET total = %s WHERE id = 1", (number,))
+
+
+def test_the_guest_is_killed(pair: tuple[Millstream, Millstream]) -> None:
+    a, b = pair
+    with a.connect() as client:
+        write(client)
+        b.kill9()
+        with pytest.raises(psycopg.OperationalError, match="cannot be reached"):
+            client.execute(READ)
+        write(client)
+        b.restart()
+        wait_until(lambda: _reads(client, (3, 3)), 60, "the view")
+        with b.connect() as there:
+            assert there.execute(READ).fetchone() == (3, 3)
+            there.execute("SELECT millstream.migrate('v', 'a')")
+        write(client)
+        assert client.execute(READ).fetchone() == (4, 4)
+
+
+def _reads(client: psycopg.Connection, wanted: tuple[int, int]) -> bool:
+    try:
+        return client.execute(READ).fetchone() == wanted
+    except psycopg.OperationalError:
+        return False
+
+
+def test_kept_answers_are_of_now(pair: tuple[Millstream, Millstream]) -> None:
+    """Encoded answers, and prepared statements, of a session that asks again and again."""
+    a, b = pair
+    with a.connect() as client, b.connect() as there:
+        for number in range(2, 30):
+            for statement in ("INSERT INTO s VALUES (1, 0)", f"UPDATE t SET total = {number} WHERE id = 1"):
+                client.execute(statement)
+                for each in (there, client, there):
+                    wanted = number, number - ("INSERT" in statement)
+                    assert each.execute(READ, prepare=True).fetchone() == wanted
+                    assert each.execute(READ, prepare=False).fetchone() == wanted
