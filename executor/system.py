@@ -155,7 +155,7 @@ def _queries(database: Database) -> Rows:
     for left in separation.stored.all():
         if left.id not in ids:
             server = separation.claims.owner(left.id)
-            about = (left.role, left.text, "running" if server else left.state)
+            about = (separation.role_of(left), left.text, "running" if server else left.state)
             sizes = (left.pipelines, left.finished, None, left.rows, left.size)
             rows.append((left.id, None, *about, *sizes, None, None, None, left.created, server, left.way or None))
     return rows

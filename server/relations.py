@@ -154,7 +154,7 @@ def _activity(session: Session) -> Iterator[Row]:
 def _queries(session: Session) -> Iterator[Row]:
     """Queries that can leave the server; the texts of others' only for who may see what these do."""
     for row in system_rows(session.database, "queries"):
-        yield row if _may_see(session, str(row["role"])) else {**row, "query": _HIDDEN["query"]}
+        yield row if _may_see(session, str(row["role"] or "")) else {**row, "query": _HIDDEN["query"]}
 
 
 def _may_see(session: Session, other: str) -> bool:

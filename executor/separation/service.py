@@ -143,6 +143,8 @@ class Separation:
         client = reader.client()
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
+        own = self._database.catalog.roles.find(client.role)
+        about["asked"] = (self._database.registry.name, 0 if own is None else own.oid)
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole), "engine": engine}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
@@ -382,8 +384,17 @@ class Separation:
 
     def _require_owner(self, client: Client, query: SeparatedQuery) -> None:
         """Raises 42501 for a query of another role."""
-        if client.role != query.role and not self._is_superuser(client):
+        if client.role != self.role_of(query) and not self._is_superuser(client):
             raise SqlError("42501", f'must be owner of separated query "{query.id}"')
+
+    def role_of(self, query: SeparatedQuery) -> str | None:
+        """What the role is called whose a query is: on another server than the one that was asked, as there; None where
+        it is gone, though another one may have its name."""
+        server, oid = query.asked
+        if server != self._database.registry.name:
+            return query.role
+        found = self._database.catalog.roles.get(oid)
+        return None if found is None else found.name
 
     def _is_superuser(self, client: Client) -> bool:
         roles = self._database.catalog.roles
@@ -399,7 +410,8 @@ def _steps(reader: Reader, query: SeparatedQuery, engine: EngineName) -> Steps:
 
 def _about(query: SeparatedQuery, engine: EngineName) -> dict[str, Any]:
     """What stays as it is in an artifact when its query leaves once more, and the engine on which it runs now."""
-    return {name: getattr(query, name) for name in ("role", "text", "time_zone", "outputs")} | {"engine": engine}
+    kept = {name: getattr(query, name) for name in ("role", "asked", "text", "time_zone", "outputs")}
+    return kept | {"engine": engine}
 
 
 def _runs(query: SeparatedQuery, tables: Mapping[str, pa.Table]) -> dict[str, Run]:

@@ -141,6 +141,36 @@ def test_who_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
     assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
 
 
+def test_a_new_role_of_an_old_name(server: Millstream, client: psycopg.Connection[Any]) -> None:
+    """It is another one; the old one by a new name is the same."""
+    client.execute("CREATE ROLE first LOGIN; GRANT SELECT ON t TO first")
+    dsn = server.dsn().replace("user=millstream", "user={}")
+    with psycopg.connect(dsn.format("first"), autocommit=True) as first:
+        first.execute("SET separable = on")
+        work = Beside(first.execute, LONG.format(next(NUMBERS)).encode())
+        wait_until(lambda: is_running(client, first.info.backend_pid), 60, "the query")
+        ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (first.info.backend_pid,)).fetchall()
+        assert isinstance(work.error(), psycopg.errors.QueryCanceled)
+    resume = f"SELECT * FROM millstream.resume('{query_id}')".encode()
+    seen = "SELECT role, query LIKE 'SELECT n%%' FROM millstream.queries WHERE query_id = %s"
+    client.execute("ALTER ROLE first RENAME TO second; CREATE ROLE first LOGIN; GRANT SELECT ON t TO first")
+    with psycopg.connect(dsn.format("first"), autocommit=True) as other:
+        assert other.execute(seen, (query_id,)).fetchone() == ("second", False)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            other.execute(resume)
+    with psycopg.connect(dsn.format("second"), autocommit=True) as second:
+        assert second.execute(seen, (query_id,)).fetchone() == ("second", True)
+        wanted = second.execute(resume).fetchall()
+    client.execute("REVOKE ALL ON t FROM second; DROP ROLE second; CREATE ROLE second LOGIN")
+    with psycopg.connect(dsn.format("second"), autocommit=True) as other:
+        assert other.execute(seen, (query_id,)).fetchone() == (None, False)
+        for statement in (resume, f"SELECT millstream.forget('{query_id}')".encode()):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                other.execute(statement)
+    assert client.execute(resume).fetchall() == wanted, "superusers may"
+    assert client.execute("SELECT millstream.forget(%s)", (query_id,)).fetchone() == (True,)
+
+
 def test_what_is_no_query_that_can_leave(client: psycopg.Connection[Any]) -> None:
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         client.execute("SELECT millstream.suspend(%s)", (client.info.backend_pid,))
