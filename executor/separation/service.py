@@ -141,7 +141,8 @@ class Separation:
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
         own = self._database.catalog.roles.find(client.role)
-        about["asked"] = (self._database.registry.name, 0 if own is None else own.oid)
+        if own is not None:
+            about["asked"] = (self._database.registry.name, own.oid)
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole)}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
