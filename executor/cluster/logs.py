@@ -142,7 +142,7 @@ def _hold(own: Path) -> int:
 
 
 def _words(path: Path) -> list[str]:
-    return (path.read_text().split() if path.exists() else []) or [_NONE]
+    return (path.read_text(errors="replace").split() if path.exists() else []) or [_NONE]
 
 
 def _another(log: Path, server: str) -> SqlError:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
+import hmac
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, ValidationError, convert, to_builtins
@@ -104,6 +106,12 @@ class Registry:
             self._put(Member(name, address, self.epoch, lease, log=log))
         #: Seconds between two heartbeats.
         self.pause = lease / _BEATS
+
+    @cached_property
+    def identity(self) -> str:
+        """This server's name with what only its storage has: servers of other storages may be called like it. Raises
+        what the storage's key does."""
+        return f"{self.name}.{hmac.digest(self._storage.key, self.name.encode(), 'sha256').hex()[:16]}"
 
     def _next_epoch(self) -> int:
         """One after that of the entry. Where that is not what was written, one to which no server can have come that

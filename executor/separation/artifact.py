@@ -107,7 +107,7 @@ class SeparatedQuery(Struct, frozen=True):
     relation: Relation
     runs: Mapping[str, StoredRun]
     way: str = ""  # by which it left: "move" or "redo", at once or "wait, then ..."
-    #: The server on which it was asked, and the oid of its role there, whose name may be another's by now.
+    #: The identity of the server that was asked, and the oid of its role there, whose name may be another's by now.
     asked: tuple[str, int] = ("", 0)
     #: What it reads of files that all servers share, by name.
     files: tuple[tuple[str, SharedFiles], ...] = ()

@@ -143,8 +143,6 @@ class Separation:
         client = reader.client()
         query = RunningQuery(client, steps.plan.names, steps.efforts, interval=reader.checkpoint_interval)
         about: dict[str, Any] = {"role": client.role, "text": client.text, "time_zone": reader.time_zone}
-        own = self._database.catalog.roles.find(client.role)
-        about["asked"] = (self._database.registry.name, 0 if own is None else own.oid)
         return query, about | {"outputs": outputs or _outputs(steps.plan.whole), "engine": engine}
 
     def _ended(self, reader: Reader, query: RunningQuery) -> None:
@@ -243,8 +241,14 @@ class Separation:
         return extract
 
     def _write(self, query: RunningQuery, runs: Mapping[str, Run], about: Mapping[str, Any], **more: Any) -> None:
-        server, now = self._database.registry.name, dt.datetime.now(dt.UTC)
-        self.stored.write(query.id, runs, created=now, server=server, pipelines=len(query.names), **about, **more)
+        about = {"asked": self._asked(about["role"]), **about, "server": self._database.registry.name}
+        now = dt.datetime.now(dt.UTC)
+        self.stored.write(query.id, runs, created=now, pipelines=len(query.names), **about, **more)
+
+    def _asked(self, role: str) -> tuple[str, int]:
+        """Which server a query was asked of, where it leaves that, and by which role there."""
+        own = self._database.catalog.roles.find(role)
+        return ("", 0) if own is None else (self._database.registry.identity, own.oid)
 
     # Going on ---------------------------------------------------------------------------------------------------
 
@@ -391,7 +395,7 @@ class Separation:
         """What the role is called whose a query is: on another server than the one that was asked, as there; None where
         it is gone, though another one may have its name."""
         server, oid = query.asked
-        if server != self._database.registry.name:
+        if not server or server != self._database.registry.identity:
             return query.role
         found = self._database.catalog.roles.get(oid)
         return None if found is None else found.name

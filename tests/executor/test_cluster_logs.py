@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.cluster.logs import place_log, published
+from executor.commit import aio
 from executor.options import Options
+from tests.executor.client import open_database
 
 #: Starts a server of a data folder, with other settings than usual; where its log is.
 Start = Callable[..., Path]
@@ -56,6 +59,18 @@ def test_others_find_it(start: Start, tmp_path: Path) -> None:
     assert published(Options(tmp_path / "two", storage=storage)) == str(tmp_path / "two/servers/main/log")
 
 
+def test_an_event_loop_writes_its_own_log_only(tmp_path: Path) -> None:
+    """One on a storage may let it wait."""
+
+    def watched(name: str, **settings: Any) -> bool:
+        shared = {"storage": str(tmp_path / "storage"), "server_name": name, **settings}
+        with contextlib.closing(open_database(tmp_path / name, **shared)) as opened:
+            return opened.log.watch(lambda descriptor, call: None)
+
+    assert not watched("one")
+    assert watched("two", log_on_storage=False) == aio.is_possible()
+
+
 def test_a_server_of_another_name_keeps_its_log(start: Start, tmp_path: Path) -> None:
     start()
     assert start(name="other") == on_storage(tmp_path)
@@ -82,6 +97,17 @@ def test_another_folder_finds_none(start: Start, tmp_path: Path) -> None:
     assert refused(start) == "55000", "a log of the start before"
     shutil.rmtree(on_storage(tmp_path))
     assert start("new") == on_storage(tmp_path)
+
+
+def test_what_is_no_word_of_a_start(start: Start, tmp_path: Path) -> None:
+    start()
+    for path in (on_storage(tmp_path) / "started", tmp_path / "one" / "servers" / "main" / "log-started"):
+        written = path.read_bytes()
+        for damaged in (b"\xff", written + b"\xe9\x00"):
+            path.write_bytes(damaged)
+            assert refused(start) == "55000"
+        path.write_bytes(written)
+    start()
 
 
 def test_a_copy_beside_the_folder(start: Start, tmp_path: Path) -> None:
