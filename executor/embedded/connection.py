@@ -42,6 +42,8 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
 #: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
 _STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
+#: Settings of a connection that measures how far its statements are, and prints nothing of it.
+MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result from which on it is fetched as Arrow.
@@ -109,6 +111,7 @@ class Connection:
         self._few: set[str] = set()
         self._texts: dict[str, str] = {}
         self._names = 0
+        self._is_measuring = False
         self.in_transaction = False
         #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
         self.makes_nothing = False
@@ -183,6 +186,19 @@ class Connection:
     def interrupt(self) -> None:
         """Makes what runs on this connection raise 57014."""
         self._cursor.interrupt()
+
+    def measure(self) -> None:
+        """Lets ``progress`` tell how far statements are, from now on."""
+        if not self._is_measuring:
+            self.execute("; ".join(f"SET {name} = {value}" for name, value in MEASURING.items()))
+            self._is_measuring = True
+
+    def progress(self) -> float:
+        """The share of the running statement that is done, about, for any thread; 0 where the engine cannot tell."""
+        try:
+            return max(0.0, float(self._cursor.query_progress()) / 100)
+        except duckdb.Error:  # it was closed
+            return 0.0
 
     def close(self) -> None:
         """Closes the connection."""

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from catalog.errors import SqlError
-from executor.embedded.connection import Bindings, Connection
+from executor.embedded.connection import MEASURING, Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import library
 from executor.embedded.printing.dialect import STORE
@@ -62,7 +62,8 @@ class Instance:
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
-            "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; SET lock_configuration = true"
+            "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; "
+            f"SET allowed_configs = {list(MEASURING)}; SET lock_configuration = true"
         )
         self._failure: SqlError | None = None
         self._idle: list[Connection] = []

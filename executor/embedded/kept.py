@@ -71,7 +71,22 @@ class KeptResults:
         self._tables: dict[str, int] = {}  # with their rows
         self._fetched: dict[str, pa.Table] = {}
         self._results: dict[str, Snapshot] = {}
+        self._is_computing = False
         connection.bind(bindings)
+        connection.measure()
+
+    def progress(self) -> float:
+        """How much of what is computed now is done, as the engine tells: 0 to 1, for any thread."""
+        return self._connection.progress() if self._is_computing else 0.0
+
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
+        """What runs now is a pipeline, or a slice of one."""
+        self._is_computing = True
+        try:
+            yield
+        finally:
+            self._is_computing = False
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
         """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
@@ -110,7 +125,8 @@ class KeptResults:
         name = leaf_name(result)
         self._connection.release(name)
         into = f"INSERT INTO {quoted(name)}" if name in self._tables else f"CREATE TEMPORARY TABLE {quoted(name)} AS"
-        ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
+        with self._computing():
+            ((added,),) = self._connection.execute(f"{into} {text}").fetchall()
         rows = self._tables[name] = self._tables.get(name, 0) + added
         self._results[name] = result
         return Kept(rows, self._size(name, result.columns, rows))
@@ -169,7 +185,8 @@ class KeptResults:
             return found
         self._settle()
         text = self._printed(relation) if name is None else self._text(name, relation)
-        return self._connection.once(text, relation)
+        with self._computing():
+            return self._connection.once(text, relation)
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
         """The same, computed while it is read."""

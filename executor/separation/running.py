@@ -99,6 +99,10 @@ class RunningQuery:
         #: Pipelines that have finished, how much of the next one, and what the results are that are kept now.
         self.finished = 0
         self.share = 0.0
+        #: How much of it will have finished after what is computed now, and how much of that is done.
+        self.until = 1.0
+        self.measure: Callable[[], float] = unknown
+        self._most = 0.0
         self.rows = 0
         self.size = 0
         #: When its state was last copied to storage.
@@ -120,7 +124,7 @@ class RunningQuery:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will, about; None while nothing has finished."""
+        """How long it will, about; None while nobody can tell."""
         done = self.progress
         return self.seconds * (1 - done) / done if done else None
 
@@ -132,20 +136,24 @@ class RunningQuery:
 
     @property
     def progress(self) -> float:
-        """The share of the work that is done, about."""
-        share, finished = self.share, self.finished
+        """The share of the work that is done, about. It never goes back, though between two statements there is none
+        that could tell how far it is."""
+        finished = self.finished  # first: what is measured meanwhile of the next pipeline is less, not more
+        share = self.share + max(0.0, self.until - self.share) * self.measure()
         done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
-        return done / sum(self._efforts)
+        self._most = max(self._most, done / sum(self._efforts))
+        return self._most
 
     def begin_anew(self, names: tuple[str, ...], efforts: tuple[float, ...]) -> None:
         """It has given up what has finished, and runs in other steps."""
         self.names, self._efforts = names, efforts
         self.finished = self.rows = self.size = 0
-        self.share = 0.0
+        self.share = self._most = 0.0
+        self.until = 1.0
 
     def advance(self, rows: int, size: int) -> None:
         """A pipeline has finished; all results that are kept have so many rows and bytes."""
-        self.share = 0.0
+        self.share, self.until = 0.0, 1.0
         self.finished += 1
         self.rows, self.size = rows, size
 
@@ -239,6 +247,11 @@ class RunningQueries:
     def of_process(self, process: int) -> RunningQuery | None:
         """The query of a session; those of other servers have none."""
         return next((query for query in self.all() if query.client.process == process != 0), None)
+
+
+def unknown() -> float:
+    """How much is done of what nobody measures."""
+    return 0.0
 
 
 def new_id() -> str:

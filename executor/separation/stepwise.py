@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from catalog.errors import SqlError
 from executor.embedded.kept import Kept
 from executor.separation.forecasting import Forecasting
-from executor.separation.running import Request, RunningQuery
+from executor.separation.running import Request, RunningQuery, unknown
 from executor.separation.slicing import Sliced
 from planner.algebra import Relation, Snapshot
 from planner.leaving import LEAST, Decision, decide
@@ -33,6 +33,10 @@ class Results(Protocol):
     @property
     def number(self) -> str:
         """The source of a leaf's column by which it is read in slices."""
+        ...
+
+    def progress(self) -> float:
+        """How much of what is computed now is done, 0 to 1, for any thread; 0 where nobody can tell."""
         ...
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
@@ -97,12 +101,15 @@ class Stepwise(Struct):
 
     def run(self) -> pa.Table:
         """The query's rows. Raises 57014 where it was suspended or cancelled, Moved, and NotInSteps."""
+        self.query.measure = self.results.progress
         try:
             return self._run()
         except SqlError as error:
             if error.sqlstate == "57014":
                 raise
             raise NotInSteps from error
+        finally:
+            self.query.measure = unknown
 
     def _run(self) -> pa.Table:
         by_name = {item.name: item for item in self.plan.pipelines}
@@ -127,6 +134,7 @@ class Stepwise(Struct):
             self._kept[pipeline.name] = self.results.keep(pipeline.result, pipeline.relation, readers)
             return
         for share, low, high in sliced.bounds(self.results):
+            self.query.until = share
             part = partial(sliced.of, self.results.number, pipeline.relation)
             self._kept[pipeline.name] = self.results.add(pipeline.result, part, low, high)
             if share < 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from executor.separation import choosing, running, service, slicing
 from executor.separation.artifact import SeparatedQueries
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, go_on, leave, outcome, separable, whole
+from tests.rig.beside import Beside
 
 pytestmark = pytest.mark.usefixtures("everywhere", "in_slices")
 
@@ -94,6 +96,41 @@ def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest
     assert bool(seen.slices) == (name not in WHOLE)
     assert seen.progress == sorted(seen.progress)
     assert not seen.progress or 0 < seen.progress[0] <= seen.progress[-1] <= 1
+
+
+def test_progress_is_no_more_than_what_is_done(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often others ask for it, between two statements and within them."""
+    off: list[float] = []
+
+    class Query(running.RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            self._compare(0.0)
+
+        def advance_slice(self, share: float, rows: int, size: int) -> None:
+            super().advance_slice(share, rows, size)
+            self._compare(share)
+
+        def _compare(self, share: float) -> None:
+            done = sum(self._efforts[: self.finished]) + share * self._efforts[self.finished]
+            off.append(self.progress - done / sum(self._efforts))
+
+    monkeypatch.setattr(service, "RunningQuery", Query)
+    ended = threading.Event()
+    client, seen = separable(database), 0
+
+    def ask() -> None:
+        nonlocal seen
+        while not ended.is_set():
+            seen += sum(query.progress <= 1 for query in database.separation.running.all())
+
+    asking = Beside(ask)
+    for query in QUERIES.values():
+        outcome(client, query)
+    ended.set()
+    asking.result()
+    assert seen > len(off) > 50
+    assert off == pytest.approx([0.0] * len(off))
 
 
 @pytest.mark.slow

@@ -222,9 +222,19 @@ def test_progress_in_pg_stat_activity(server: Millstream, client: psycopg.Connec
     assert row[-6:] == (None,) * 6
     attributes = "SELECT attname FROM pg_attribute WHERE attrelid = 'pg_stat_activity'::regclass AND attnum > 0"
     assert [name for (name,) in client.execute(f"{attributes} ORDER BY attnum".encode())] == names
-    running = begun(server, client)
+    running = begun(server, client, query=LONG.replace("t c", "t c, generate_series(1, 9) d"))
     query = f"SELECT state, {', '.join(added)} FROM pg_stat_activity WHERE pid = %s"
-    assert client.execute(query.encode(), (running.pid,)).fetchall() == [("active", 3, 0, 0.0, 0, 0, None)]
+    found: list[Any] = []
+
+    def is_measured() -> bool:
+        found[:] = client.execute(query.encode(), (running.pid,)).fetchall()
+        return found[0][3] != 0
+
+    wait_until(is_measured, 60, "progress within the first pipeline")
+    ((state, pipelines, finished, progress, *kept, left),) = found
+    assert (state, pipelines, finished, kept) == ("active", 3, 0, [0, 0])
+    assert 0 < progress < 1
+    assert left > 0
     with psycopg.connect(server.dsn().replace("user=millstream", "user=other"), autocommit=True) as other:
         assert other.execute(query.encode(), (running.pid,)).fetchall() == [(None,) * 7]
     client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
