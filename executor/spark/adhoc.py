@@ -25,7 +25,7 @@ from executor.spark.arrays import ARRAYS, ordered, require_plain
 from executor.spark.calls import cast, once, refuse
 from executor.spark.carried import constant, holds_interval, is_struct, printed_length, spark_name
 from executor.spark.delegation import DELEGATED, delegated, printed
-from executor.spark.dialect import STRINGS, SparkPrinter, distinct, spark_type, string
+from executor.spark.dialect import STRINGS, SparkPrinter, distinct, is_ordered, spark_type, string
 from executor.spark.doubles import PAIRS, of_reals
 from executor.spark.floats import FLOATS
 from executor.spark.gathered import GATHERED
@@ -106,6 +106,11 @@ def _error(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
     assert isinstance(state, Literal)
     assert isinstance(message, Literal)
     return cast(function("RAISE_ERROR", string(f"{state.value}:{message.value}")), spark_type(node.type))
+
+
+def _is_pair(kind: SqlType) -> bool:
+    """Whether a row is a value and what stands beside it: states of min_by and max_by, without a NULL in front."""
+    return kind.row is not None and all(is_ordered(each) for _, each in kind.row.fields)
 
 
 def _takes_structs(node: Call) -> bool:
@@ -283,6 +288,8 @@ class AdhocPrinter(SparkPrinter):
             case ("sum", "interval") if not node.distinct:
                 return sum_of_intervals(self, arguments[0], around)
             case ("min" | "max", "time") | ("min_by" | "max_by", _):
+                return around.call(node.function.upper(), *arguments)
+            case ("min" | "max", "record") if _is_pair(node.arguments[0].type):
                 return around.call(node.function.upper(), *arguments)
             case ("min" | "max", "bool"):
                 return around.call("BOOL_AND" if node.function == "min" else "BOOL_OR", *arguments)

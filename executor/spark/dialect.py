@@ -65,7 +65,7 @@ _TYPES: Final[dict[str, str]] = {
     "timestamp": "TIMESTAMP_NTZ",
     "timestamptz": "TIMESTAMP",
 }
-#: min and max of these order as PostgreSQL's do.
+#: Types whose values have an order of PostgreSQL's, beside numerics.
 _ORDERED: Final = frozenset(_TYPES) - {"bool", "json", "jsonb", "jsonpath", "bytea"} - SPANS
 #: Conversions without loss and without an error: to -> from.
 _WIDENED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -102,6 +102,11 @@ def spark_type(sql_type: SqlType) -> str:
     if sql_type.name not in _TYPES:
         raise unsupported(f"type {sql_type}")
     return _TYPES[sql_type.name]
+
+
+def is_ordered(kind: SqlType) -> bool:
+    """Whether min and max of a type's values are PostgreSQL's."""
+    return kind.name in _ORDERED or kind.name == "numeric"
 
 
 def cast_to(value: Expr, name: str) -> Expr:
@@ -319,7 +324,7 @@ class SparkPrinter(Printer):
                 return self._sum(arguments[0], kinds[0], node, around)
             case "avg":
                 return self._average(arguments[0], kinds[0], node, around)
-            case "min" | "max" if kinds[0].name in _ORDERED or kinds[0].name == "numeric":
+            case "min" | "max" if is_ordered(kinds[0]):
                 return around.call(node.function.upper(), arguments[0])
             case "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor" if (
                 not node.distinct and kinds[0].name != "bit"

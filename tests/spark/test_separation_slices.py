@@ -33,7 +33,17 @@ TWICE = {
     "at its end": "SELECT sum(v), max(k), count(*) FROM t",
 }
 CHOSEN = {
-    name: QUERIES[name] for name in ("groups", "no row", "joins", "shared", "sampled", "ordered rows", "rows of arms")
+    name: QUERIES[name]
+    for name in (
+        "groups",
+        "no row",
+        "joins",
+        "shared",
+        "sampled",
+        "ordered rows",
+        "rows of arms",
+        "digits of one value",
+    )
 }
 ALL = CHOSEN | FOREIGN | TWICE
 
