@@ -73,7 +73,7 @@ class Moment(Struct, frozen=True):
     writer: WriteTransaction | None = None
     #: Views that other servers maintain, with the LSN that their rows are of.
     elsewhere: Mapping[int, Answer] = field(default_factory=dict)
-    #: What views of other servers read of these servers' tables.
+    #: What guests read of the tables of their homes.
     lent: Mapping[int, Lending] = field(default_factory=dict)
 
     def query(

@@ -202,6 +202,8 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
             (target,) = (state for state in program.states if state.name == statement.target)
             if not _are_alike(statement.relation.columns, target.columns):
                 raise ValueError(f"{target.name} has other columns")
+    if not all(item.columns for item in program.borrowed):  # rows without columns have no number
+        raise ValueError("its tables have no columns")
     borrowed = {item.name for item in program.borrowed}
     for relation in relations_of(program):
         validate(relation)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from executor.queries import OwnReader, Reader
 from executor.views.changes import ChangeFeed
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
+from tests.executor.test_forged_manifests import Given
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
@@ -432,3 +435,44 @@ def test_two_views_of_one_table(servers: Servers, home: Client) -> None:
         ("Bob", "x", 3),
         ("zzAda", "yyx", 2),
     ]
+
+
+def _nodes(view: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    found = [node for node in view["program"]["nodes"] if wanted(node)]
+    assert found
+    return found
+
+
+def _of_table(node: Any) -> bool:
+    return node[0] == "Snapshot" and "_table_" in node[1]
+
+
+def _scanned(view: Any) -> None:
+    """It reads a table of the server that takes it."""
+    for node in _nodes(view, _of_table):
+        node[:] = ["Scan", 16384, "users", "table", node[2], ["id", "name"], None]
+
+
+def _unnamed(view: Any) -> None:
+    """It does not say whose the rows are."""
+    assert view["program"]["program"]["p"][-1]
+    view["program"]["program"]["p"][-1] = []
+
+
+def _in_a_state(view: Any) -> None:
+    """It keeps a table's rows."""
+    (table,) = _nodes(view, _of_table)
+    (delta,) = _nodes(view, lambda node: node[0] == "Delta")
+    named = [view["program"]["columns"][item["c"]][1] for item in table[2]]
+    delta[:] = ["Snapshot", table[1], delta[3], [table[3][named.index("id")]]]
+
+
+def test_a_program_that_reads_tables_otherwise(servers: Servers, home: Client, tmp_path: Path) -> None:
+    given = Given(servers, tmp_path)
+    servers.client("b").run("CREATE TABLE users (id int, name text)")
+    assert given.outcome(given.view) == ""
+    for change in (_scanned, _unnamed, _in_a_state):
+        view = json.loads(json.dumps(given.view))
+        change(view)
+        assert given.outcome(view) == "XX001", change
+    assert given.outcome(given.view) == ""

@@ -403,8 +403,9 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     ("definitions", "what"),
     [
         (
-            "CREATE TABLE d (x int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d ON k = x",
-            '"d"',
+            "CREATE TABLE d (x int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d ON k = x "
+            "WHERE x IN (SELECT k FROM v)",
+            '"v"',
         ),
         (
             "CREATE VIEW w AS SELECT x.k FROM (SELECT k FROM s GROUP BY k) x JOIN v ON v.k = x.k",
@@ -414,7 +415,7 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
 )
 def test_what_cannot_leave(definitions: str, what: str, servers: Servers, a: Client) -> None:
     a.run(definitions)
-    with pytest.raises(SqlError, match=f"0A000: .*migrating view.*{what}"):
+    with pytest.raises(SqlError, match=f"0A000: migrating view.*{what}"):
         servers.migrate("a", "b", "w")
 
 
@@ -551,7 +552,7 @@ def test_the_law_over_migrations(seed: int, servers: Servers) -> None:
 
 
 def test_a_drained_server_has_no_views(servers: Servers, a: Client) -> None:
-    a.run("CREATE TABLE d (x int); CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN d ON k = x")
+    a.run("CREATE VIEW w AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN v ON v.k = g.k")
     rows = Rows()
     rows.insert(a, 5)
     b = servers.client("b")
