@@ -34,7 +34,8 @@ test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real cl
 test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
 	$(BIN)/python -m pytest $(ARGS) tests/executor/test_cluster.py tests/executor/test_migration.py tests/cluster \
 		tests/server/test_cluster*.py tests/server/test_named_views.py \
-		tests/server/test_unreachable_storage.py tests/spark/test_separation_failures.py
+		tests/server/test_unreachable_storage.py tests/server/test_hanging_storage.py \
+		tests/spark/test_separation_failures.py
 
 # Three processes keep two cores busy, since many tests wait for a disk or a lease; a file's tests share their servers.
 # Spark's tests come last, since each process has a Spark of its own, of which most of the time goes into its start.
