@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import rows_of
-from catalog.types import ARRAYS, OF_EXTENSIONS, TEXT, Composite, Enumeration, SqlType, enum, row
+from catalog.types import ARRAYS, OF_EXTENSIONS, OID, TEXT, Composite, Enumeration, SqlType, enum, row
 
 
 def own_type(catalog: Catalog, kind: SqlType) -> SqlType | None:
@@ -35,6 +35,16 @@ def shown_type(catalog: Catalog, kind: SqlType) -> SqlType:
     if own is not None:
         return own
     return replace(kind, element=TEXT) if kind.name in ARRAYS else TEXT
+
+
+def numbered(kind: SqlType) -> SqlType:
+    """The type of another catalog's values: what only tells names for numbers, such as regclass, would tell those that
+    others have here."""
+    if kind.element is not None:
+        return replace(kind, element=numbered(kind.element))
+    if kind.row is not None:
+        return row(kind.row.over(numbered))
+    return OID if kind.name.startswith("reg") else kind
 
 
 def _own_row(catalog: Catalog, known: Composite) -> SqlType | None:

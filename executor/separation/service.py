@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from catalog.errors import SqlError, unsupported
+from catalog.own_types import numbered
 from catalog.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
@@ -248,14 +250,21 @@ class Separation:
     def _asked(self, role: str) -> tuple[str, int]:
         """Which server a query was asked of, where it leaves that, and by which role there."""
         own = self._database.catalog.roles.find(role)
-        return ("", 0) if own is None else (self._database.registry.identity, own.oid)
+        return self._database.registry.identity, 0 if own is None else own.oid
 
     # Going on ---------------------------------------------------------------------------------------------------
 
     def columns(self, query_id: str) -> tuple[tuple[Output, SqlType], ...]:
         """What a separated query's rows look like, and the types in which they are computed. Raises 42704, XX001."""
         query = self.stored.get(query_id)
-        return tuple((item, column.type) for item, column in zip(query.outputs, query.relation.columns, strict=True))
+        pairs = zip(query.outputs, _types(query.relation), strict=True)
+        if self._is_own(query):
+            return tuple(pairs)
+        return tuple((replace(item, type=numbered(item.type)), numbered(kind)) for item, kind in pairs)
+
+    def _is_own(self, query: SeparatedQuery) -> bool:
+        """Whether this server was asked, as far as that is known."""
+        return query.asked[0] in ("", self._database.registry.identity)
 
     def resume(self, reader: Reader, scan: Scan) -> pa.Table:
         """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
@@ -394,8 +403,8 @@ class Separation:
     def role_of(self, query: SeparatedQuery) -> str | None:
         """What the role is called whose a query is: on another server than the one that was asked, as there; None where
         it is gone, though another one may have its name."""
-        server, oid = query.asked
-        if not server or server != self._database.registry.identity:
+        _, oid = query.asked
+        if not oid or not self._is_own(query):
             return query.role
         found = self._database.catalog.roles.get(oid)
         return None if found is None else found.name

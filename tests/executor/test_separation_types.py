@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from catalog.errors import SqlError
 from executor.database import Database
+from executor.separation.running import Client as Asker
 from planner.statements import Query
 from protocol.values.registry import encode_binary, encode_text
 from tests.executor.client import Client, open_database
@@ -174,6 +177,43 @@ def test_values_of_users_types(name: str, servers: dict[str, Database], monkeypa
         carry(query_id, servers["first"], servers[other])
         found = shown(Client(servers[other]), rest(query_id))
         assert found == (kinds if other == "same" else texts, wanted[1]), other
+
+
+def test_numbers_of_relations_are_named_by_their_own_server_only(
+    servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT t, n FROM (SELECT tableoid::regclass AS t, count(*) AS n FROM f GROUP BY 1) g ORDER BY n"
+    wanted = shown(separable(servers["first"]), query)
+    query_id = left(servers["first"], query, monkeypatch)
+    carry(query_id, servers["first"], servers["same"])
+    assert shown(Client(servers["first"]), rest(query_id)) == wanted
+    (number,) = Client(servers["first"]).run("SELECT 'f'::regclass::oid::text")[0]
+    assert shown(Client(servers["same"]), rest(query_id)) == (("oid", "bigint"), [(number, wanted[1][0][1])])
+
+
+def test_a_role_on_another_server_is_known_by_name(
+    servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though servers of two storages are called alike, the number of a role is another one's there."""
+    for name, roles in (("first", ("one", "two")), ("same", ("two", "one"))):
+        for role in roles:
+            Client(servers[name]).run(f"CREATE ROLE {role}; GRANT SELECT ON f TO {role}")
+    asking = separable(servers["first"])
+    asking.session.reader.client = lambda: Asker(7, "one", BY_MOOD)
+    with monkeypatch.context() as patch:
+        Asked(patch, 1)
+        query_id = leave(asking, BY_MOOD)
+    assert query_id is not None
+    carry(query_id, servers["first"], servers["same"])
+    for name in ("first", "same"):
+        for role, may in (("one", True), ("two", False)):
+            client = Client(servers[name])
+            client.session.reader.client = partial(Asker, 7, role)
+            if may:
+                assert shown(client, rest(query_id))[1] == MOODS
+            else:
+                with pytest.raises(SqlError, match="must be owner"):
+                    client.run(rest(query_id))
 
 
 def test_a_query_leaves_at_each_stop(servers: dict[str, Database], monkeypatch: pytest.MonkeyPatch) -> None:
