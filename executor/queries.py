@@ -276,7 +276,8 @@ class Reader:
             self.database.replicas.refresh(plan.views)
             self.database.borrowing.fetch(plan.views, self)
             elsewhere = self.database.elsewhere.read(plan, parameters, self, transaction)
-            moment, owned = self._moment(plan, transaction, elsewhere)
+            with self.database.borrowing.steady(plan.views, self):
+                moment, owned = self._moment(plan, transaction, elsewhere)
             if elsewhere:
                 moment = replace(moment, elsewhere=elsewhere)
             try:
@@ -328,18 +329,19 @@ class Reader:
         database.replicas.refresh((oid,))
         database.borrowing.fetch((oid,), self)
         elsewhere = database.elsewhere.whole(database.views_below((oid,)), self)
-        with _locked([database.view(below) for below in database.views_below((oid,))]) as runtimes:
-            for runtime in runtimes:
-                if runtime.away is None:
-                    runtime.check()
-            database.tables.backlog.apply()
-            with database.sequencer.lock:  # nobody else brings the views further while their locks are held
-                lsn, changed = database.sequencer.visible, database.version_of((oid,))
-                snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
+        with contextlib.ExitStack() as stack:
+            with database.borrowing.steady((oid,), self):
                 below = database.views_below((oid,))
-                lent = database.borrowing.at(below)
-                moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, database.catalog, lent=lent)
-                moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
+                for runtime in stack.enter_context(_locked([database.view(each) for each in below])):
+                    if runtime.away is None:
+                        runtime.check()
+                database.tables.backlog.apply()
+                with database.sequencer.lock:  # nobody else brings the views further while their locks are held
+                    lsn, changed = database.sequencer.visible, database.version_of((oid,))
+                    snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
+                    lent = database.borrowing.at(below)
+                    moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, database.catalog, lent=lent)
+                    moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
                 return lsn, changed, self.view_table(oid, moment)

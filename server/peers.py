@@ -101,13 +101,10 @@ class Answering:
 
     async def _answer(self, question: bytes) -> None:
         from executor.moving.elsewhere import answer
-        from executor.moving.questions import is_of_table
 
         server, self._answers = self._connection.server, True
-        # Who is asked for a view may ask back, which must not wait for sessions' threads that wait for such answers.
-        workers = server.lenders if is_of_table(question) else server.workers
         try:
-            found = await server.loop.run_in_executor(workers, answer, self._reader, question)
+            found = await server.loop.run_in_executor(server.workers, answer, self._reader, question)
             for start in range(0, len(found), _PIECE):
                 self._connection.send(encoder.copy_data(found[start : start + _PIECE]))
                 await self._connection.drain()

@@ -46,8 +46,6 @@ SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
 _STRANGERS: Final = 100
-#: Threads that answer other servers' questions of tables.
-_LENDERS: Final = 2
 #: RowDescriptions kept.
 _DESCRIPTIONS: Final = 4096
 
@@ -127,8 +125,6 @@ class Server:
         self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = Workers(config.max_connections + 1, "session")
-        #: Tell other servers what is in tables.
-        self.lenders = Workers(_LENDERS, "lender")
         self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
@@ -213,7 +209,6 @@ class Server:
         finally:
             await self._close_database()
             self.workers.shutdown()
-            self.lenders.shutdown()
             self.parsers.shutdown()
         if self._failure is not None:
             raise self._failure

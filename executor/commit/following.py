@@ -29,6 +29,8 @@ from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
 
 #: Bytes of records after which a reading ends, if there are more.
 BUDGET: Final = 16 << 20
+#: Above all LSNs.
+EVERY: Final = 1 << 63
 #: RWF_NOWAIT is Linux' own.
 _AT_ONCE: Final = getattr(os, "RWF_NOWAIT", 0)
 
@@ -85,11 +87,11 @@ class LogFollower:
         except OSError:  # closed meanwhile, or gone: who reads will hear
             return True
 
-    def read(self, budget: int = BUDGET) -> list[Arrived]:
-        """The rows of the next commits, in order, up to the log's end or, where that is far, about a ``budget`` of
-        bytes; ``position`` moves on. Raises 72000 where they were recycled, XX001 and 58030."""
+    def read(self, budget: int = BUDGET, upto: int = EVERY) -> list[Arrived]:
+        """The rows of the next commits, in order, up to an LSN or the log's end or, where that is far, about a
+        ``budget`` of bytes; ``position`` moves on. Raises 72000 where they were recycled, XX001 and 58030."""
         try:
-            return self._read(budget)
+            return self._read(budget, upto)
         except OSError as error:
             self.rewind(self.position)
             raise disk_error(error, f'read the log in "{self._folder}"') from error
@@ -97,14 +99,16 @@ class LogFollower:
             self.rewind(self.position)
             raise
 
-    def _read(self, budget: int) -> list[Arrived]:
+    def _read(self, budget: int, upto: int) -> list[Arrived]:
         found: list[Arrived] = []
         self.changed = {}
         position = self.position
         current = self._segment or self._open()
         while budget > 0:
-            records = list(self._records(current, budget))
+            records = list(self._records(current, budget, upto))
             if not records:
+                if _is_behind(_header(current, self._offset), upto):
+                    break
                 following = self._successor(current)
                 if following is None:
                     break
@@ -120,10 +124,10 @@ class LogFollower:
         self.position = position
         return found
 
-    def _records(self, current: Segment, budget: int) -> Iterator[tuple[Found, bytes]]:
+    def _records(self, current: Segment, budget: int, upto: int = EVERY) -> Iterator[tuple[Found, bytes]]:
         """What is there whole, with the payloads of new commits. A record whose payload is not may be on its way."""
         offset = self._offset
-        while budget > 0 and (header := _header(current, offset)) is not None:
+        while budget > 0 and (header := _header(current, offset)) is not None and not _is_behind(header, upto):
             try:
                 payload = current.payload(header)
             except SqlError:
@@ -213,3 +217,8 @@ def _known(descriptor: int, offset: int) -> bytes:
     if found < RECORD:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
     return bytes(data)
+
+
+def _is_behind(header: Found | None, upto: int) -> bool:
+    """Whether a record is a commit behind an LSN."""
+    return header is not None and header.kind != Kind.DATA and header.lsn > upto

@@ -8,16 +8,18 @@ read without its home::
     a <= p, no change in (a, p]     ->     table(p) = table(a) = the answer
 
 That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in
-the view's states are those up to it, too. A change is a record here as well, of no rows, which gives the view another
-version (``executor/versions``), so that nobody shows what was computed before. Knows nothing of connections: the
-database's ``elsewhere`` has them. The other side is here, too: ``lent`` answers such a question, from tables alone, and
-so waits for nobody.
+the view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
+replica goes no further than an answer until the read has its LSN (``steady``). A change is a record here as well, of no
+rows, which gives the view another version (``executor/versions``), so that nobody shows what was computed before. Knows
+nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent`` answers such a
+question, from tables alone, and so waits for nobody.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -60,13 +62,9 @@ class Borrowing:
     def fetch(self, views: Iterable[int], reader: Reader) -> None:
         """Asks for what has changed of what these continuous views, and those below them, read. Raises 08001 where a
         home cannot be reached, 57014. The caller holds no view's lock."""
-        for oid in self._database.views_below(tuple(views)) if self._database.replicas.all() else ():
-            runtime = self._database.view(oid)
-            replica = replica_of(self._database.replicas, runtime) if runtime.program.borrowed else None
-            if replica is not None and runtime.error is None:
-                for item in runtime.program.borrowed:
-                    self._fetch(runtime, replica, item, reader)
-                self._catch_up(runtime, replica)
+        for replica, runtime in self._borrowers(views):
+            for item in runtime.program.borrowed:
+                self._fetch(runtime, replica, item, reader)
 
     def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> None:
         if _holds(runtime, replica, item):
@@ -99,12 +97,34 @@ class Borrowing:
                 raise SqlError("55000", f'server "{replica.home}" does not show what its log has')
             time.sleep(_WAIT)  # it has logged what it does not show yet
 
-    def _catch_up(self, runtime: ViewRuntime, replica: Replica) -> None:
-        """The replica is where the answers are."""
-        wanted = max((lent.at for lent in runtime.lent.values()), default=0)
-        deadline = time.monotonic() + _PATIENCE
+    @contextlib.contextmanager
+    def steady(self, views: Iterable[int], reader: Reader) -> Iterator[None]:
+        """The replicas of views that read tables stay meanwhile where it is known what these have, if that can be:
+        several tables may never have been asked for between changes. The caller holds no view's lock. Raises as
+        ``fetch``, which comes before, lest others wait for a home."""
+        with contextlib.ExitStack() as stack:
+            for replica, runtime in sorted(self._borrowers(views), key=lambda item: item[0].home):  # one order for all
+                stack.enter_context(replica.lock)
+                self._settle(runtime, replica, reader)
+            yield
+
+    def _borrowers(self, views: Iterable[int]) -> Iterator[tuple[Replica, ViewRuntime]]:
+        """Those of some views, and of those below them, that read tables of their homes."""
+        for oid in self._database.views_below(tuple(views)) if self._database.replicas.all() else ():
+            runtime = self._database.view(oid)
+            replica = replica_of(self._database.replicas, runtime) if runtime.program.borrowed else None
+            if replica is not None and runtime.error is None:
+                yield replica, runtime
+
+    def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Reader) -> None:
+        """The same of one view; its replica's lock is held."""
+        replica.catch_up()
+        for item in runtime.program.borrowed:
+            if not _holds(runtime, replica, item):
+                runtime.lent = {**runtime.lent, item.name: self._asked(runtime, replica, item, reader)}
+        wanted, deadline = max(lent.at for lent in runtime.lent.values()), time.monotonic() + _PATIENCE
         while replica.position < wanted:
-            replica.catch_up()
+            replica.catch_up(wanted)
             if replica.position < wanted:
                 if time.monotonic() > deadline:
                     raise SqlError("55000", f'the log of server "{replica.home}" does not have what that shows')

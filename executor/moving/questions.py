@@ -63,11 +63,6 @@ def encode_question(question: Question) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def is_of_table(data: bytes) -> bool:
-    """Whether a question is one of a table: who answers it asks nobody else."""
-    return data.startswith(b'{"view":""')
-
-
 def decode_question(data: bytes) -> Question:
     """A question, checked. Raises 08P01."""
     try:

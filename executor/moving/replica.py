@@ -25,7 +25,7 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
-from executor.commit.following import Arrived, LogFollower
+from executor.commit.following import EVERY, Arrived, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.core import Core
 from executor.moving import enums
@@ -114,15 +114,16 @@ class Replica:
         if self.position >= 0:
             self._is_begun.set()
 
-    def catch_up(self) -> None:
-        """Applies what the other server has acknowledged by now. Raises 58030, 72000, XX001, and what a commit does."""
+    def catch_up(self, upto: int = EVERY) -> None:
+        """Applies what the other server has acknowledged by now, up to an LSN of its. Raises 58030, 72000, XX001, and
+        what a commit does."""
         if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
             hint = "Let their views go on at their home: drop them here."
             raise SqlError("XX001", f'nobody knows how far streams of server "{self.home}" are here', hint=hint)
         if self._is_shared:
             self._core.shared.require_answer()
         with self.lock:
-            while self._apply():
+            while self._apply(upto):
                 pass
 
     def note(self) -> None:
@@ -148,7 +149,7 @@ class Replica:
             self._follower = LogFollower(log, wanted, self.position)
         return self._follower
 
-    def _apply(self) -> bool:
+    def _apply(self, upto: int) -> bool:
         """One record; whether there may be more."""
         follower = self._opened()
         if not follower.is_behind():
@@ -156,7 +157,7 @@ class Replica:
         before = follower.place
         self._is_applying = True
         try:
-            found = follower.read()
+            found = follower.read(upto=upto)
             rows = {oid: _new(found, known) for oid, known in self.streams.items()}
             self.changed |= follower.changed  # first: from now on nobody takes what was lent before for the last
             self.stirred = self._readers(follower.changed)

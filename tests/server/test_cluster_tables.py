@@ -37,7 +37,7 @@ def write(client: psycopg.Connection) -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Millstream, Millstream]]:
     home = server(tmp_path, "a")
-    home.settings |= {"max_connections": 6}
+    home.settings |= {"max_connections": 12}
     with together(home, server(tmp_path, "b")) as (a, b):
         with a.connect() as client:
             client.execute(SETUP)
@@ -48,7 +48,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Millstream, Millstream]]:
 
 
 def test_both_servers_show_what_was_said(pair: tuple[Millstream, Millstream]) -> None:
-    """As many sessions at home read it as there may be: each asks the guest, which asks the home back."""
+    """Also where several sessions at home read it at once, each of which asks the guest, which asks the home back."""
     a, b = pair
     done, reads, ended = [1], [0] * 6, threading.Event()
 
