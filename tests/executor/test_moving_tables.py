@@ -194,11 +194,13 @@ def test_rows_and_tables_are_of_one_moment(servers: Servers, home: Client) -> No
         while not ended.is_set():
             least = done[0]
             try:
-                ((rows, counted),) = client.run(query)
+                found = client.run(query)
             except SqlError as error:
                 assert error.sqlstate == "40001", error
                 assert (name, query) != ("a", queries[0]), "whatever comes, it may be of any moment"
                 continue
+            assert isinstance(found, list)
+            ((rows, counted),) = found
             assert rows == counted >= least, (name, query)
             reads += 1
         return reads

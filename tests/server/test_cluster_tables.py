@@ -141,7 +141,7 @@ def test_kept_answers_are_of_now(pair: tuple[Millstream, Millstream]) -> None:
     with a.connect() as client, b.connect() as there:
         for number in range(2, 30):
             for statement in ("INSERT INTO s VALUES (1, 0)", f"UPDATE t SET total = {number} WHERE id = 1"):
-                client.execute(statement)
+                client.execute(statement.encode())
                 for each in (there, client, there):
                     wanted = number, number - ("INSERT" in statement)
                     assert each.execute(READ, prepare=True).fetchone() == wanted
