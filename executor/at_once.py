@@ -109,6 +109,8 @@ class AtOnce:
         write = None if transaction is None else transaction.write
         if transaction is None or not transaction.is_by_key or self._session.temporary.tables:
             return False
+        if not self._database.row_changes.is_served:
+            return False
         if write is None or not write.journal:  # there is nothing to log
             return False
         self._block.current = None

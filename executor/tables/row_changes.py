@@ -60,6 +60,11 @@ class RowChanges:
         self._soon, self._later = soon, later
         self._core.tables.turns.serve(later)
 
+    @property
+    def is_served(self) -> bool:
+        """Whether it commits without waiting: not where a log's files may let an event loop wait."""
+        return self._soon is not None
+
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
     ) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SqlError
-from executor.commit.following import LogFollower
+from executor.commit.following import EVERY, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.moving.replica import log_of, placed
 from tests.executor.client import Client
@@ -108,7 +108,7 @@ def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None
 def test_positions_that_are_not_the_same(servers: Servers, both: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """One stream is further than the other, as records were written in which they did not move together; and what is
     between the two comes in parts."""
-    monkeypatch.setattr(LogFollower.read, "__defaults__", (1,))
+    monkeypatch.setattr(LogFollower.read, "__defaults__", (1, EVERY))
     insert(both, 4)
     servers.migrate("a", "b", "w")
     b = servers["b"]
