@@ -23,12 +23,12 @@ run: $(VENV)/.installed java  ## set up what is missing and start the server on 
 
 .PHONY: test
 test: $(VENV)/.installed-dev java postgres clients $(VENV)/spark.jsa  ## the test suite (ARGS="--whole": also what samples stand for)
-	$(PYTEST) $(ARGS) -m "not spark" $(OR_NONE)
-	$(PYTEST) $(ARGS) -m spark $(OR_NONE)
+	$(PYTEST) 3 $(ARGS) -m "not spark" $(OR_NONE)
+	$(PYTEST) 2 $(ARGS) -m spark $(OR_NONE)
 
 .PHONY: test-clients
 test-clients: $(VENV)/.installed-dev java postgres clients  ## what runs real clients: drivers, ORMs, frameworks and tools
-	$(PYTEST) tests/clients $(ARGS)
+	$(PYTEST) 3 tests/clients $(ARGS)
 
 .PHONY: test-cluster
 test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one storage and one Spark cluster, killed at every step (part of make test)
@@ -38,11 +38,12 @@ test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one
 		tests/spark/test_separation_failures.py
 
 # Three processes keep two cores busy, since many tests wait for a disk or a lease; a file's tests share their servers.
-# Spark's tests come last, since each process has a Spark of its own, of which most of the time goes into its start.
-PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile
+# Spark's tests come last, by two, since each process has a Spark of its own, of which most of the time goes into its
+# start.
+PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 # ARGS may leave one of the two without tests.
 OR_NONE := || test $$? -eq 5
-FAST := $(PYTEST) -m "not slow and not spark" -p no:cacheprovider
+FAST := $(PYTEST) 3 -m "not slow and not spark" -p no:cacheprovider
 
 .PHONY: check
 check: $(VENV)/.installed-dev  ## format, lint, strict types, import layers and the fast tests, in about a minute

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that the clients that the tests drive are there: pgjdbc, node-postgres (and with it Node), and PgBouncer, whose
-# service is not started. Always succeeds: without them their tests are skipped and say so.
+# service is not started; and bindfs, a file system that can be made to stand still. Always succeeds: without them their
+# tests are skipped and say so.
 set -u
 . "$(dirname "$0")/apt.sh"
 
@@ -19,6 +20,7 @@ NODE=$(dirname "$0")/../.venv/node
 [ -d /usr/share/nodejs/pg ] || [ -d "$NODE/node_modules/pg-cursor" ] || apt_install node-pg 2>/dev/null ||
     npm install --silent --prefix "$NODE" pg@8.23.1 pg-cursor@2.22.0 >/dev/null 2>&1 ||
     echo "tests of node-postgres are skipped: apt-get install node-pg"
+command -v bindfs >/dev/null || apt_install bindfs || echo "tests of a storage that hangs are skipped: apt-get install bindfs"
 [ -x /usr/sbin/pgbouncer ] && exit 0
 if forbid_services; then
     trap 'as_root rm -f "$POLICY"' EXIT

@@ -43,6 +43,7 @@ LONG: Final = (
     "tests/clients/test_psql.py",
     "tests/sql/test_scripts.py",
     "tests/spark/test_process.py",
+    "tests/spark/test_separation_slices.py",
     "tests/law/test_crash.py",
     "tests/law/test_property.py",
     "tests/spark/test_separation_failures.py",
