@@ -138,8 +138,10 @@ class RunningQuery:
     def progress(self) -> float:
         """The share of the work that is done, about. It never goes back, though between two statements there is none
         that could tell how far it is."""
-        finished = self.finished  # first: what is measured meanwhile of the next pipeline is less, not more
-        share = self.share + max(0.0, self.until - self.share) * self.measure()
+        finished, share, until = step = self.finished, self.share, self.until
+        measured = self.measure()
+        if step == (self.finished, self.share, self.until):  # else nobody knows of which step that is
+            share += max(0.0, until - share) * measured
         done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
         self._most = max(self._most, done / sum(self._efforts))
         return self._most
