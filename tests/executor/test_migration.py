@@ -228,6 +228,7 @@ def test_no_two_servers_run_a_query(a: Database, b: Database, monkeypatch: pytes
     def watched(self: Separation, *arguments: Any, **more: Any) -> Any:
         if self is b.separation:
             monkeypatch.setattr(Separation, "go_on", go_on)
+            wait_until(lambda: not a.separation.running.all(), 20, "the source's end of it")
             with pytest.raises(SqlError, match='is running on server "b"') as raised:
                 Client(a).run(f"SELECT * FROM millstream.resume('{leaving.ids[0]}')")
             found.append((raised.value.sqlstate, *Client(a).run("SELECT state, server FROM millstream.queries")))
