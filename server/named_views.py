@@ -26,23 +26,30 @@ if TYPE_CHECKING:
 
 
 def suspend(session: Session, name: Value) -> str | None:
-    """Nobody maintains a view any more, whose state stays on the storage: its name. A number is a session's."""
+    """Nobody maintains a view any more, whose state stays on the storage: its name. A number is a session's, and an id
+    a query's."""
+    if is_query_id(str(name)):
+        return signals.leave(session, str(name), "suspend")
     if name is None or str(name).isdecimal():
         return signals.suspend(session, _number(name))
     return session.database.view_moving.suspend(_own_view(session, str(name)))
 
 
 def checkpoint(session: Session, name: Value) -> str | None:
-    """Copies of a view's states are on the storage from now on: its name. A number is a session's."""
+    """Copies of a view's states are on the storage from now on: its name. A number is a session's, an id a query's."""
+    if is_query_id(str(name)):
+        return signals.leave(session, str(name), "checkpoint")
     if name is None or str(name).isdecimal():
         return signals.checkpoint(session, _number(name))
     return session.database.view_moving.checkpoint(_own_view(session, str(name)))
 
 
 def migrate(session: Session, name: Value, server: Value) -> str | None:
-    """Another server maintains a view from now on: its name. A number is a session's."""
+    """Another server maintains a view from now on: its name. A number is a session's, and an id a query's."""
     if name is None or server is None:
         return None
+    if is_query_id(str(name)):
+        return signals.leave(session, str(name), "migrate", str(server))
     if str(name).isdecimal():
         return signals.migrate(session, _number(name), server)
     view = _own_view(session, str(name))

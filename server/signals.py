@@ -99,6 +99,12 @@ def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> st
     return session.database.separation.ask(wish, process, session.is_cancelled, target)
 
 
+def leave(session: Session, query_id: str, wish: Wish, target: str = "") -> str | None:
+    """What ``suspend`` and its kin do, of a query that runs here by its id, also for another server's session."""
+    client = session.db.reader.client()
+    return session.database.separation.ask_for(client, wish, query_id, session.is_cancelled, target)
+
+
 def forget(session: Session, query_id: Value) -> bool | None:
     """Deletes a separated query; whether there was one."""
     return None if query_id is None else session.database.separation.forget(session.db.reader.client(), str(query_id))

@@ -241,6 +241,11 @@ class RunningQueries:
         """Whether this one runs now."""
         return query_id in self._queries
 
+    def get(self, query_id: str) -> RunningQuery | None:
+        """The query, if it runs now."""
+        with self._lock:
+            return self._queries.get(query_id)
+
     def all(self) -> tuple[RunningQuery, ...]:
         """The queries that run now."""
         with self._lock:

@@ -194,12 +194,28 @@ class Separation:
 
     # Leaving ----------------------------------------------------------------------------------------------------
 
+    def ask_for(
+        self, client: Client, wish: Wish, query_id: str, is_cancelled: Callable[[], bool], target: str = ""
+    ) -> str | None:
+        """The same as ``ask`` of a query that runs here, for whichever server's session. Raises 42501, too, and 55000
+        where it cannot be suspended, since a session of another server waits for it."""
+        self._require_target(wish, target)
+        query = self.running.get(query_id)
+        if query is None:
+            hint = "millstream.queries shows on which server it runs."
+            raise SqlError("55000", f'query "{query_id}" does not run on this server', hint=hint)
+        if client.role != query.client.role and not self._is_superuser(client):
+            raise SqlError("42501", f'must be owner of query "{query_id}"')
+        if wish == "suspend" and not query.client.process:
+            hint = "Let it migrate back, and suspend it by that session's process number."
+            raise SqlError("55000", f'a session of another server waits for query "{query_id}"', hint=hint)
+        return query.id if query.ask(wish, target).wait(is_cancelled) else None
+
     def ask(self, wish: Wish, process: int, is_cancelled: Callable[[], bool], target: str = "") -> str | None:
         """Takes the state of a session's query to storage, after the pipeline that runs now, and where it is to migrate
         to another server there; the query's id, and None where the query ended first. Raises 55000 where no query of
         the session runs in steps, or the target takes none, and 42704."""
-        if wish == "migrate":
-            self.moving.require_target(target)
+        self._require_target(wish, target)
         query = self.running.of_process(process)
         if query is None:
             hint = (
@@ -207,6 +223,10 @@ class Separation:
             )
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
+
+    def _require_target(self, wish: Wish, target: str) -> None:
+        if wish == "migrate":
+            self.moving.require_target(target)
 
     def _extractor(
         self,

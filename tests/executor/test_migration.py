@@ -11,7 +11,9 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
+from executor.queries import Reader
 from executor.separation import service
+from executor.separation.artifact import SeparatedQuery
 from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.service import Separation
@@ -309,6 +311,43 @@ def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.
         b.separation.moving.require_target("a")
     with pytest.raises(SqlError, match="no server to which"):
         b.separation.moving.drain("b", lambda: False, lambda moved: None)
+
+
+def test_by_its_id_it_migrates_on(a: Database, b: Database, join: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it runs for another server's session, which waits for it all the time."""
+    client, c = separable(a), join("c")
+    wanted = whole(client, QUERY)
+    role, moved, refused = Asker(1, "millstream", ""), list[Beside[str | None]](), list[str]()
+
+    class Query(RunningQuery):
+        def advance(self, rows: int, size: int) -> None:
+            super().advance(rows, size)
+            if self.client.process == 7 and not moved:
+                self.ask("migrate", "b")
+            elif b.separation.running.has(self.id) and not moved:
+                for who, wish, server in (
+                    (Asker(1, "x", ""), "migrate", b),
+                    (role, "suspend", b),
+                    (role, "migrate", a),
+                ):
+                    with pytest.raises(SqlError) as raised:
+                        server.separation.ask_for(who, wish, self.id, lambda: False, "c")
+                    refused.append(raised.value.sqlstate)
+                moved.append(Beside(b.separation.ask_for, role, "migrate", self.id, lambda: False, "c"))
+                wait_until(lambda: bool(self._requests), 60, "the wish to leave")
+
+    begun, go_on = list[str](), c.separation.go_on
+
+    def counted(reader: Reader, query: SeparatedQuery, keep: bool = False) -> Any:
+        begun.append(query.id)
+        return go_on(reader, query, keep)
+
+    monkeypatch.setattr(c.separation, "go_on", counted)
+    monkeypatch.setattr(service, "RunningQuery", Query)
+    client.session.reader.client = lambda: Asker(7, "millstream", QUERY)
+    assert client.run(QUERY) == wanted
+    assert begun == [moved[0].result()], "it ended at the third server"
+    assert refused == ["42501", "55000", "55000"]
 
 
 @pytest.mark.parametrize(
