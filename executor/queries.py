@@ -371,7 +371,7 @@ class Reader:
 
     def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
-        views = self.database.views_below(plan.views)
+        views = self.database.views_below(plan.views, elsewhere)
         here = [oid for oid in views if oid not in elsewhere]
         reads_tables = bool(plan.tables) or any(self.database.tables_beside(oid) for oid in here)
         exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
