@@ -165,6 +165,12 @@ class Core:
         that are ``known`` none below them is read."""
         return tuple(sorted({below for oid in oids for below in self._closure(oid, known) if below in self._views}))
 
+    def views_read(self, oids: tuple[int, ...]) -> tuple[int, ...]:
+        """Of ``views_below`` those that are read for their rows: none for one that another server maintains."""
+        below = self.views_below(oids)
+        away = {oid for oid in below if self.view(oid).away is not None}
+        return self.views_below(oids, away) if away else below
+
     def tables_beside(self, oid: int) -> tuple[int, ...]:
         """Tables that a view's final relation reads beside the view's own states."""
         return self.plans.get(self.view(oid).program.final).tables

@@ -328,10 +328,10 @@ class Reader:
         database = self.database
         database.replicas.refresh((oid,))
         database.borrowing.fetch((oid,), self)
-        elsewhere = database.elsewhere.whole(database.views_below((oid,)), self)
+        elsewhere = database.elsewhere.whole(database.views_read((oid,)), self)
         with contextlib.ExitStack() as stack:
             with database.borrowing.steady((oid,), self):
-                below = database.views_below((oid,))
+                below = database.views_below((oid,), elsewhere)
                 for runtime in stack.enter_context(_locked([database.view(each) for each in below])):
                     if runtime.away is None:
                         runtime.check()

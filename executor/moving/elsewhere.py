@@ -70,8 +70,7 @@ class Elsewhere:
         """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, the error
         that is the view's value, and 0A000 where the transaction has changed a table that one of them reads."""
         found: dict[int, Answer] = {}
-        away = {item.view.oid for item in self._database.runtimes() if item.away is not None}
-        below = self._database.views_below(plan.views, away)
+        below = self._database.views_read(plan.views)
         for oid in below:
             runtime = self._database.view(oid)
             if runtime.away is not None:

@@ -8,6 +8,8 @@ import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import View
+from executor.moving.questions import decode_question
+from executor.queries import OwnReader
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Beside
@@ -95,6 +97,22 @@ def test_it_leaves_while_the_other_is_suspended(servers: Servers, home: Client) 
     home.run("INSERT INTO s VALUES (1, 1, 'y')")
     for reader in ("b", "a"):
         assert servers.client(reader).run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
+
+
+def test_who_is_asked(servers: Servers, home: Client) -> None:
+    """Only who shows it: what it reads is no matter where that is, or whether anybody maintains it."""
+    home.run("CREATE VIEW x AS SELECT g.h, w.c FROM (SELECT count(*) AS h FROM r) g, w; INSERT INTO r VALUES (1, 2)")
+    servers.migrate("a", "b", "w")
+    servers["a"].view_moving.suspend(view_of(servers, "v"))
+    database, asked = servers["a"], servers.questions("a")
+    feed, reader = database.changes.feed(view_of(servers, "x").oid, home), OwnReader(database)
+    number = feed.start(reader, None)
+    home.run("INSERT INTO s VALUES (1, 1, 'x')")
+    for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):
+        assert home.run(query) == wanted
+    wait_until(lambda: bool(feed.since(reader, number)), 20, "the change")
+    shared = database.view(view_of(servers, "w").oid).shared
+    assert {decode_question(question).view for question in asked} == {shared}
 
 
 #: Of views that read v, w, or others of these.
