@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -149,20 +149,27 @@ class Core:
         """For each view, everything whose change may change its result."""
         self.versions.reads = MappingProxyType({oid: tuple(self._closure(oid)) for oid in self._views})
 
-    def _closure(self, oid: int) -> Iterator[int]:
+    def _closure(self, oid: int, known: Container[int] = ()) -> Iterator[int]:
         runtime = self._views.get(oid)
         yield oid
-        if runtime is None:
+        if runtime is None or oid in known:
             return
         final = self.plans.get(runtime.program.final)
         yield from (path.stream for path in runtime.program.paths)
         yield from final.tables
         for below in final.views:
-            yield from self._closure(below)
+            yield from self._closure(below, known)
 
-    def views_below(self, oids: tuple[int, ...]) -> tuple[int, ...]:
-        """These continuous views and those that their final relations read, in a fixed order."""
-        return tuple(sorted({below for oid in oids for below in self._closure(oid) if below in self._views}))
+    def views_below(self, oids: tuple[int, ...], known: Container[int] = ()) -> tuple[int, ...]:
+        """These continuous views and those that their final relations read, in a fixed order; for the rows of those
+        that are ``known`` none below them is read."""
+        return tuple(sorted({below for oid in oids for below in self._closure(oid, known) if below in self._views}))
+
+    def views_read(self, oids: tuple[int, ...]) -> tuple[int, ...]:
+        """Of ``views_below`` those that are read for their rows: none for one that another server maintains."""
+        below = self.views_below(oids)
+        away = {oid for oid in below if self.view(oid).away is not None}
+        return self.views_below(oids, away) if away else below
 
     def tables_beside(self, oid: int) -> tuple[int, ...]:
         """Tables that a view's final relation reads beside the view's own states."""

@@ -328,10 +328,10 @@ class Reader:
         database = self.database
         database.replicas.refresh((oid,))
         database.borrowing.fetch((oid,), self)
-        elsewhere = database.elsewhere.whole(database.views_below((oid,)), self)
+        elsewhere = database.elsewhere.whole(database.views_read((oid,)), self)
         with contextlib.ExitStack() as stack:
             with database.borrowing.steady((oid,), self):
-                below = database.views_below((oid,))
+                below = database.views_below((oid,), elsewhere)
                 for runtime in stack.enter_context(_locked([database.view(each) for each in below])):
                     if runtime.away is None:
                         runtime.check()
@@ -371,7 +371,7 @@ class Reader:
 
     def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
         """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
-        views = self.database.views_below(plan.views)
+        views = self.database.views_below(plan.views, elsewhere)
         here = [oid for oid in views if oid not in elsewhere]
         reads_tables = bool(plan.tables) or any(self.database.tables_beside(oid) for oid in here)
         exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)

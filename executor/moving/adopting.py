@@ -38,8 +38,9 @@ from executor.definitions import recording
 from executor.definitions.roles import set_rights
 from executor.moving import artifact, enums
 from executor.moving.artifact import LeavingView
-from executor.moving.checkpoints import Checkpoints, current, role_of
+from executor.moving.checkpoints import Checkpoints
 from executor.moving.entering import begun, defining, over
+from executor.moving.extracting import current, role_of
 from executor.moving.ownership import Owned, Ownership, as_owned
 from executor.moving.placing import staged
 from executor.moving.replica import as_own, log_of, replica_of
@@ -286,7 +287,7 @@ def _left(database: Database, transaction: Transaction, new: NewView, owned: Own
 
 def _states(database: Database, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
     try:
-        return current(database, runtime)[0]
+        return current(database, (runtime,))[0]
     except SqlError:
         if runtime.error is None:
             raise

@@ -43,8 +43,8 @@ from executor.views.storage import Handover
 from planner.algebra import Delta, Snapshot
 from planner.expression import Column
 from planner.incremental.names import LSN, ORDINAL, stored_name
-from planner.program import Borrowed, Program, State, Static
-from planner.retargeting import relations_of, retargeted
+from planner.program import Program, State, Static
+from planner.retargeting import relations_of, renamed, retargeted, traces_of
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
 from planner.walk import Node, walk
@@ -181,7 +181,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
-    traces: tuple[State | Static | Borrowed, ...] = (*program.statics, *program.states, *program.borrowed)
+    traces = traces_of(program)
     known: dict[object, dict[str, SqlType]] = {
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
     }
@@ -229,12 +229,20 @@ def _are_alike(columns: Sequence[Column], others: Sequence[Column]) -> bool:
 
 
 def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:
-    """The states as those of its home's view, by that one's program. Raises XX001."""
-    own = retargeted(leaving.program, {stream.oid: stream.oid for stream in leaving.streams}, f"v{view}")
-    if own.states != program.states or own.paths != program.paths:
+    """The states as those of its home's view, by that one's program; what came along of the views that it reads stays
+    behind. Raises XX001."""
+    names = {item.name: f"v{view}_{item.name.partition('_')[2]}" for item in traces_of(leaving.program)}
+    found = renamed(leaving.program, names)
+    states = {names[name]: rows for name, rows in leaving.states.items()}
+    parts = _parts(found)
+    if not all(part in parts for part in _parts(program)):
         raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
-    names = zip(leaving.program.states, own.states, strict=True)
-    return Handover(owned.name, owned.handover, {new.name: leaving.states[old.name] for old, new in names})
+    return Handover(owned.name, owned.handover, {item.name: states[item.name] for item in program.states})
+
+
+def _parts(program: Program) -> list[object]:
+    """What a program's states are, and what fills them."""
+    return [*program.states, *((path.stream, item) for path in program.paths for item in path.statements)]
 
 
 def names(storage: Path) -> list[str]:

@@ -193,9 +193,7 @@ def lent(reader: Reader, question: Question) -> Answer:
 
 def _lent_columns(database: Database, oid: int) -> dict[str, pa.DataType]:
     """What views that have ever left read of a table, with its types."""
-    left = (
-        runtime for runtime in database.runtimes() if runtime.shared and oid in database.tables_beside(runtime.view.oid)
-    )
-    programs = (as_leaving(database, runtime.program, runtime.view) for runtime in left)
+    left = (runtime for runtime in database.runtimes() if runtime.shared)
+    programs = (as_leaving(database, item) for item in left if oid in database.tables_of_view(item.view.oid))
     tables = (item for program in programs for item in program.borrowed if item.table == oid)
     return {column.name: column.type.arrow for item in tables for column in item.columns}

@@ -13,27 +13,23 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.catalog import Catalog
 from catalog.errors import SqlError
-from catalog.objects import Stream, View
 from executor.cluster.failpoints import failpoint
 from executor.core import Core
-from executor.moving import artifact, entering, enums
-from executor.moving.artifact import LeavingView
-from executor.moving.movable import as_leaving
+from executor.moving import artifact
+from executor.moving.extracting import stored_out, taken_out
+from executor.moving.movable import views_below
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
+from executor.moving.replica import Replica, Replicas, replica_of
 from executor.periodic import Periodic
 from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
-from planner.retargeting import retargeted
 
 #: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part.
 _LOOK: Final = 0.2
@@ -136,7 +132,7 @@ class Checkpoints:
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
         if replica is None:
-            gathered = sum(self._frontiers.backlog(progress.path.stream) for progress in runtime.paths)
+            gathered = sum(map(self._frontiers.backlog, self._core.reads_of(runtime.view.oid)))
         else:
             gathered = replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
@@ -169,8 +165,9 @@ class Checkpoints:
             is_news, last.unasked = before.unasked and not last.unasked, before.unasked
             if is_news and may_rest and self.is_resting:  # as at a start
                 return
-            if runtime.error is not None:
-                self._fail(runtime, replica, before)
+            error = self._error(runtime)
+            if error is not None:
+                self._fail(error, replica, before)
             elif replica is None:
                 # Also where nothing has come: the log keeps all that others write behind the copy.
                 if self._core.sequencer.visible > before.at:
@@ -238,10 +235,13 @@ class Checkpoints:
             artifact.delete_one(self._core.shared.folder, after.name, after.handover)
             raise
 
-    def _fail(self, runtime: ViewRuntime, replica: Replica | None, before: Owned) -> None:
+    def _error(self, runtime: ViewRuntime) -> SqlError | None:
+        """That which is a view's value, or that of one that it reads."""
+        errors = (item.error for item in (runtime, *views_below(self._core, runtime)) if not item.is_lost)
+        return next((found.error for found in errors if found is not None), None)
+
+    def _fail(self, error: SqlError, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""
-        assert runtime.error is not None
-        error = runtime.error.error
         at = self._core.sequencer.visible
         if replica is not None:
             with replica.lock:
@@ -251,78 +251,3 @@ class Checkpoints:
         if before.at != at:
             failure = (error.sqlstate, error.message)
             self._ownership.change(before, replace(before, failure=failure, at=at))
-
-
-def current(core: Core, runtime: ViewRuntime) -> tuple[dict[str, pa.Table], int, object]:
-    """A view's states, this server's LSN of which they are, and the content's version."""
-    with runtime.lock:
-        with core.sequencer.lock:
-            lsn = core.sequencer.visible
-        runtime.advance(lsn)
-        states = {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
-        return states, lsn, runtime.version
-
-
-def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """A view's states, all at one LSN of its home, and the content's version. The home keeps what comes behind it: more
-    than that until the entry says so (``place``)."""
-    view, program = runtime.view, runtime.program
-    streams, replica = streams_of(core, program), replica_of(replicas, runtime)
-    with contextlib.ExitStack() as stack:
-        if replica is not None:
-            stack.enter_context(replica.lock)
-            replica.catch_up()
-            replica.note()
-        states, at, version = current(core, runtime)
-        if replica is not None:
-            at = replica.position
-    core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
-    role, owners = _roles_of(core, view, streams)
-    if replica is not None:
-        there = {stream.oid: as_at_home(stream) for stream in streams}
-        oids = {oid: stream.oid for oid, stream in there.items()}
-        view = entering.over(view, oids, enums.at_home)
-        program = retargeted(program, oids, f"v{view.oid}")
-        streams = tuple(there.values())
-    else:
-        program = as_leaving(core, program, view)
-    return LeavingView(view, streams, role, owners, at, program, states, runtime.statics), version
-
-
-def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
-    """The states of a view that is at its home, as its last commits left them, at an LSN from ``since`` on, from where
-    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and who reads the
-    view waits for nothing; but where the paths were not committed up to one such LSN they are ``taken_out``."""
-    view, streams = runtime.view, streams_of(core, runtime.program)
-    stored, states = core.storage.taken(view.oid, core.engine)
-    with core.sequencer.lock:
-        visible = core.sequencer.visible
-        last = {stream.oid: core.streams[stream.oid].last_lsn for stream in streams}
-    core.sequencer.flush().wait()
-    at = _at(stored.frontiers, last, visible)
-    if at is None or at < since:
-        return taken_out(core, replicas, runtime)
-    program = as_leaving(core, runtime.program, view)
-    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics)
-    return leaving, stored.frontiers
-
-
-def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> int | None:
-    """The one LSN of states that have each stream's rows up to its frontier, if there is one; ``last`` are the streams'
-    last rows, where these are behind their frontiers. Where none have come the log need not be kept for them."""
-    late = [frontier for oid, frontier in frontiers.items() if last[oid] > frontier]
-    if not late:
-        return visible
-    at = max(frontiers.values())
-    return at if min(late) == at else None
-
-
-def _roles_of(core: Core, view: View, streams: Iterable[Stream]) -> tuple[str, tuple[str, ...]]:
-    catalog = core.catalog
-    return role_of(catalog, view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
-
-
-def role_of(catalog: Catalog, oid: int) -> str:
-    """The name of an object's owner."""
-    owner = catalog.rights_of(oid).owner
-    return next((item.name for item in catalog.roles.items if item.oid == owner), "")

@@ -70,7 +70,7 @@ class Elsewhere:
         """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, the error
         that is the view's value, and 0A000 where the transaction has changed a table that one of them reads."""
         found: dict[int, Answer] = {}
-        below = self._database.views_below(plan.views)
+        below = self._database.views_read(plan.views)
         for oid in below:
             runtime = self._database.view(oid)
             if runtime.away is not None:
@@ -84,7 +84,7 @@ class Elsewhere:
 
     def _require_unchanged(self, runtime: ViewRuntime, transaction: Transaction) -> None:
         """The other server reads tables as they are committed."""
-        for oid in self._database.tables_beside(runtime.view.oid):
+        for oid in self._database.tables_of_view(runtime.view.oid):
             table = (transaction.catalog or self._database.catalog).objects.get(oid)
             if transaction.write is not None and isinstance(table, Table) and transaction.write.has_changed(table):
                 what = f'reading view "{runtime.view.name}" of another server after changes of table "{table.name}"'

@@ -17,7 +17,8 @@ from catalog.objects import qualified
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
-from executor.moving.checkpoints import Checkpoints, stored_out, taken_out
+from executor.moving.checkpoints import Checkpoints
+from executor.moving.extracting import stored_out, taken_out
 from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, place

@@ -1,7 +1,7 @@
 """Which views can leave their home, and as what.
 
-Owns: that they need nothing but their states, their streams' rows, and tables of their home, which are asked for when
-the view is read elsewhere (``borrowing``).
+Owns: that they need nothing but their states and those of the views that they read, their streams' rows, and tables of
+their home, which are asked for when the view is read elsewhere (``borrowing``).
 """
 
 from __future__ import annotations
@@ -9,38 +9,66 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from catalog.errors import unsupported
-from catalog.objects import Table, View
+from catalog.objects import Table
 from executor.core import Core
 from executor.moving.replica import streams_of
 from executor.streams.runtime import is_followed
+from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra import Scan
+from planner.inlining import Below, inlined
 from planner.lending import lending
 from planner.program import Program
 from planner.renaming import with_current_names
 from planner.walk import walk
+from planner.zones import depends_on_zone
+
+
+def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
+    """The continuous views that a view, or one of these, reads whenever it is read."""
+    oid = runtime.view.oid
+    return tuple(core.view(below) for below in core.views_below((oid,)) if below != oid)
 
 
 def require_movable(core: Core, runtime: ViewRuntime) -> None:
     """A view needs nothing else. Raises 0A000."""
-    view, instead = runtime.view, "Let it stay, and migrate the queries that read it."
-    scans = (node for node in walk(runtime.program.final) if isinstance(node, Scan))
-    scan = next((node for node in scans if node.kind != "table"), None)
-    if scan is not None:
-        raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
-    if any(map(is_followed, streams_of(core, runtime.program))):
-        raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
+    name, instead = runtime.view.name, "Let it stay, and migrate the queries that read it."
+    below = views_below(core, runtime)
+    for each in (runtime, *below):
+        scans = (node for node in walk(each.program.final) if isinstance(node, Scan))
+        scan = next((node for node in scans if node.kind not in ("table", "view")), None)
+        if scan is not None:
+            raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
+        if any(map(is_followed, streams_of(core, each.program))):
+            raise unsupported(f'migrating view "{name}" over a stream that follows a folder', instead)
+    for each in below:
+        what = f'migrating view "{name}", which reads view "{each.view.name}"'
+        if any(map(home_of, streams_of(core, each.program))):
+            raise unsupported(f"{what} of another server", instead)
+        if each.time_zone != runtime.time_zone and depends_on_zone(each.program):
+            zones = f"{each.time_zone}, and not in {runtime.time_zone}"
+            raise unsupported(f"{what}, made in TimeZone {zones}", f"Create both in one. {instead}")
 
 
 def require_alone(core: Core, runtime: ViewRuntime) -> None:
     """A view can be read where its home is gone. Raises 0A000."""
-    if core.plans.get(runtime.program.final).tables:
+    if core.tables_of_view(runtime.view.oid):
         view, instead = runtime.view, "millstream.checkpoint() makes copies all the same."
         raise unsupported(f'copying view "{view.name}" unasked, which reads tables whenever it is read', instead)
 
 
-def as_leaving(core: Core, program: Program, view: View) -> Program:
-    """A program of this server's as it leaves: its tables stay."""
+def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
+    """A program of this server's as it leaves: the views that it reads are in it, and its tables stay."""
+    scope = f"v{runtime.view.oid}"
+    below = {each.view.oid: Below(_now(each), _names(each)) for each in views_below(core, runtime)}
     tables = {oid: item for oid, item in core.catalog.objects.items() if isinstance(item, Table)}
-    final = with_current_names(program.final, view.moved)
-    return lending(replace(program, final=final), f"v{view.oid}", tables)
+    return lending(inlined(_now(runtime), scope, below), scope, tables)
+
+
+def _now(runtime: ViewRuntime) -> Program:
+    """A program that calls the columns of what it reads as they are called now."""
+    return replace(runtime.program, final=with_current_names(runtime.program.final, runtime.view.moved))
+
+
+def _names(runtime: ViewRuntime) -> tuple[str, ...]:
+    return tuple(column.name for column in runtime.view.stored)

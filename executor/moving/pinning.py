@@ -50,8 +50,7 @@ def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)
-            tables = core.plans.get(runtime.program.final).tables
-            for oid in (runtime.view.oid, *(progress.path.stream for progress in runtime.paths), *tables):
+            for oid in core.reads_of(runtime.view.oid):
                 yield runtime, oid, server, bool(home)
 
 

@@ -21,7 +21,6 @@ from executor.core import Core
 from executor.moving import artifact
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
-from executor.moving.movable import as_leaving
 from executor.moving.ownership import Owned
 from executor.moving.replica import streams_of
 from executor.views.runtime import ViewRuntime
@@ -96,6 +95,6 @@ def _begun(core: Core, stored: StoredView) -> tuple[StoredView, States]:
 
 def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
     """A view with what its home has of it."""
-    program = as_leaving(core, with_labels(stored.program, view.labels) if view.labels else stored.program, view)
+    program = with_labels(stored.program, view.labels) if view.labels else stored.program
     at = min(stored.frontiers.values())
     return LeavingView(view, streams_of(core, program), "", (), at, program, states, stored.statics), stored.frontiers

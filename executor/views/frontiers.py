@@ -34,6 +34,9 @@ class Frontiers:
             for progress in runtime.paths
             if progress.path.stream == stream
         ]
+        for runtime in self._core.runtimes():  # where another server goes on, the streams of views below are read, too
+            if runtime.held is not None and runtime.error is None and stream in self._core.reads_of(runtime.view.oid):
+                frontiers.append(runtime.held)
         return min(frontiers, default=otherwise)
 
     def backlog(self, stream: int) -> int:

@@ -111,6 +111,29 @@ def _is_maintained_by(client: Client, engine: str) -> bool:
     return client.execute(last).fetchone() == (engine,)
 
 
+def test_spark_maintains_a_guest_that_has_read_another_view(cluster: Cluster) -> None:
+    """In one job, what the view groups itself and what the other does."""
+    with cluster.one.connect() as client, cluster.two.connect() as there:
+        for session in (client, there):
+            session.execute("CREATE SCHEMA two_views; SET search_path = two_views")
+        client.execute(
+            """CREATE FOREIGN TABLE s (k int, n int) SERVER stream;
+            CREATE VIEW v WITH (maintenance_engine = spark) AS SELECT k, sum(n) AS n FROM s GROUP BY k;
+            CREATE VIEW w WITH (maintenance_engine = spark) AS
+                SELECT g.k, g.c, v.n FROM (SELECT k, count(*) AS c FROM s GROUP BY k) g JOIN v USING (k)"""
+        )
+        rows = "INSERT INTO s SELECT g % 3, 2 FROM generate_series(1, 300) g"
+        client.execute(rows.encode())
+        assert client.execute("SELECT millstream.migrate('w', 'two')").fetchone() is not None
+        client.execute(rows.encode())
+        assert there.execute("SELECT * FROM w ORDER BY k").fetchall() == [(k, 200, 400) for k in range(3)]
+        jobs = "SELECT DISTINCT engine FROM millstream.jobs WHERE views LIKE '%two_views.w%' AND status = 'done'"
+        wait_until(lambda: there.execute(jobs).fetchall() == [("spark",)], 60, "Spark's maintenance")
+        for session in (client, there):
+            assert session.execute("SELECT * FROM w ORDER BY k").fetchall() == [(k, 200, 400) for k in range(3)]
+        client.execute("DROP SCHEMA two_views CASCADE")
+
+
 def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> None:
     """It migrates to a server that dies with it, and whoever waits for it goes on with it; another is computed while
     one of the two workers dies."""

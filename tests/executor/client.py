@@ -51,7 +51,8 @@ class Client:
 
     def _context(self) -> Context:
         separated = self.session.database.separation.columns
-        return Context(self.session.catalog, self.session.search_path, separated=separated)
+        session = self.session
+        return Context(session.catalog, session.search_path, time_zone=session.time_zone, separated=separated)
 
     def planned(self, text: str) -> Planned:
         """What one statement means now, to be executed later, and planned again if need be."""

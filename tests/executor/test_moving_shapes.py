@@ -84,6 +84,24 @@ SHAPES = {
         '"My Schema"."R r" GROUP BY k) b ON a.k = b.k JOIN "My Schema"."K k" x ON x.x = a.k',
     ),
 }
+#: Views of streams that read others whenever they are read, and which.
+READERS = {
+    "mixed": (
+        ("first", "thirds"),
+        "SELECT g.k, g.c, f.i, f.t, h.m, h.count FROM (SELECT k, count(*) AS c FROM s GROUP BY k) g "
+        "LEFT JOIN first f ON f.k = g.k LEFT JOIN thirds h ON h.k = g.k",
+    ),
+    "twofold": (
+        ("mixed", "beside", "first", "thirds"),
+        "SELECT k, max(i) AS i, (SELECT count(*) FROM mixed m WHERE m.i > 5) AS c, (SELECT max(name) FROM beside) AS n "
+        'FROM "My Schema"."R r" GROUP BY k',
+    ),
+    "framed": (
+        ("windows", '"My Schema"."V v"'),
+        "SELECT w.w, w.k, w.sum, v.a, g.x FROM windows w JOIN (SELECT m, max(i) AS x FROM s GROUP BY m) g ON true "
+        'JOIN "My Schema"."V v" v ON v.m = g.m',
+    ),
+}
 #: Views over those, at home, and over which.
 ABOVE = {
     "above": (("first", "thirds"), "SELECT f.k, f.i, h.count FROM first f JOIN thirds h ON h.k = f.k"),
@@ -92,6 +110,7 @@ ABOVE = {
         'SELECT x, (SELECT count(*) FROM "My Schema"."V v") AS c FROM kept WHERE c > 1',
     ),
     "over": (("beside", "thirds"), "SELECT b.name, h.count FROM beside b JOIN thirds h ON h.k = b.c % 4"),
+    "of_mixed": (("mixed",), "SELECT k, c FROM mixed"),
 }
 
 
@@ -104,11 +123,11 @@ class Scenario:
             client.run(DEFINITIONS)
             for name, (options, query) in SHAPES.items():
                 client.run(f"CREATE VIEW {name} {options} AS {query}")
-            for name, (_, query) in ABOVE.items():
+            for name, (_, query) in (READERS | ABOVE).items():
                 client.run(f"CREATE VIEW {name} AS {query}")
         for name in "bc":
             servers.client(name).run('CREATE SCHEMA "My Schema"')
-        self._at = dict.fromkeys(SHAPES, "a")
+        self._at = dict.fromkeys(SHAPES | READERS, "a")
         self._rows, self._seconds = 0, 0
 
     def insert(self) -> None:
@@ -146,7 +165,7 @@ class Scenario:
 
     def move(self) -> None:
         """A view migrates, is suspended, goes on anywhere, or is copied where it is."""
-        name, target = self._choose.choice(list(SHAPES)), self._choose.choice("abc")
+        name, target = self._choose.choice(list(self._at)), self._choose.choice("abc")
         at, to = self._at[name], self._servers[target].view_moving
         if at == "":
             shared = self._servers["a"].view(self._view(name).oid).shared
@@ -181,11 +200,17 @@ class Scenario:
         """A server ends in order."""
         self._servers.stop(self._choose.choice(self._servers.running or ("a",)))
 
+    def _places(self, name: str) -> list[str]:
+        """Where what shows a view at home is, if it is not there: it, or those that it reads."""
+        if self._at.get(name, "a") != "a":
+            return [self._at[name]]
+        below = (READERS | ABOVE)[name][0] if name in READERS or name in ABOVE else ()
+        return [place for each in below for place in self._places(each)]
+
     def read(self) -> None:
         """All views are what they should be, where they are and at home."""
-        for name in (*SHAPES, *ABOVE):
-            below = ABOVE[name][0] if name in ABOVE else (name,)
-            places = [self._at[each] for each in below]
+        for name in (*self._at, *ABOVE):
+            places = self._places(name)
             for place in ("a", *places):
                 _ = self._servers[place or "a"]
             for reader in {"a", self._at.get(name) or "a"}:

@@ -1,0 +1,372 @@
+"""Continuous views that read others whenever they are read, between servers: they take the others' states along."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.moving.questions import decode_question
+from executor.queries import OwnReader
+from tests.executor.client import Client
+from tests.executor.moving import Servers, lost
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+SETUP = """
+    CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream;
+    CREATE FOREIGN TABLE r (k int, m int) SERVER stream;
+    CREATE VIEW v AS SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k;
+    CREATE VIEW w AS SELECT g.k, g.m, v.c, v.t FROM (SELECT k, max(m) AS m FROM r GROUP BY k) g JOIN v ON v.k = g.k;
+"""
+READ = "SELECT k, m, c, t FROM w ORDER BY k"
+
+
+@pytest.fixture
+def home(servers: Servers) -> Client:
+    client = servers.client("a")
+    client.run(SETUP)
+    client.run("INSERT INTO s VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 3, 'c'); INSERT INTO r VALUES (1, 5), (3, 6)")
+    return client
+
+
+def view_of(servers: Servers, name: str, server: str = "a") -> View:
+    found = servers[server].catalog.require(name)
+    assert isinstance(found, View)
+    return found
+
+
+def test_there_and_back(servers: Servers, home: Client) -> None:
+    wanted = [(1, 5, 2, ["a", "b"])]
+    for source, target in (("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")):
+        servers.migrate(source, target, "w")
+        for restarted in ("", target, "a"):
+            if restarted:
+                servers.stop(restarted)
+            home = servers.client("a")
+            for statement in ("INSERT INTO s VALUES (1, 1, 'x')", "INSERT INTO r VALUES (1, 7)"):
+                home.run(statement)
+                ((k, m, c, t),) = wanted
+                wanted = [(k, m, c + 1, [*t, "x"])] if " s " in statement else [(k, 7, c, t)]
+                for reader in (target, "a"):
+                    assert servers.client(reader).run(READ) == wanted, (target, restarted, reader)
+    home.run("INSERT INTO s VALUES (3, 1, 'y')")
+    for reader in ("c", "a"):
+        assert servers.client(reader).run(READ) == [*wanted, (3, 6, 1, ["y"])]
+    assert home.run("SELECT k, c FROM v ORDER BY k") == [(1, 14), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("order", [("v", "w"), ("w", "v")])
+def test_the_other_leaves_as_well(order: tuple[str, str], servers: Servers, home: Client) -> None:
+    """To another server, and rests there, before or behind it; both come back in either order."""
+    for name in order:
+        servers.migrate("a", "b" if name == "w" else "c", name)
+        home.run("INSERT INTO s VALUES (1, 1, 'x')")
+    wanted = [(1, 5, 4, ["a", "b", "x", "x"])]
+    for reader in ("b", "a"):
+        assert servers.client(reader).run(READ) == wanted
+    servers["c"].view_moving.suspend(view_of(servers, "v", "c"))
+    home.run("INSERT INTO s VALUES (1, 1, 'y')")
+    wanted = [(1, 5, 5, ["a", "b", "x", "x", "y"])]
+    for reader in ("b", "a"):
+        assert servers.client(reader).run(READ) == wanted
+    with pytest.raises(SqlError, match='55000: view "v" is suspended'):
+        home.run("SELECT * FROM v")
+    for name in order:
+        if name == "w":
+            servers.migrate("b", "a", "w")
+        else:
+            (owned,) = servers["a"].view_moving.suspended()
+            servers["a"].view_moving.resume(owned, lambda: False)
+    assert home.run(READ) == wanted
+    home.run("INSERT INTO s VALUES (2, 1, 'z'); INSERT INTO r VALUES (2, 1)")
+    assert home.run(READ) == [*wanted, (2, 1, 2, ["c", "z"])]
+
+
+def test_it_leaves_while_the_other_is_suspended(servers: Servers, home: Client) -> None:
+    """What the other had then, and the rows since, are its."""
+    servers["a"].view_moving.suspend(view_of(servers, "v"))
+    home.run("INSERT INTO s VALUES (1, 1, 'x')")
+    with pytest.raises(SqlError, match='55000: view "v" is suspended'):
+        home.run(READ)
+    servers.migrate("a", "b", "w")
+    home.run("INSERT INTO s VALUES (1, 1, 'y')")
+    for reader in ("b", "a"):
+        assert servers.client(reader).run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
+
+
+def test_who_is_asked(servers: Servers, home: Client) -> None:
+    """Only who shows it: what it reads is no matter where that is, or whether anybody maintains it."""
+    home.run("CREATE VIEW x AS SELECT g.h, w.c FROM (SELECT count(*) AS h FROM r) g, w; INSERT INTO r VALUES (1, 2)")
+    servers.migrate("a", "b", "w")
+    servers["a"].view_moving.suspend(view_of(servers, "v"))
+    database, asked = servers["a"], servers.questions("a")
+    feed, reader = database.changes.feed(view_of(servers, "x").oid, home), OwnReader(database)
+    number = feed.start(reader, None)
+    home.run("INSERT INTO s VALUES (1, 1, 'x')")
+    for query, wanted in (("SELECT h, c FROM x", [(1, 3)]), ("SELECT c FROM w", [(3,)]), ("TABLE x", [(1, 3)])):
+        assert home.run(query) == wanted
+    wait_until(lambda: bool(feed.since(reader, number)), 20, "the change")
+    shared = database.view(view_of(servers, "w").oid).shared
+    assert {decode_question(question).view for question in asked} == {shared}
+
+
+#: Of views that read v, w, or others of these.
+SHAPES = (
+    "SELECT r.k, (SELECT count(*) FROM v) AS c FROM (SELECT DISTINCT k FROM r) r",
+    "SELECT g.k, a.c, b.n FROM (SELECT k, min(n) FROM s GROUP BY k) g JOIN v a ON a.k = g.k "
+    "LEFT JOIN v b ON b.k = a.k + 1",
+    "SELECT k, count(*) FROM r GROUP BY k HAVING k IN (SELECT k FROM v WHERE c > 1)",
+    "SELECT k, count(*) FROM r GROUP BY k HAVING NOT EXISTS (SELECT FROM w WHERE w.k = r.k)",
+    "SELECT w.k, w.c, v.n, g.h, rank() OVER (ORDER BY w.c, w.k) FROM w JOIN v ON v.k = w.k, "
+    "(SELECT count(*) AS h FROM s) g",
+    "SELECT k, c FROM v UNION ALL SELECT k, c FROM w UNION ALL SELECT k, sum(m) FROM r GROUP BY k",
+    "SELECT g.k, x.n FROM (SELECT k, max(m) AS m FROM r GROUP BY k) g, LATERAL (SELECT n FROM v WHERE v.c < g.m "
+    "ORDER BY n DESC LIMIT 1) x",
+    "SELECT g.m, p.name, v.n FROM (SELECT m FROM r GROUP BY m) g JOIN people p ON p.id < g.m JOIN q ON q.id = p.id "
+    "JOIN v ON v.k = p.id",
+    "SELECT g.k, g.c, e.mood::text AS t, e.mood FROM (SELECT k, count(*) AS c FROM r GROUP BY k) g, e",
+    "SELECT f.k, f.n, g.m FROM f LEFT JOIN (SELECT DISTINCT ON (k) k, m FROM r ORDER BY k, m DESC) g ON g.k = f.k",
+    "SELECT g.c, w.t[1] AS t FROM (SELECT count(*) AS c FROM r) g, w",
+    "SELECT avg(v.n), max(c) FROM v, (SELECT count(*) AS h FROM r) g WHERE h > 0",
+    "SELECT * FROM (WITH RECURSIVE x(k, n) AS (SELECT k, 1 FROM v UNION ALL SELECT k, n + 1 FROM x WHERE n < 3) "
+    "SELECT k, n FROM x) y, (SELECT count(*) AS h FROM r) g",
+    "SELECT a.w, a.n, b.h FROM windows a, (SELECT count(*) AS h FROM r) b",
+)
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_what_is_read_of_others(shape: int, servers: Servers, home: Client) -> None:
+    home.run(
+        """CREATE TABLE people (id int, name text); INSERT INTO people VALUES (1, 'Ada'), (2, 'Bob');
+        CREATE TYPE mood AS ENUM ('sad', 'ok');
+        CREATE FOREIGN TABLE moods (mood mood, ts timestamp, n int) SERVER stream
+            OPTIONS (watermark 'ts - interval ''1 minute''');
+        CREATE VIEW e AS SELECT mood, count(*) AS c FROM moods GROUP BY mood;
+        CREATE VIEW f AS SELECT k, n, t FROM s ORDER BY n DESC, k LIMIT 2;
+        CREATE VIEW q AS SELECT p.id, p.name, g.c FROM people p, (SELECT count(*) AS c FROM s) g;
+        CREATE VIEW windows WITH (retention = '10 minutes') AS
+            SELECT tumble(ts, '1 minute') AS w, sum(n) AS n FROM moods GROUP BY 1"""
+    )
+    home.run(f"CREATE VIEW x AS {SHAPES[shape]}; CREATE VIEW twin AS {SHAPES[shape]}")
+
+    def write(mood: str = "sad") -> None:
+        home.run(
+            f"""INSERT INTO s VALUES (1, 1.5, 'a'), (2, 2, NULL), (3, 7.25, 'b');
+            INSERT INTO r VALUES (1, 2), (2, 3), (4, 9);
+            INSERT INTO moods VALUES ('{mood}', '2024-01-01 10:00', 1), ('ok', '2024-01-01 10:02', 2);
+            INSERT INTO people VALUES (1, 'Cleo'); DELETE FROM people WHERE id = 2"""
+        )
+
+    def check(*readers: str) -> None:
+        wanted = sorted(map(repr, home.run("SELECT * FROM twin")))
+        assert wanted
+        for reader in readers:
+            assert sorted(map(repr, servers.client(reader).run("SELECT * FROM x"))) == wanted, reader
+
+    write()
+    servers.migrate("a", "b", "x")
+    check("b", "a")
+    write()
+    check("b", "a")
+    servers.migrate("b", "c", "x")
+    write()
+    check("c", "a")
+    servers.migrate("c", "a", "x")
+    check("a")
+    home.run(
+        "ALTER VIEW v RENAME COLUMN c TO counted; ALTER VIEW w RENAME c TO d; ALTER TABLE people RENAME name TO called"
+    )
+    home.run("ALTER TYPE mood RENAME VALUE 'sad' TO 'down'")
+    servers.migrate("a", "b", "x")
+    write("down")
+    check("b", "a")
+
+
+def test_rows_of_all_streams_are_of_one_moment(servers: Servers, home: Client) -> None:
+    """What a transaction wrote to the streams of both views is seen at once, and whatever comes, at home, too."""
+    home.run(
+        "CREATE VIEW z AS SELECT count(*) AS c FROM s WHERE k = 77; "
+        "CREATE VIEW x AS SELECT g.a, z.c AS b FROM (SELECT count(*) AS a FROM r WHERE m = 77) g, z"
+    )
+    servers.migrate("a", "b", "x")
+    done, ended = [0], threading.Event()
+
+    def read(name: str) -> int:
+        client, reads = servers.client(name), 0
+        while not ended.is_set():
+            least = done[0]
+            ((first, second),) = client.run("SELECT a, b FROM x")
+            assert first == second >= least
+            reads += 1
+        return reads
+
+    readers = [Beside(read, name) for name in ("b", "a")]
+    try:
+        for number in range(1, 100):
+            home.run("BEGIN; INSERT INTO s VALUES (77, 1, ''); INSERT INTO r VALUES (1, 77); COMMIT")
+            done[0] = number
+            if number % 40 == 20:
+                servers.migrate("a", "c", "z") if number == 20 else servers.migrate("c", "a", "z")
+    finally:
+        ended.set()
+    assert all(item.result() for item in readers), "each has read"
+
+
+def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:
+    servers.migrate("a", "b", "w")
+    home.run("CREATE VIEW other AS SELECT k FROM s GROUP BY k")
+    for statement in (
+        "ALTER VIEW v RENAME COLUMN c TO d",
+        "ALTER VIEW v RENAME TO u",
+        "ALTER FOREIGN TABLE s ADD COLUMN x int",
+    ):
+        with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by server "b"'):
+            home.run(statement)
+    with pytest.raises(SqlError, match="2BP01"):
+        home.run("DROP VIEW v")
+    home.run("DROP VIEW other")
+    assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
+    home.run("DROP VIEW v CASCADE")
+    wait_until(lambda: servers["b"].catalog.find("w") is None, 20, "its end there")
+    assert not servers["b"].streams
+
+
+def test_copies_end_with_a_change_of_what_it_reads(servers: Servers, home: Client) -> None:
+    """Those that nobody has asked for; they begin again."""
+    servers["a"].view_moving.copy_unasked(servers["a"].view(view_of(servers, "w").oid))
+    assert servers.knows("w")
+    home.run("ALTER VIEW v RENAME COLUMN c TO d")
+    assert servers["a"].view(view_of(servers, "w").oid).held is None
+    servers["a"].view_moving.checkpoint(view_of(servers, "w"))
+    with pytest.raises(SqlError, match=r'55000: relation ".*" is in use by a copy on the storage'):
+        home.run("ALTER VIEW v RENAME COLUMN d TO e")
+    servers["a"].view_moving.forget(view_of(servers, "w"))
+    home.run("ALTER VIEW v RENAME COLUMN d TO e")
+    servers.migrate("a", "b", "w")
+    assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
+
+
+def test_the_log_is_kept_for_the_streams_of_others(servers: Servers, home: Client) -> None:
+    """While it rests, also of a view that has them durably."""
+    servers.stop("a")
+    servers.options |= {"log_segment_bytes": 1 << 16, "maintenance_rows": 1}
+    home = servers.client("a")
+    servers["a"].view_moving.suspend(view_of(servers, "w"))
+    v, text = servers["a"].view(view_of(servers, "v").oid), "x" * 1000
+    for number in range(40):
+        rows = ", ".join(f"({number % 3}, {row}, '{text}')" for row in range(10))
+        home.run(f"INSERT INTO s VALUES {rows}")
+    lsn = servers["a"].sequencer.visible
+    wait_until(lambda: all(progress.durable >= lsn for progress in v.paths), 20, "its maintenance")
+    servers["a"].frontiers.release()
+    servers.stop("a")
+    (owned,) = servers["b"].view_moving.suspended()
+    servers["b"].view_moving.resume(owned, lambda: False)
+    ((k, m, c, t),) = servers.client("b").run("SELECT k, m, c, array_length(t, 1) FROM w")
+    assert (k, m, c, t) == (1, 5, 2 + 130, 2 + 130)
+
+
+def test_the_home_is_lost(servers: Servers, home: Client) -> None:
+    """Another server goes on from a copy, and adopts all."""
+    database = servers["a"]
+    for name in ("v", "w"):
+        database.view_moving.copy_unasked(database.view(view_of(servers, name).oid))
+    home.run("INSERT INTO s VALUES (1, 3, 'x'), (3, 3, 'y'); INSERT INTO r VALUES (1, 8)")
+    wanted = [(1, 8, 3, ["a", "b", "x"]), (3, 6, 1, ["y"])]
+    servers.stop("a")
+    _ = servers["b"]
+    lost(servers["b"], "a")
+    wait_until(lambda: servers["b"].catalog.find("w") is not None, 20, "the take-over")
+    assert servers.client("b").run(READ) == wanted
+    wait_until(lambda: servers["b"].catalog.find("v") is not None, 20, "the take-over")
+    assert servers["b"].view_moving.adopt("a") == 2
+    b = servers.client("b")
+    b.run("INSERT INTO s VALUES (3, 3, 'z'); INSERT INTO r VALUES (3, 9)")
+    wanted = [wanted[0], (3, 9, 2, ["y", "z"])]
+    for _ in range(2):
+        assert servers.client("b").run(READ) == wanted
+        assert servers.client("b").run("SELECT k, c FROM v ORDER BY k") == [(1, 3), (2, 1), (3, 2)]
+        servers.stop("b")
+    servers.migrate("b", "c", "w")
+    assert servers.client("c").run(READ) == wanted
+
+
+def test_a_damaged_copy(servers: Servers, home: Client) -> None:
+    """Its guest's server is lost, and the last copy is not what was written: the home goes on with what it has itself,
+    and the rows since."""
+    servers.migrate("a", "b", "w")
+    home.run("INSERT INTO s VALUES (1, 3, 'x'); INSERT INTO r VALUES (1, 8)")
+    servers.copied("b", "w")
+    for path in (servers["a"].shared.folder / "views").glob("*/*/t0.parquet"):
+        path.write_bytes(b"x")
+    servers.lose("b", "a")
+    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    assert servers.client("a").run(READ) == [(1, 8, 3, ["a", "b", "x"])]
+
+
+@pytest.mark.parametrize("place", ["a", "b"])
+def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> None:
+    """It is this one's, too, wherever it is, and the log is not kept for either."""
+    home.run("CREATE VIEW z AS SELECT k, max(1 / k) AS d FROM r GROUP BY k")
+    home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
+    home.run("INSERT INTO s VALUES (1, 1, ''); INSERT INTO r VALUES (1, 1)")
+    if place == "b":
+        servers.migrate("a", "b", "x")
+    else:
+        servers["a"].view_moving.checkpoint(view_of(servers, "x"))
+    assert servers.client(place).run("SELECT * FROM x") == [(1, 1)]
+    home.run("INSERT INTO r VALUES (0, 1)")
+    for _ in range(2):
+        for reader in (place, "a"):
+            with pytest.raises(SqlError, match="22012"):
+                servers.client(reader).run("SELECT * FROM x")
+        runtime = servers[place].view(view_of(servers, "x", place).oid)
+        servers[place].view_moving.checkpoints.make(runtime, servers[place].replicas.get(runtime.paths[0].path.stream))
+        (entry,) = [item for item in servers["a"].view_moving.ownership.all() if item.view == "x"]
+        assert entry.failure == ("22012", "division by zero")
+        servers.stop("a")
+        servers.stop("b")
+    if place == "b":
+        servers.lose("b", "a")
+        wait_until(lambda: servers.owner("x") == "a", 20, "the take-over")
+        with pytest.raises(SqlError, match="22012"):
+            servers.client("a").run("SELECT * FROM x")
+
+
+def test_what_stays(servers: Servers, home: Client) -> None:
+    home.session.time_zone = "Asia/Tokyo"
+    home.run(
+        """CREATE FOREIGN TABLE u (ts timestamptz, n int) SERVER stream;
+        CREATE VIEW days AS SELECT ts::date AS day, count(*) AS c FROM u GROUP BY 1;
+        CREATE VIEW plain AS SELECT n, count(*) AS c FROM u GROUP BY n"""
+    )
+    home.session.time_zone = "UTC"
+    own = "(SELECT count(*) AS h FROM r) g"
+    for name, below, told in (
+        ("x", "days", 'reads view "days", made in TimeZone Asia/Tokyo, and not in UTC'),
+        ("y", "pg_class", 'reads "pg_class" whenever it is read'),
+        ("z", "plain", ""),
+    ):
+        home.run(f"CREATE VIEW {name} AS SELECT g.h, o.* FROM {own}, {below} o")
+        if told:
+            with pytest.raises(SqlError, match=f'0A000: migrating view "{name}", which {told}'):
+                servers.migrate("a", "b", name)
+        else:
+            servers.migrate("a", "b", name)
+
+
+def test_a_view_over_a_guest(servers: Servers, home: Client) -> None:
+    """It is at another home than its own."""
+    servers.migrate("a", "b", "v")
+    b = servers.client("b")
+    b.run("CREATE FOREIGN TABLE u (k int) SERVER stream")
+    b.run("CREATE VIEW x AS SELECT g.k, v.c FROM (SELECT k FROM u GROUP BY k) g JOIN v ON v.k = g.k")
+    b.run("INSERT INTO u VALUES (1)")
+    assert b.run("SELECT * FROM x") == [(1, 2)]
+    with pytest.raises(SqlError, match='0A000: migrating view "x", which reads view "v" of another server'):
+        servers.migrate("b", "c", "x")
