@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
 from tests.rig import spark
+from tests.rig.forked import Loaded
 from tests.rig.schedule import Schedule
 from tests.rig.server import Millstream, java_is_there
 from tests.rig.tpcds import Tpcds
@@ -26,9 +27,16 @@ settings.register_profile("whole", _PATIENT)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Properties meet the same examples each time, so that a change fails by what it does; ``--whole`` looks for new
-    ones. JVMs, whoever starts them, are as quick as can be to start."""
-    settings.load_profile("whole" if config.getoption("--whole") else "same")
+    ones, and starts each server as users do. JVMs, whoever starts them, are as quick as can be to start."""
+    whole = config.getoption("--whole")
+    settings.load_profile("whole" if whole else "same")
+    Millstream.loaded = None if whole else Loaded()
     os.environ.setdefault("JAVA_TOOL_OPTIONS", spark.flags())
+
+
+def pytest_unconfigure() -> None:
+    if Millstream.loaded is not None:
+        Millstream.loaded.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

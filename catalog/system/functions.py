@@ -361,6 +361,11 @@ def _scalars() -> Iterator[tuple[str, str]]:
 
 #: Bodies by name and arguments, as ``name(type, ...)``.
 SCALARS: Final[dict[str, str]] = dict(_scalars())
+#: The same of an argument that is a subquery, as pg_table_size() is: it is computed once, not for each comparison.
+OF_SUBQUERIES: Final[dict[str, str]] = {
+    name: f"(SELECT {SCALARS[name].replace('$1', 's.bytes')} FROM (SELECT $1 AS bytes) s)"
+    for name in ("pg_size_pretty(int8)", "pg_size_pretty(numeric)")
+}
 #: Functions whose first argument, where it is a text, names a relation as the session finds it: the body gets its oid.
 OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active"))
 #: Functions about what a role may do; what there are no grants of is allowed to everybody.

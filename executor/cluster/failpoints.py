@@ -12,11 +12,11 @@ import threading
 from typing import Final
 
 VARIABLE: Final = "MILLSTREAM_FAILPOINT"
-_NAME, _, _ACTION = os.environ.get(VARIABLE, "").partition(":")
 
 
 def failpoint(name: str) -> None:
     """Nothing, unless it is armed."""
-    if name == _NAME:
+    armed, _, action = os.environ.get(VARIABLE, "").partition(":")
+    if name == armed:
         # To this thread, so that it goes no further: of a process any thread may take the signal.
-        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP if action == "stop" else signal.SIGKILL)

@@ -17,7 +17,7 @@ from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
-from tests.server.test_cluster import expire
+from tests.server.cluster import expire
 from tests.server.test_cluster_views import SETUP, Writer, require
 from tests.server.test_separation import LONG, NUMBERS, begun
 

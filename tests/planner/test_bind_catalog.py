@@ -6,9 +6,12 @@ import pytest
 
 from catalog.catalog import Catalog
 from catalog.system import system_catalog
-from catalog.system.functions import READ, SCALARS, SHOWN
+from catalog.system.functions import OF_SUBQUERIES, READ, SCALARS, SHOWN
+from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.parse import parse
+from planner.statements import Query
+from planner.walk import walk
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +33,15 @@ def test_functions(catalog: Catalog, signature: str) -> None:
     name, _, types = signature.partition("(")
     arguments = [f'NULL::"{kind.strip()}"' for kind in types.rstrip(")").split(",") if kind.strip()]
     bind(parse(f"SELECT pg_catalog.{name}({', '.join(arguments)})")[0], Context(catalog))
+
+
+@pytest.mark.parametrize("signature", sorted(OF_SUBQUERIES))
+def test_an_argument_that_is_a_subquery_is_computed_once(catalog: Catalog, signature: str) -> None:
+    name, _, kind = signature.rstrip(")").partition("(")
+    text = f"SELECT {name}(pg_table_size(oid)::{kind}) FROM pg_class"
+    bound = bind(parse(text)[0], Context(catalog)).statement
+    assert isinstance(bound, Query)
+    assert [item.name for item in walk(bound.relation) if isinstance(item, Scan)].count("sizes") == 1
 
 
 @pytest.mark.parametrize("kind", sorted(SHOWN))

@@ -9,9 +9,20 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _PR_SET_PDEATHSIG = 1
+
+
+class Process(Protocol):
+    """What ends: a child of ours (subprocess.Popen), or one of somebody else's."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def kill(self) -> None: ...
 
 
 def free_port() -> int:
@@ -48,8 +59,8 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60, what: str = "
         time.sleep(0.01)
 
 
-def end(process: subprocess.Popen[Any], signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
-    """Signals a child and waits; kills it when it does not end in time."""
+def end(process: Process, signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
+    """Signals a process and waits; kills it when it does not end in time."""
     if process.poll() is None:
         process.send_signal(signal_number)
         try:

@@ -10,18 +10,18 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
 from executor.spark.java import Java, find_java
-from tests.rig.process import end, free_port, spawn, stat, wait_until
+from tests.rig.forked import Loaded
+from tests.rig.process import Process, end, free_port, spawn, stat, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = DATABASE = "millstream"
@@ -35,6 +35,9 @@ def java_is_there() -> bool:
 class Millstream:
     """One server. ``settings`` are those of its configuration; the folder is made when none is given, and removed."""
 
+    #: What forks servers, where they need not load their modules each for itself.
+    loaded: ClassVar[Loaded | None] = None
+
     def __init__(
         self,
         data: Path | None = None,
@@ -46,7 +49,7 @@ class Millstream:
         self.settings = dict(settings or {})
         self.environment = dict(environment or {})
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._groups: list[int] = []
 
     def __enter__(self) -> Millstream:
@@ -79,14 +82,14 @@ class Millstream:
         """Starts, and does not wait."""
         # Also short queries leave, as those of tests are.
         own = {"listen": f"127.0.0.1:{self.port}", "data": str(self.data), "drain_timeout": 0, "storage_latency": 0}
-        flags = {**own, **self.settings}
-        self._process = spawn(
-            [sys.executable, "-m", "server", *_arguments(flags)],
-            self._own / "log",
-            cwd=ROOT,
-            env={**os.environ, **self.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
-        )
+        words = _arguments({**own, **self.settings})
+        environment = {**os.environ, **self.environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        log = self._own / "log"
+        if self.loaded is None:
+            command = [sys.executable, "-m", "server", *words]
+            self._process = spawn(command, log, cwd=ROOT, env=environment, start_new_session=True)
+        else:
+            self._process = self.loaded.fork(words, log, ROOT, environment)
         self._groups.append(self._process.pid)
 
     def kill9(self) -> None:

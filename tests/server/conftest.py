@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from tests.rig.server import Millstream
+from tests.server.cluster import cluster as cluster
+from tests.server.cluster import wanted as wanted
 from tests.server.wire import Wire
 
 SETTINGS = {"maintenance_engine": "embedded", "spark_enabled": False, "max_connections": 40}

@@ -15,7 +15,7 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import stat, wait_until
 from tests.rig.server import Millstream, together
-from tests.server.test_cluster import expire, server
+from tests.server.cluster import expire, server
 from tests.server.test_cluster_views import SETUP, Writer, copies, migrate, placed, require, state_of
 
 pytestmark = pytest.mark.slow

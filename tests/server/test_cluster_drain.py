@@ -4,7 +4,6 @@ have their rows or an error, each row that was acknowledged counts once, and eve
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -13,28 +12,14 @@ import pytest
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_cluster import TABLE, Cluster, expire, name_of
-from tests.server.test_separation import LONG, NUMBERS, Running, begun
+from tests.server.cluster import TABLE, Cluster, expire, name_of
+from tests.server.test_separation import Running, begun
 
 pytestmark = pytest.mark.slow
 
 Client = psycopg.Connection[Any]
 
 ROWS = 1000
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("storage"))
-    with cluster.survivor as survivor, survivor.connect() as client:
-        client.execute(TABLE)
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def wanted(cluster: Cluster) -> list[Any]:
-    with cluster.survivor.connect() as client:
-        return client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
 
 
 class Home:

@@ -11,7 +11,7 @@ import pytest
 
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
-from tests.server.test_cluster import server
+from tests.server.cluster import server
 from tests.server.test_cluster_views import Writer, migrate, placed
 
 pytestmark = pytest.mark.slow

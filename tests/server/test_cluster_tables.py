@@ -13,7 +13,7 @@ import pytest
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
-from tests.server.test_cluster import server
+from tests.server.cluster import server
 from tests.server.test_cluster_views import placed
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,7 @@ from executor.cluster.failpoints import VARIABLE
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
-from tests.server.test_cluster import expire, server
+from tests.server.cluster import expire, server
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ import pytest
 from tests.rig.beside import Beside
 from tests.rig.process import end, spawn, wait_until
 from tests.rig.server import Millstream, together
-from tests.server.test_cluster import server
+from tests.server.cluster import server
 from tests.server.test_cluster_views import Writer, await_no_views, migrate, placed, state_of
 from tests.server.test_separation import begun
 from tests.server.test_unreachable_log import SETUP, can_be_read, require

@@ -23,7 +23,7 @@ from protocol.decoder import SSL
 from server.peers import Peers, proof
 from tests.rig.beside import Beside
 from tests.rig.server import Millstream
-from tests.server.test_cluster import server
+from tests.server.cluster import server
 from tests.server.test_cluster_views import SETUP, Writer, migrate, require
 from tests.server.test_security import certificates
 from tests.server.wire import Wire, error_fields

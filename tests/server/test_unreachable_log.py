@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.rig.process import wait_until
-from tests.server.test_cluster import server
+from tests.server.cluster import server
 from tests.server.test_cluster_views import Writer, migrate
 from tests.server.test_full_disk import mounted
 from tests.server.test_unreachable_storage import FAULTS, Client, Servers

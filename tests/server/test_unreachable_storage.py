@@ -16,7 +16,7 @@ import pytest
 
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_cluster import TABLE, server
+from tests.server.cluster import TABLE, server
 from tests.server.test_full_disk import full, mounted
 from tests.server.test_separation import LONG, NUMBERS, Running, begun, suspended
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from catalog.catalog import whole_path
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
-from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, SCALARS, SERIAL_OID, TABLES
+from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, OF_SUBQUERIES, SCALARS, SERIAL_OID, TABLES
 from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
@@ -28,6 +28,7 @@ from planner.bind.scope import Scope, resolve
 from planner.bind.typenames import names_of
 from planner.expression import Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
+from planner.rules.support import has_subquery
 from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -110,7 +111,10 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
         return _current_schemas(env, arguments, node)
-    body = SCALARS.get(_signature(name, types))
+    signature = _signature(name, types)
+    body = SCALARS.get(signature)
+    if signature in OF_SUBQUERIES and has_subquery(arguments[0]):
+        body = OF_SUBQUERIES[signature]
     if (body is None and name not in ALLOWED) or not is_known(chosen.result):
         return None
     given = _given(env, node, arguments, types)

@@ -18,5 +18,6 @@ SELECT pg_size_bytes('8 EB');
 SELECT pg_size_bytes('9223372036854775807.9');
 SELECT pg_size_pretty('-9223372036854775808'::bigint), pg_size_pretty(10239::bigint), pg_size_pretty(-10240::bigint), pg_size_pretty(10485248::bigint), pg_size_pretty(10485247::bigint), pg_size_pretty(10240::numeric);
 SELECT pg_size_pretty(10239);
+SELECT id, pg_size_pretty((SELECT max(pg_size_bytes(o.s)) FROM p o WHERE o.id <= p.id)), pg_size_pretty((SELECT max(pg_size_bytes(o.s)) FROM p o WHERE o.id < p.id)::numeric) FROM p ORDER BY id;
 DROP TABLE p;
 SELECT age(NULL::xid), mxid_age(NULL::xid);

@@ -1,0 +1,84 @@
+"""``python -m tests.rig.forking``: a process that has loaded what a server loads, and forks one whenever it is asked.
+
+What runs in a server, its arguments, environment, log and session are then those of ``python -m server``, and it has no
+other open files. It ends with this process, and this process ends when nobody can ask it any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+from importlib import import_module
+from typing import Final, NoReturn
+
+import msgspec
+
+from server.main import command
+from server.memory import collect_later, keep_freed_memory, leave_out_pandas
+from tests.rig.forked import NUMBER, Request
+from tests.rig.process import die_with_parent
+
+#: What a server loads before its first client, in its order.
+_MODULES: Final = ("executor.database", "server.session", "server.points", "server.view_channels", "server.relations")
+_LONGEST: Final = 1 << 16
+_OPEN_FILES: Final = 4096
+
+
+def main(asked: socket.socket) -> None:
+    """Forks, and says how each server ended, until the other end of the socket is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who ask
+    collect_later()
+    keep_freed_memory()
+    leave_out_pandas()
+    for name in _MODULES:
+        import_module(name)
+    with selectors.DefaultSelector() as events:
+        events.register(asked, selectors.EVENT_READ)
+        while True:
+            for key, _ in events.select():
+                if key.fileobj is not asked:
+                    events.unregister(key.fileobj)
+                    _tell(key.fd, *key.data)
+                    continue
+                message, files, _, _ = socket.recv_fds(asked, _LONGEST, 2)
+                if not message:
+                    return
+                log, outcome = files
+                pid = os.fork()
+                if pid == 0:
+                    _serve(msgspec.json.decode(message, type=Request), log)
+                os.close(log)
+                os.write(outcome, NUMBER.pack(pid))
+                events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, outcome))
+
+
+def _serve(request: Request, log: int) -> NoReturn:
+    """Becomes a server."""
+    die_with_parent()()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.setsid()
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.closerange(3, _OPEN_FILES)
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.argv[1:] = request.arguments
+    command()
+
+
+def _tell(watched: int, pid: int, outcome: int) -> None:
+    """How a server ended, if somebody still wants to know."""
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(outcome, NUMBER.pack(os.waitstatus_to_exitcode(status)))
+    os.close(watched)
+    os.close(outcome)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

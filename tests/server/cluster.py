@@ -1,0 +1,79 @@
+"""Servers with one storage folder, as processes, which die or stand still at steps that tests choose, and one that
+survives a file's tests.
+
+What tests of a cluster share, whether they are about queries, views or streams.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.cluster.failpoints import VARIABLE
+from tests.rig.process import wait_until
+from tests.rig.server import Millstream
+from tests.server.test_separation import LONG, NUMBERS
+
+TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
+
+
+def server(storage: Path, name: str, lease: float = 600, failpoint: str = "") -> Millstream:
+    """A server of a storage folder, not started; the lease outlasts a test unless told otherwise. It copies no view
+    unasked, so that it comes to a failpoint when a test lets it."""
+    shared = {"storage": storage, "server_name": name, "server_lease": lease, "view_copy_interval": 0}
+    settings = {**shared, "spark_enabled": False}
+    return Millstream(settings=settings, environment={VARIABLE: failpoint})
+
+
+def expire(storage: Path, name: str) -> None:
+    """The lease of a server that has died, or stands still, has run out: nobody has to wait for that, and no other
+    server of a test may be taken for lost because the machine has much to do."""
+    entry, changed = storage / "servers" / f"{name}.json", storage / f"{name}.expired"
+    changed.write_text(json.dumps({**json.loads(entry.read_text()), "lease": 0}))
+    changed.replace(entry)
+
+
+class Cluster:
+    """A storage folder, and a server ``s`` that survives all tests of a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = folder
+        self._names = (f"x{number}" for number in itertools.count())
+        self.survivor = server(folder, "s")
+
+    def doomed(self, failpoint: str) -> Millstream:
+        """A server that dies, or stands still, at a failpoint, and is lost soon after."""
+        return server(self.storage, next(self._names), 3, failpoint)
+
+    def queries(self) -> list[str]:
+        """What is left of queries on storage, whether it counts or not."""
+        return sorted(path.name for path in self.storage.glob("queries/*"))
+
+    def settled(self) -> None:
+        """Waits until no query runs, or is still to be taken over."""
+        with self.survivor.connect() as client:
+            query = "SELECT count(*) FROM millstream.queries WHERE state <> 'finished'"
+            wait_until(lambda: client.execute(query).fetchone() == (0,), 60, "end of all queries")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("storage"))
+    with cluster.survivor as survivor, survivor.connect() as client:
+        client.execute(TABLE)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def wanted(cluster: Cluster) -> list[Any]:
+    with cluster.survivor.connect() as client:
+        return client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+
+
+def name_of(server: Millstream) -> str:
+    return str(server.settings["server_name"])
