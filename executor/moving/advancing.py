@@ -43,7 +43,10 @@ def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, in
     stream. Raises the error that rows make the view's value, and what ``logged_rows`` does."""
     found = leaving
     for stream in leaving.streams:  # whose paths are independent of each other
-        for rows in logged_rows(core, home, stream, starts[stream.oid], upto):
+        for rows, files in logged_rows(core, home, stream, starts[stream.oid], upto):
+            if files is not None:
+                arrived = {stream.oid: found.arrived[stream.oid].and_then(files)}
+                found = replace(found, arrived={**found.arrived, **arrived})
             if rows.num_rows:
                 found = replace(found, states=_after(core.engine, found, stream.oid, rows))
     return replace(found, at=upto)

@@ -29,7 +29,7 @@ from executor.moving import artifact, entering, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.movable import as_leaving
 from executor.moving.ownership import Owned, Ownership
-from executor.moving.replica import Replica, Replicas, as_at_home, replica_of, streams_of
+from executor.moving.replica import Replica, Replicas, arrived_in, as_at_home, replica_of, streams_of
 from executor.periodic import Periodic
 from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
@@ -278,15 +278,17 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
             at = replica.position
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     role, owners = _roles_of(core, view, streams)
+    arrived = arrived_in(core, streams, {stream.oid: at for stream in streams})
     if replica is not None:
         there = {stream.oid: as_at_home(stream) for stream in streams}
         oids = {oid: stream.oid for oid, stream in there.items()}
+        arrived = {oids[oid]: files for oid, files in arrived.items()}
         view = entering.over(view, oids, enums.at_home)
         program = retargeted(program, oids, f"v{view.oid}")
         streams = tuple(there.values())
     else:
         program = as_leaving(core, program, view)
-    return LeavingView(view, streams, role, owners, at, program, states, runtime.statics), version
+    return LeavingView(view, streams, role, owners, at, program, states, runtime.statics, arrived), version
 
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
@@ -303,7 +305,8 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
     program = as_leaving(core, runtime.program, view)
-    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics)
+    arrived = arrived_in(core, streams, {stream.oid: at for stream in streams})
+    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics, arrived)
     return leaving, stored.frontiers
 
 

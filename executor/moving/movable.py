@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from catalog.errors import unsupported
 from catalog.objects import Table, View
 from executor.core import Core
-from executor.moving.replica import streams_of
-from executor.streams.runtime import is_followed
 from executor.views.runtime import ViewRuntime
 from planner.algebra import Scan
 from planner.lending import lending
@@ -28,8 +26,6 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
     scan = next((node for node in scans if node.kind != "table"), None)
     if scan is not None:
         raise unsupported(f'migrating view "{view.name}", which reads "{scan.name}" whenever it is read', instead)
-    if any(map(is_followed, streams_of(core, runtime.program))):
-        raise unsupported(f'migrating view "{view.name}" over a stream that follows a folder', instead)
 
 
 def require_alone(core: Core, runtime: ViewRuntime) -> None:
