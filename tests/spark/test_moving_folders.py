@@ -48,6 +48,8 @@ def test_it_reads_them_as_they_are(servers: Servers, folder: Folder) -> None:
     a.run(folder.stream)
     a.run(SUMS)
     a.run(LISTS)
+    for _ in range(8):  # whose LSNs are above those of the other server
+        folder.add(a, 1)
     for source, target in (("a", "b"), ("b", "a"), ("a", "b")):
         for name in ("sums", "v"):
             servers.migrate(source, target, name)
