@@ -14,6 +14,7 @@ import json
 import os
 import threading
 from bisect import bisect_right
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -38,9 +39,13 @@ class ArrivedFiles(Struct, frozen=True):
     rows: tuple[int | None, ...] = ()
     place: int = 0
 
-    def and_then(self, part: FilesArrived) -> ArrivedFiles:
-        """These, and those of a record behind it, as if they had come at once."""
-        return ArrivedFiles(self.lsn, (*self.files, *part.files), (*self.rows, *_counts(part)), self.place)
+    def and_then(self, parts: Iterable[FilesArrived]) -> ArrivedFiles:
+        """These, and those of records behind it, as if they had come at once."""
+        files, rows = list(self.files), list(self.rows)
+        for part in parts:
+            files += part.files
+            rows += _counts(part)
+        return ArrivedFiles(self.lsn, tuple(files), tuple(rows), self.place)
 
 
 class FileFeed:

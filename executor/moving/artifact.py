@@ -7,7 +7,7 @@ those of its home's tables that it names, and nothing else.
     <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
     <storage>/views/<name>/<handover>/f<n>.parquet      names, sizes, times and rows of the files that have arrived in
-                                                        the n-th stream, where that follows a folder
+                                                        the n-th stream that follows a folder
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
         traces = enumerate({**leaving.statics, **leaving.states}.items())
         files = {name_of: _write(folder / f"t{place}.parquet", table) for place, (name_of, table) in traces}
         named = enumerate(leaving.arrived.items())
-        arrived = {oid: _write(folder / f"f{place}.parquet", _table_of(item)) for place, (oid, item) in named}
+        arrived = {str(oid): _write(folder / f"f{place}.parquet", _table_of(item)) for place, (oid, item) in named}
         failpoint("view-files")
         content = {
             "handover": handover,

@@ -26,7 +26,7 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
-from executor.commit.following import EVERY, Arrived, LogFollower
+from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.core import Core
 from executor.files.arrived import ArrivedFiles, FileFeed
@@ -246,10 +246,10 @@ def log_of(core: Core, server: str) -> Path:
 
 def logged_rows(
     core: Core, home: str, stream: Stream, after: int, upto: int
-) -> Iterator[tuple[pa.Table, FilesArrived | None]]:
+) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
     """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time, or from
-    files that it names; ``stream`` is as that server has it. Raises 72000 where they were recycled, 58P01, 22P04, XX001
-    and 58030."""
+    files that it names, and these; ``stream`` is as that server has it. Raises 72000 where they were recycled, 58P01,
+    22P04, XX001 and 58030."""
     layout = Layout.of(stream)
     follower = LogFollower(log_of(core, home), frozenset((stream.oid,)), after)
     try:
@@ -258,13 +258,25 @@ def logged_rows(
             found = [item for item in follower.read() if item.lsn <= upto]
             if follower.place == before:
                 raise SqlError("72000", f'the log of server "{home}" ends before LSN {upto}')
-            files = [(item.lsn, item.files) for item in found if item.files is not None]
-            for lsn, part in files:
-                yield read_files(part.files, stream, lsn), part
-            if found and not files:
-                yield pa.Table.from_batches(placed(found, layout), layout.with_places), None
+            if is_followed(stream):
+                yield from _read(found, stream)
+            elif found:
+                yield pa.Table.from_batches(placed(found, layout), layout.with_places), ()
     finally:
         follower.close()
+
+
+def _read(found: Sequence[Arrived], stream: Stream) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
+    """The rows of files that have arrived, with them: of one record, or of several as long as they are small."""
+    tables: list[pa.Table] = []
+    parts: list[FilesArrived] = []
+    for item in found:
+        if item.files is not None:
+            tables.append(read_files(item.files.files, stream, item.lsn))
+            parts.append(item.files)
+        if tables and (item is found[-1] or sum(table.nbytes for table in tables) > BUDGET):
+            yield pa.concat_tables(tables), parts
+            tables, parts = [], []
 
 
 def arrived_in(core: Core, streams: Iterable[Stream], starts: Mapping[int, int]) -> dict[int, ArrivedFiles]:

@@ -242,3 +242,25 @@ def test_what_earlier_versions_have_written(tmp_path: Path) -> None:
     assert part == FilesArrived(1, (("/x/c.csv", 300, 9),), "csv")
     feed.publish(4, part)
     assert (feed.rows(3, 4), feed.files(3, 4)[0].place) == (3, 4)
+
+
+@pytest.mark.slow
+def test_other_options_are_those_of_files_to_come(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.02)
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'csv')"
+    )
+    client.run(VIEW)
+    for number, (options, text) in enumerate(
+        (("ADD delimiter ';'", "a;1\n"), ("SET delimiter '|', ADD header 'true'", "page|n\na|2\n"))
+    ):
+        client.run(f"ALTER FOREIGN TABLE files OPTIONS ({options})")
+        (folder / "_new").write_text(text)
+        (folder / "_new").rename(folder / f"{number}.csv")
+        wait_until(partial(shows, client, [("a", 1 + 2 * number)]))
+        assert client.run("SELECT rows FROM millstream.streams") == [(number + 1,)]
+    database.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from catalog.objects import View
 from executor.moving import adopting
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Servers, lost
+from tests.executor.test_forged_manifests import Given
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -560,3 +563,33 @@ def test_the_law(seed: int, servers: Servers, tmp_path: Path) -> None:
     servers.options |= {"source_poll": 0.02, "log_segment_bytes": 1 << 16, "maintenance_rows": 10}
     folder = Folder(tmp_path / "incoming", ("parquet", "csv")[seed % 2])
     Story(servers, folder, seed).play(20)
+
+
+@only_csv
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda view: view.pop("arrived"),
+        lambda view: view["arrived"].clear(),
+        lambda view: next(iter(view["arrived"].values())).update(name="t0.parquet"),
+        lambda view: _options(view, path=""),
+        lambda view: _options(view, format="orc"),
+    ],
+)
+def test_what_no_server_has_written(
+    change: Callable[[Any], object], servers: Servers, a: Client, folder: Folder, tmp_path: Path
+) -> None:
+    folder.add(a, 5)
+    given = Given(servers, tmp_path)
+    assert given.outcome(given.view) == ""
+    view = json.loads(json.dumps(given.view))
+    change(view)
+    assert view != given.view
+    assert given.outcome(view) == "XX001"
+    assert not servers["b"].streams
+
+
+def _options(view: Any, **options: str) -> None:
+    """A stream of a manifest with other options."""
+    (stream,) = view["streams"]
+    stream["options"] = [[name, options.get(name, value)] for name, value in stream["options"]]
