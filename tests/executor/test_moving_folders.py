@@ -12,10 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import View
 from executor.moving import adopting
+from executor.moving.replica import as_at_home, as_own, replicated
+from executor.streams.runtime import is_followed
+from executor.trace.layout import home_of
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Servers, lost
 from tests.executor.test_forged_manifests import Given
@@ -284,6 +288,20 @@ def test_what_a_guest_may_not(servers: Servers, a: Client, folder: Folder) -> No
     a.run("DROP FOREIGN TABLE s CASCADE")
     wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
     assert not list(servers["b"].storage.stream_folder(0).parent.iterdir())
+
+
+@only_csv
+def test_streams_of_an_earlier_version(servers: Servers, a: Client, folder: Folder) -> None:
+    """Those of clients, at another server, said of their source that it is that one."""
+    (runtime,) = servers["a"].streams.values()
+    own = replace(runtime.stream, options=(("watermark", "t"),))
+    options = (*own.options, ("source", "server"), ("server", "a"), ("oid", str(own.oid)))
+    there = replace(own, options=options)
+    assert (home_of(there), is_followed(there), there.has_writers) == ("a", False, False)
+    assert as_own(there) == as_at_home(there) == own
+    there = replace(runtime.stream, options=(*runtime.stream.options, *replicated("a", own.oid)))
+    assert (home_of(there), is_followed(there), there.has_writers) == ("a", True, False)
+    assert as_own(there) == as_at_home(there) == runtime.stream
 
 
 @only_csv
