@@ -240,7 +240,9 @@ def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder
 @only_csv
 def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
     """Nobody computes anything of it, nor without it."""
+    servers.options |= {"maintenance_idle": 600.0}  # nobody reads it before that
     folder.add(a, 5)
+    servers["b"].view_moving.checkpoints.close()
     servers.migrate("a", "b")
     for number, what in enumerate(("has vanished", "was changed after it arrived")):
         path = folder.add(a, 5)
@@ -267,6 +269,16 @@ def _fails(client: Client, sqlstate: str) -> bool:
     except SqlError as error:
         return error.sqlstate == sqlstate
     return False
+
+
+@only_csv
+def test_a_server_that_is_drained(servers: Servers, a: Client, folder: Folder) -> None:
+    folder.add(a, 5)
+    _ = servers["b"]
+    assert servers["b"].separation.moving.drain("a", lambda: False, lambda moved: None) == 1
+    folder.add(a, 5)
+    for name in "ba":
+        assert servers.client(name).run(READ) == folder.wanted()
 
 
 @only_csv
