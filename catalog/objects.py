@@ -165,9 +165,10 @@ class Table(Struct, frozen=True):
 class Stream(Struct, frozen=True):
     """An append-only relation that continuous views read: a foreign table of server ``stream`` (thesis 3.2.1).
 
-    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. Once
-    columns came or went, ``layout`` are those that records have (scales too), in the order in which they came; one that
-    was dropped has no name. ``fills`` are the values that rows from before a column have of it.
+    ``options`` are the OPTIONS of CREATE FOREIGN TABLE; ``source`` = 'files' makes Spark feed it from a folder. One of
+    another server's has ``server`` and ``oid`` beside these, which no statement gives. Once columns came or went,
+    ``layout`` are those that records have (scales too), in the order in which they came; one that was dropped has no
+    name. ``fills`` are the values that rows from before a column have of it.
     """
 
     oid: int
@@ -183,6 +184,11 @@ class Stream(Struct, frozen=True):
     def stored(self) -> tuple[ColumnDefinition, ...]:
         """What a row holds."""
         return with_scales(self.columns)
+
+    @property
+    def has_writers(self) -> bool:
+        """Whether clients write its rows here: those of others come from a folder, or another server."""
+        return not self.option("source") and not self.option("server")
 
     def option(self, name: str, default: str = "") -> str:
         """One option's value."""

@@ -51,7 +51,7 @@ def insert(session: DatabaseSession, statement: Insert, parameters: Parameters, 
 def _stream_rows(
     session: DatabaseSession, statement: Insert, parameters: Parameters, transaction: Transaction, target: Stream
 ) -> pa.Table:
-    if target.option("source"):
+    if not target.has_writers:
         raise fed_otherwise(target, "INSERT")
     runtime = session.database.streams.get(target.oid)
     columns = runtime.schema if runtime is not None and runtime.stream is target else schema_of(target)

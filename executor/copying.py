@@ -59,7 +59,7 @@ class CopySink:
         self._references: list[SpoolReference] = []
         self._cancelled = threading.Event()
         if isinstance(statement.target, Stream):
-            if statement.target.option("source"):
+            if not statement.target.has_writers:
                 raise fed_otherwise(statement.target, "COPY")
             session.database.copies_running(+1)
         else:

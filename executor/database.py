@@ -39,6 +39,7 @@ from executor.commit.sequencer import Done, Sequencer
 from executor.core import Core
 from executor.definitions import stored_catalog
 from executor.embedded.tables.store import WriteTransaction
+from executor.files.arrived import FileFeed
 from executor.files.watching import SourceWatcher
 from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
@@ -51,7 +52,7 @@ from executor.recovery import recover_tables, refill_streams
 from executor.reopening import reopen
 from executor.separation.service import Separation
 from executor.streams.appender import Appender
-from executor.streams.runtime import Arrival, FileFeed, StreamRuntime, is_followed
+from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.system import server_catalog, system_table
 from executor.tables.drawing import Drawings
 from executor.tables.row_changes import RowChanges
@@ -161,7 +162,7 @@ class Database(Core):
                 return
             if transaction.write is not None:
                 self._require_space(record)
-            self._prepare_views(transaction)
+            self._prepare(transaction)
         except BaseException:
             transaction.rollback()
             raise
@@ -234,10 +235,15 @@ class Database(Core):
                 size += sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
         require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
 
-    def _prepare_views(self, transaction: Transaction) -> None:
-        """Static pipelines' results go to storage before the record that makes the view exist."""
+    def _prepare(self, transaction: Transaction) -> None:
+        """Static pipelines' results go to storage before the record that makes the view exist, and so do the names of
+        files with which a stream begins."""
         for new in transaction.views:
             self.storage.prepare(new.view.oid, new.program, new.statics, new.handover)
+        objects = {} if transaction.catalog is None else transaction.catalog.objects
+        for oid in set(objects) - set(self.catalog.objects):
+            if isinstance(item := objects[oid], Stream) and is_followed(item):
+                self.storage.prepare_stream(oid, transaction.arrived.get(oid))
 
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
@@ -319,7 +325,7 @@ class Database(Core):
         feed: Ring | FileFeed
         layout = Layout.of(stream)
         if is_followed(stream):
-            feed = FileFeed(stream, self.storage.stream_folder(stream.oid) / "files.jsonl")
+            feed = FileFeed(stream, self.storage.names_of_files(stream.oid))
         else:
             feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0

@@ -17,6 +17,7 @@ from executor.commit.recovery import replay
 from executor.core import Core
 from executor.definitions import stored_catalog
 from executor.embedded.tables.store import TableStore, WriteTransaction
+from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
 from executor.streams.runtime import Arrival
 from executor.views.frontiers import Frontiers
@@ -84,7 +85,10 @@ def refill_streams(core: Core, frontiers: Frontiers, replicas: Replicas) -> None
     log = core.log
     durable = {oid: frontiers.durable_lsn(oid, log.last_lsn) for oid in core.streams}
     start = min((replicas.needed(oid, lsn) for oid, lsn in durable.items()), default=log.last_lsn)
-    for lsn, record in replay(log, start):
+    feeds = [stream.feed for stream in core.streams.values()]
+    # A view may have the rows of a file whose name the log alone has yet.
+    named = min((feed.stored_lsn for feed in feeds if isinstance(feed, FileFeed)), default=start)
+    for lsn, record in replay(log, min(start, named), start):
         for part in record:
             if isinstance(part, Followed):
                 replicas.recorded(lsn, part)

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
 from executor.core import Core
+from executor.files.arrived import FileFeed
 from executor.files.following import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
-from executor.streams.runtime import FileFeed
 from executor.trace.layout import home_of
 from executor.views import forgotten
 from executor.views.storage import Handover, StoredView
@@ -129,12 +129,12 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
     """All rows since a view's creation can still be read. Raises 72000, 58P01."""
     for path in program.paths:
         stream = core.streams[path.stream]
+        if (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
+            raise SqlError("72000", "it began on another server")
         if isinstance(stream.feed, FileFeed):
             for arrived in stream.feed.files(view.created_lsn, core.log.last_lsn):
                 for file in arrived.files:
                     verify(file, stream.stream.name)
-        elif (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
-            raise SqlError("72000", "it began on another server")
         elif core.log.first_lsn > view.created_lsn:
             raise SqlError("72000", "the log does not reach back to its creation")
 

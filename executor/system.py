@@ -34,7 +34,7 @@ def _streams(database: Database) -> Rows:
         rows.append(
             (
                 qualified(item),
-                item.option("source", "clients"),
+                "server" if home_of(item) else item.option("source", "clients"),
                 stream.last_lsn,
                 stream.total_rows,
                 stream.buffered_rows,

@@ -19,6 +19,7 @@ from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.files.arrived import ArrivedFiles
 from executor.savepoints import Savepoints
 from executor.tables.temporary import Temporary
 from executor.views.storage import Handover
@@ -91,6 +92,8 @@ class Transaction(Struct):
     catalog: Catalog | None = None
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
+    #: The files that had arrived elsewhere in streams that it creates, by their oids.
+    arrived: dict[int, ArrivedFiles] = field(default_factory=dict)
     savepoints: Savepoints[Saved] = field(default_factory=lambda: Savepoints())
     timing: Timing = field(default_factory=Timing)
     releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked

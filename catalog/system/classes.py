@@ -347,6 +347,6 @@ def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
     for item in own_objects(catalog):
         if isinstance(item, Stream | FileTable):
             server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")
-            is_guest = isinstance(item, Stream) and item.option("source") == "server"
+            is_guest = isinstance(item, Stream) and item.option("server") != ""
             options = [f"{name}={value}" for name, value in item.options if not is_guest] or None
             yield {"ftrelid": item.oid, "ftserver": server, "ftoptions": options}

@@ -205,8 +205,9 @@ def _encode_part(part: Part) -> tuple[_PartKind, int, list[Piece]]:
             return _PartKind.TABLE, table, [*_table(inserted), *_table(deleted)]
         case TableValues(table, came, went):
             return _PartKind.TABLE, table, [*_framed(came), *_framed(went)]
-        case FilesArrived(stream, files, format):
-            return _PartKind.FILES, stream, [_json({"files": files, "format": format})]
+        case FilesArrived(stream, files, format, rows, place):
+            found = {"files": files, "format": format, "rows": rows, "place": place}
+            return _PartKind.FILES, stream, [_json(found)]
         case Followed(stream, upto):
             return _PartKind.FOLLOWED, stream, [_json(upto)]
         case CatalogChange(document):
@@ -224,9 +225,9 @@ def _decode_part(kind: _PartKind, oid: int, body: pa.Buffer, streams: Container[
             return _decode_change(oid, body) if streams is None else TableChange(oid)
         case _PartKind.FILES:
             found = json.loads(body.to_pybytes())
-            return FilesArrived(
-                oid, tuple((path, size, mtime) for path, size, mtime in found["files"]), found["format"]
-            )
+            files = tuple((path, size, mtime) for path, size, mtime in found["files"])
+            # Earlier versions have logged neither rows nor places.
+            return FilesArrived(oid, files, found["format"], tuple(found.get("rows", ())), found.get("place", 0))
         case _PartKind.FOLLOWED:
             return Followed(oid, json.loads(body.to_pybytes()))
         case _PartKind.CATALOG:

@@ -1,4 +1,5 @@
-"""Reading another server's log while it is written: some streams' rows, and which tables change, from a position on.
+"""Reading another server's log while it is written: some streams' rows, or the names of the files that have them, and
+which tables change, from a position on.
 
 Owns: the way over segments that somebody else appends to, rolls and recycles. What was acknowledged is in the files, so
 nobody has to be asked, and it makes no difference whether the other server lives. What is read is brought to the disk
@@ -24,7 +25,7 @@ from catalog.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.encoding import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error
-from executor.commit.records import Spooled, SpoolReference, StreamRows, TableChange
+from executor.commit.records import FilesArrived, Spooled, SpoolReference, StreamRows, TableChange
 from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
 
 #: Bytes of records after which a reading ends, if there are more.
@@ -36,11 +37,12 @@ _AT_ONCE: Final = getattr(os, "RWF_NOWAIT", 0)
 
 
 class Arrived(Struct, frozen=True):
-    """A stream's batches of one commit, in arrival order."""
+    """A stream's batches of one commit, in arrival order, or the files that arrived in its folder."""
 
     lsn: int
     stream: int  # oid there
     batches: tuple[pa.RecordBatch, ...]
+    files: FilesArrived | None = None
 
 
 class LogFollower:
@@ -137,17 +139,20 @@ class LogFollower:
             offset, budget = header.end, budget - (header.end - offset)
 
     def _arrived(self, lsn: int, payload: bytes) -> list[Arrived]:
+        files: list[Arrived] = []
         found: dict[int, list[pa.RecordBatch]] = {}
         for part in decode_record(pa.py_buffer(payload), self.streams):
             if isinstance(part, TableChange):
                 self.changed[part.table] = lsn
+            if isinstance(part, FilesArrived) and part.stream in self.streams:
+                files.append(Arrived(lsn, part.stream, (), part))
             if isinstance(part, StreamRows | Spooled) and part.stream in self.streams:
                 batches = found.setdefault(part.stream, [])
                 if isinstance(part, StreamRows):
                     batches += part.batches
                 else:
                     batches += (batch for reference in part.references for batch in self._spooled(reference))
-        return [Arrived(lsn, stream, tuple(batches)) for stream, batches in found.items() if batches]
+        return files + [Arrived(lsn, stream, tuple(batches)) for stream, batches in found.items() if batches]
 
     def _spooled(self, reference: SpoolReference) -> list[pa.RecordBatch]:
         """A batch that was written ahead, maybe in an earlier segment, which is on the disk since its commit is."""

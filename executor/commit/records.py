@@ -70,11 +70,15 @@ class TableValues(Struct, frozen=True):
 
 
 class FilesArrived(Struct, frozen=True):
-    """Files found in a stream's folder. ``files`` are (path, size in bytes, mtime in ns); their rows have this LSN."""
+    """Files found in a stream's folder: ``files`` are (path, size in bytes, mtime in ns), and ``rows`` how many each
+    has, None where that is not known. Their rows have the LSN ``place``: that of another server's record where the
+    folder is followed there, and 0 stands for this record's own."""
 
     stream: int  # oid
     files: tuple[tuple[str, int, int], ...]
     format: str
+    rows: tuple[int | None, ...] = ()
+    place: int = 0
 
 
 class Followed(Struct, frozen=True):

@@ -15,11 +15,11 @@ from executor.commit.log import Log
 from executor.commit.records import SpoolReference, StreamRows, TransactionRecord
 
 
-def replay(log: Log, after: int) -> Iterator[tuple[int, TransactionRecord]]:
-    """LSN and record of every commit above ``after`` that was not recycled (those nobody needs), in order. Batches
-    written ahead are given by reference only."""
+def replay(log: Log, after: int, rows_after: int = 0) -> Iterator[tuple[int, TransactionRecord]]:
+    """LSN and record of every commit above ``after`` that was not recycled (those nobody needs), in order, without the
+    rows of those up to ``rows_after``. Batches written ahead are given by reference only."""
     for lsn, payload in log.records(max(after, log.first_lsn)):
-        yield lsn, decode_record(payload)
+        yield lsn, decode_record(payload, None if lsn > rows_after else ())
 
 
 def recycle(log: Log, below_lsn: int) -> int:

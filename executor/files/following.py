@@ -55,6 +55,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "csv": (".csv", ".tsv", ".txt"),
     "json": (".json", ".jsonl", ".ndjson"),
 }
+FORMATS: Final = tuple(_SUFFIXES)
 _TRUE: Final = ("true", "on", "yes", "1")
 _MOST_DECIMALS: Final = 38
 #: What PostgreSQL's COPY writes, and what Spark's CAST takes too.
@@ -89,6 +90,10 @@ class FileSource:
         arrived = [(path, *stat) for path, stat in fresh.items() if self._is_whole(path, stat)]
         self._growing = {path: stat for path, stat in fresh.items() if (path, *stat) not in arrived}
         return sorted(arrived, key=lambda item: (item[2], item[0]))
+
+    def require(self) -> None:
+        """Raises 58P01 where the folder does not exist, 58030 where it cannot be read."""
+        self._look()
 
     def _look(self) -> dict[str, tuple[int, int]]:
         """Size and mtime of every file that counts."""

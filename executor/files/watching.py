@@ -2,7 +2,7 @@
 
 Owns: a thread that looks at every followed stream's folder at the pace that the configuration sets, so that files are
 found while a long job runs; and the stream's error while its folder or one of its files is not what it was. Which files
-count is ``following``'s; what becomes of them is maintenance's.
+count is ``following``'s; what becomes of them is maintenance's. Those of another server's stream that server finds.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Callable
 from catalog.errors import SqlError
 from executor.commit.records import FilesArrived
 from executor.core import Core
-from executor.files.following import FileSource
+from executor.files.arrived import FileFeed
+from executor.files.following import FileSource, count_rows
 from executor.periodic import Periodic
-from executor.streams.runtime import FileFeed, StreamRuntime, file_format, folder_of
+from executor.streams.runtime import StreamRuntime, file_format, folder_of
+from executor.trace.layout import home_of
 from executor.views.frontiers import Frontiers
 
 _LOGGER = logging.getLogger(__name__)
@@ -38,7 +40,8 @@ class SourceWatcher:
         self._thread.close()
 
     def _work(self) -> None:
-        followed = [item for item in list(self._core.streams.values()) if isinstance(item.feed, FileFeed)]
+        streams = list(self._core.streams.values())
+        followed = [item for item in streams if isinstance(item.feed, FileFeed) and not home_of(item.stream)]
         self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._core.streams}
         for stream in followed:
             try:
@@ -56,9 +59,9 @@ class SourceWatcher:
         try:
             durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
             found = source.poll(feed.known(durable))
-            feed.count(found)
             if found:
-                part = FilesArrived(oid, tuple(found), file_format(stream.stream))
+                rows = tuple(count_rows(path, stream.stream) for path, _, _ in found)
+                part = FilesArrived(oid, tuple(found), file_format(stream.stream), rows)
                 self._core.sequencer.submit((part,)).wait()
         except SqlError as error:
             if stream.error is None:

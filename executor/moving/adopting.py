@@ -43,7 +43,7 @@ from executor.moving.entering import begun, defining, over
 from executor.moving.extracting import current, role_of
 from executor.moving.ownership import Owned, Ownership, as_owned
 from executor.moving.placing import staged
-from executor.moving.replica import as_own, log_of, replica_of
+from executor.moving.replica import arrived_in, as_own, log_of, replica_of
 from executor.moving.taking import Taking
 from executor.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
@@ -206,7 +206,7 @@ def adopt(database: Database, ownership: Ownership, home: str) -> None:
         replica.catch_up()
         guests = _guests(database, home)
         enums.keep(transaction, database.catalog, home)
-        streams = {oid: _own_stream(database, transaction, oid) for oid in replica.streams}
+        streams = {oid: _own_stream(database, transaction, oid, replica.position) for oid in replica.streams}
         database.sequencer.skip(replica.position)
         at = max(database.sequencer.visible, replica.position)  # what comes is above both, also where another goes on
         with _held(guests, at):
@@ -230,8 +230,9 @@ def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
         raise
 
 
-def _own_stream(database: Database, transaction: Transaction, oid: int) -> int:
-    """A stream in place of a replica, which others may write; its oid."""
+def _own_stream(database: Database, transaction: Transaction, oid: int, at: int) -> int:
+    """A stream in place of a replica, which others may write, or whose folder this server follows from now on: what has
+    arrived there up to an LSN of the home is known. Its oid."""
     catalog = transaction.catalog or database.catalog
     rights, before = catalog.rights_of(oid), catalog.objects[oid]
     assert isinstance(before, Stream)
@@ -240,6 +241,9 @@ def _own_stream(database: Database, transaction: Transaction, oid: int) -> int:
     item = replace(item, oid=recording.free_oid(database, catalog, item))
     recording.add_object(transaction, catalog, item)
     set_rights(transaction, item.oid, rights)
+    files = arrived_in(database, (before,), {oid: at}).get(oid)
+    if files is not None:
+        transaction.arrived[item.oid] = files
     return item.oid
 
 
@@ -279,7 +283,9 @@ def _left(database: Database, transaction: Transaction, new: NewView, owned: Own
     found = (catalog.objects[path.stream] for path in new.program.paths)
     streams = tuple(item for item in found if isinstance(item, Stream))
     role, owners = role_of(catalog, new.view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
-    leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, new.handover.states, new.statics)
+    states = new.handover.states
+    arrived = {oid: files for oid, files in transaction.arrived.items() if oid in {stream.oid for stream in streams}}
+    leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, states, new.statics, arrived)
     handover, server = artifact.write(database.shared, owned.name, leaving), database.registry.name
     whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
     return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)

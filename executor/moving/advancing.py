@@ -8,6 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from executor.commit.records import FilesArrived
 from executor.core import Core
 from executor.embedded.engine import EmbeddedEngine
 from executor.moving.artifact import LeavingView
@@ -43,9 +44,14 @@ def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, in
     stream. Raises the error that rows make the view's value, and what ``logged_rows`` does."""
     found = leaving
     for stream in leaving.streams:  # whose paths are independent of each other
-        for rows in logged_rows(core, home, stream, starts[stream.oid], upto):
+        files: list[FilesArrived] = []
+        for rows, named in logged_rows(core, home, stream, starts[stream.oid], upto):
+            files += named
             if rows.num_rows:
                 found = replace(found, states=_after(core.engine, found, stream.oid, rows))
+        if files:
+            arrived = {stream.oid: found.arrived[stream.oid].and_then(files)}
+            found = replace(found, arrived={**found.arrived, **arrived})
     return replace(found, at=upto)
 
 

@@ -6,6 +6,8 @@ those of its home's tables that it names, and nothing else.
 
     <storage>/views/<name>/<handover>/manifest.json     {"format": 1, "sha256": of the rest, "view": {...}}
     <storage>/views/<name>/<handover>/t<n>.parquet      the rows of the n-th trace: of a static pipeline, or of a state
+    <storage>/views/<name>/<handover>/f<n>.parquet      names, sizes, times and rows of the files that have arrived in
+                                                        the n-th stream that follows a folder
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
@@ -34,8 +36,11 @@ from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.files.arrived import ArrivedFiles
+from executor.files.following import FORMATS
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import check_call, digest
+from executor.streams.runtime import file_format, is_followed
 from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
@@ -43,7 +48,7 @@ from executor.views.storage import Handover
 from planner.algebra import Delta, Snapshot
 from planner.expression import Column
 from planner.incremental.names import LSN, ORDINAL, stored_name
-from planner.program import Program, State, Static
+from planner.program import Program
 from planner.retargeting import relations_of, renamed, retargeted, traces_of
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
@@ -51,6 +56,7 @@ from planner.walk import Node, walk
 
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
+_ARRIVED: Final = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("size", "mtime", "rows"))])
 #: What traces are called, as files are after them.
 _TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
 _TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant), Grant=Grant)
@@ -60,7 +66,8 @@ _Decoded = TypeVar("_Decoded")
 class LeavingView(Struct, frozen=True):
     """A view with its states at the LSN ``at`` of its home, and its static pipelines' results, as they were when it was
     created. ``streams`` are as their home defines them, and ``program`` is over these, in this order; ``role`` is the
-    name of the view's owner, and ``owners`` are the names of the streams'."""
+    name of the view's owner, and ``owners`` are the names of the streams'. ``arrived`` are the files that had arrived
+    by then, by the oids of the streams that follow a folder."""
 
     view: View
     streams: tuple[Stream, ...]
@@ -70,6 +77,7 @@ class LeavingView(Struct, frozen=True):
     program: Program
     states: Mapping[str, pa.Table]
     statics: Mapping[str, pa.Table]
+    arrived: Mapping[int, ArrivedFiles] = field(default_factory=dict)
 
 
 def write(storage: Storage, name: str, leaving: LeavingView) -> str:
@@ -79,12 +87,10 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
     folder = storage.folder / FOLDER / name / handover
     try:
         folder.mkdir(mode=0o700, parents=True)
-        files = {}
-        for place, (name_of, table) in enumerate({**leaving.statics, **leaving.states}.items()):
-            path = folder / f"t{place}.parquet"
-            write_table(path, table)
-            stored = describe_file(path, folder)
-            files[name_of] = {"name": stored.name, "size": stored.size, "crc32": stored.crc}
+        traces = enumerate({**leaving.statics, **leaving.states}.items())
+        files = {name_of: _write(folder / f"t{place}.parquet", table) for place, (name_of, table) in traces}
+        named = enumerate(leaving.arrived.items())
+        arrived = {str(oid): _write(folder / f"f{place}.parquet", _table_of(item)) for place, (oid, item) in named}
         failpoint("view-files")
         content = {
             "handover": handover,
@@ -95,6 +101,7 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
             "at": leaving.at,
             "program": encode_program(leaving.program),
             "files": files,
+            "arrived": arrived,
         }
         document = {"format": _FORMAT, "sha256": digest(content), "view": content}
         replace_file(folder / _MANIFEST, json.dumps(document, separators=(",", ":")).encode())
@@ -103,6 +110,26 @@ def write(storage: Storage, name: str, leaving: LeavingView) -> str:
     except OSError as error:
         raise disk_error(error, f'write the state of view "{leaving.view.name}"') from error
     return handover
+
+
+def _write(path: Path, table: pa.Table) -> dict[str, object]:
+    """Writes a file; what the manifest says of it."""
+    write_table(path, table)
+    stored = describe_file(path, path.parent)
+    return {"name": stored.name, "size": stored.size, "crc32": stored.crc}
+
+
+def _table_of(arrived: ArrivedFiles) -> pa.Table:
+    columns = zip(*arrived.files, strict=True) if arrived.files else ((), (), ())
+    arrays = [pa.array(values, field.type) for values, field in zip((*columns, arrived.rows), _ARRIVED, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_ARRIVED)
+
+
+def _arrived_of(table: pa.Table) -> ArrivedFiles:
+    paths, sizes, times, rows = (column.to_pylist() for column in table.columns)
+    if None in (*paths, *sizes, *times):
+        raise ValueError("a file has no name, size or time")
+    return ArrivedFiles(0, tuple(zip(paths, sizes, times, strict=True)), tuple(rows))
 
 
 def read(storage: Path, owned: Owned, is_older: bool = False) -> LeavingView:
@@ -166,14 +193,15 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     if len(owners) != len(streams):
         raise ValueError("its streams have other owners")
 
-    def rows(trace: State | Static) -> pa.Table:
-        file = content["files"][trace.name]
+    def rows(file: Any, schema: pa.Schema) -> pa.Table:
         path = verify_file(StoredFile(Path(file["name"]).name, file["size"], file["crc32"]), folder)
-        return read_table((path,), schema_of(trace))
+        return read_table((path,), schema)
 
-    states = {item.name: rows(item) for item in program.states}
-    statics = {item.name: rows(item) for item in program.statics}
-    return LeavingView(view, streams, str(content["role"]), owners, at, program, states, statics)
+    states = {item.name: rows(content["files"][item.name], schema_of(item)) for item in program.states}
+    statics = {item.name: rows(content["files"][item.name], schema_of(item)) for item in program.statics}
+    followed = [stream.oid for stream in streams if is_followed(stream)]  # in none of an earlier version's
+    arrived = {oid: _arrived_of(rows(content["arrived"][str(oid)], _ARRIVED)) for oid in followed}
+    return LeavingView(view, streams, str(content["role"]), owners, at, program, states, statics, arrived)
 
 
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
@@ -188,6 +216,8 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     if len(known) < len(traces) or not all(_TRACE.fullmatch(item.name) for item in traces):
         raise ValueError("its states are called otherwise")
     for stream in streams:
+        if is_followed(stream) and (not stream.option("path") or file_format(stream) not in FORMATS):
+            raise ValueError("it follows no folder")
         known[stream.oid] = {**{item.name: item.type for item in stream.stored}, LSN: INT8, ORDINAL: INT8}
     shown = [item.type.arrow for item in view.stored]
     if not _are_alike(program.final.columns, program.columns) or shown != [item.type.arrow for item in program.columns]:

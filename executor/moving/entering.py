@@ -20,11 +20,13 @@ from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import Followed
 from executor.definitions import recording
+from executor.files.following import FileSource
 from executor.moving import enums
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import as_at_home, position_path, replicated
+from executor.streams.runtime import file_format, folder_of, is_followed
 from executor.tables.temporary import Temporary
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
@@ -53,7 +55,8 @@ def defining(database: Database) -> Iterator[Transaction]:
 
 
 def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
-    """Makes a guest of a view. Raises 42P07, 3F000, 55000, and what the replica does."""
+    """Makes a guest of a view. Raises 42P07, 3F000, 55000, 58P01 where the folder of a stream is not here, and what the
+    replica does."""
     with defining(database) as transaction, contextlib.ExitStack() as stack:
         catalog = database.catalog
         for schema in {leaving.view.schema, *(stream.schema for stream in leaving.streams)}:
@@ -61,6 +64,8 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
                 raise SqlError("3F000", f'schema "{schema}" does not exist')
         if catalog.find(leaving.view.name, leaving.view.schema) is not None:
             raise duplicate_table(leaving.view.name)
+        for stream in filter(is_followed, leaving.streams):
+            FileSource(folder_of(stream), file_format(stream), stream.name).require()
         replica = database.replicas.of(owned.home)
         if replica is not None:
             stack.enter_context(replica.lock)  # it stays where it is until the view is there
@@ -75,9 +80,11 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
         for item, owner in zip(leaving.streams, leaving.owners, strict=True):
             transaction.role = _role(catalog, owner)
             streams[item.oid] = _replica_of(database, transaction, owned.home, item, retyped)
-        for here in streams.values():
+        for there, here in streams.items():
             if replica is None or here not in replica.streams:
                 transaction.parts.append(Followed(here, leaving.at))
+                if there in leaving.arrived:
+                    transaction.arrived[here] = leaving.arrived[there]
         view = replace(over(leaving.view, streams, retyped), oid=0, created_lsn=0)
         view = replace(view, oid=recording.free_oid(database, transaction.catalog or catalog, view))
         transaction.role = _role(catalog, leaving.role)

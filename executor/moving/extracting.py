@@ -18,12 +18,13 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import Stream, View
 from executor.core import Core
+from executor.files.arrived import ArrivedFiles
 from executor.moving import artifact, entering, enums, rebuilding
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.movable import as_leaving, views_below
 from executor.moving.ownership import Owned, read_owned
-from executor.moving.replica import Replicas, as_at_home, replica_of, streams_of
+from executor.moving.replica import Replicas, arrived_in, as_at_home, replica_of, streams_of
 from executor.views.runtime import ViewRuntime
 from planner.inlining import names_below
 from planner.retargeting import retargeted
@@ -82,9 +83,10 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
     roles = _roles_of(core, view, streams)
     there = {stream.oid: as_at_home(stream) for stream in streams}
     oids = {oid: stream.oid for oid, stream in there.items()}
+    arrived = {oids[oid]: files for oid, files in _arrived(core, streams, at).items()}
     view = entering.over(view, oids, enums.at_home)
     program = retargeted(program, oids, f"v{view.oid}")
-    return LeavingView(view, tuple(there.values()), *roles, at, program, states, runtime.statics), version
+    return LeavingView(view, tuple(there.values()), *roles, at, program, states, runtime.statics, arrived), version
 
 
 def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
@@ -114,7 +116,8 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
         statics |= {names[name]: rows for name, rows in each.statics.items()}
     program = as_leaving(core, runtime)
     streams = streams_of(core, program)
-    leaving = LeavingView(runtime.view, streams, *_roles_of(core, runtime.view, streams), at, program, states, statics)
+    about = runtime.view, streams, *_roles_of(core, runtime.view, streams)
+    leaving = LeavingView(*about, at, program, states, statics, _arrived(core, streams, at))
     return leaving, (versions, core.version_of(tuple(item.runtime.view.oid for item in elsewhere)))
 
 
@@ -133,10 +136,10 @@ def _fetched(core: Core, item: _Elsewhere, at: int) -> Mapping[str, pa.Table]:
     runtime, owned = item.runtime, item.owned
     found = rebuilding.read(core, owned, runtime, set())
     states = artifact.as_handover(owned, found, runtime.view.oid, runtime.program).states
-    own = LeavingView(
-        runtime.view, streams_of(core, runtime.program), "", (), owned.at, runtime.program, states, runtime.statics
-    )
-    starts = {stream.oid: owned.at for stream in own.streams}
+    view, program, streams = runtime.view, runtime.program, streams_of(core, runtime.program)
+    arrived = _arrived(core, streams, owned.at)
+    own = LeavingView(view, streams, "", (), owned.at, program, states, runtime.statics, arrived)
+    starts = {stream.oid: owned.at for stream in streams}
     return brought(core, core.options.server_name, own, starts, min(at, core.log.last_lsn)).states
 
 
@@ -157,8 +160,14 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
     program = as_leaving(core, runtime)
-    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics)
+    arrived = _arrived(core, streams, at)
+    leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics, arrived)
     return leaving, stored.frontiers
+
+
+def _arrived(core: Core, streams: Iterable[Stream], at: int) -> Mapping[int, ArrivedFiles]:
+    """The files that have arrived in streams that follow a folder, up to an LSN of their home."""
+    return arrived_in(core, streams, {stream.oid: at for stream in streams})
 
 
 def _at(frontiers: Mapping[int, int], last: Mapping[int, int], visible: int) -> int | None:

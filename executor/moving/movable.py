@@ -12,7 +12,6 @@ from catalog.errors import unsupported
 from catalog.objects import Table
 from executor.core import Core
 from executor.moving.replica import streams_of
-from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra import Scan
@@ -39,8 +38,6 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         scan = next((node for node in scans if node.kind not in ("table", "view")), None)
         if scan is not None:
             raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
-        if any(map(is_followed, streams_of(core, each.program))):
-            raise unsupported(f'migrating view "{name}" over a stream that follows a folder', instead)
     for each in below:
         what = f'migrating view "{name}", which reads view "{each.view.name}"'
         if any(map(home_of, streams_of(core, each.program))):

@@ -22,7 +22,7 @@ from executor.moving import artifact
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
-from executor.moving.replica import streams_of
+from executor.moving.replica import arrived_in, streams_of
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from planner.labels import with_labels
@@ -96,5 +96,6 @@ def _begun(core: Core, stored: StoredView) -> tuple[StoredView, States]:
 def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
     """A view with what its home has of it."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
-    at = min(stored.frontiers.values())
-    return LeavingView(view, streams_of(core, program), "", (), at, program, states, stored.statics), stored.frontiers
+    at, streams = min(stored.frontiers.values()), streams_of(core, program)
+    arrived = arrived_in(core, streams, stored.frontiers)
+    return LeavingView(view, streams, "", (), at, program, states, stored.statics, arrived), stored.frontiers

@@ -1,4 +1,5 @@
-"""Streams that another server's writers fill: their rows, as that server's log has them, in this one's log.
+"""Streams that another server's writers fill: their rows, as that server's log has them, in this one's log; or of one
+that follows a folder there the names of the files, which this server reads by itself.
 
 Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
 that each counts once whoever dies, and everything behind the log (ring, views, their maintenance) takes such a stream
@@ -25,10 +26,13 @@ from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
-from executor.commit.following import EVERY, Arrived, LogFollower
-from executor.commit.records import Followed, StreamRows
+from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
+from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.core import Core
+from executor.files.arrived import ArrivedFiles, FileFeed
+from executor.files.following import read_files
 from executor.moving import enums
+from executor.streams.runtime import is_followed
 from executor.trace.checked import WRONG
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
 from executor.views.runtime import ViewRuntime
@@ -130,7 +134,7 @@ class Replica:
         """Logs the position where it moved on without rows."""
         with self.lock:
             if self.position != self.logged:
-                self._commit({}, self.position)
+                self._commit((), self.position)
 
     def close(self) -> None:
         """Applies nothing any more."""
@@ -158,12 +162,13 @@ class Replica:
         self._is_applying = True
         try:
             found = follower.read(upto=upto)
-            rows = {oid: _new(found, known) for oid, known in self.streams.items()}
+            parts = [part for known in self.streams.values() for part in _new(found, known)]
             self.changed |= follower.changed  # first: from now on nobody takes what was lent before for the last
             self.stirred = self._readers(follower.changed)
-            if any(rows.values()) or self.stirred:
-                self._commit(rows, follower.position)
-                self.arrived += sum(batch.nbytes for batches in rows.values() for batch in batches)
+            if parts or self.stirred:
+                self._commit(parts, follower.position)
+                rows = (part for part in parts if isinstance(part, StreamRows))
+                self.arrived += sum(batch.nbytes for part in rows for batch in part.batches)
             self.position = follower.position
         except BaseException:
             follower.rewind(self.position)
@@ -181,9 +186,8 @@ class Replica:
             and any(item.table in tables for item in runtime.program.borrowed)
         )
 
-    def _commit(self, rows: Mapping[int, Sequence[pa.RecordBatch]], upto: int) -> None:
-        """All streams' rows and positions in one record."""
-        arrived = (StreamRows(oid, tuple(batches)) for oid, batches in rows.items() if batches)
+    def _commit(self, arrived: Sequence[StreamRows | FilesArrived], upto: int) -> None:
+        """What has come for all streams, and their positions, in one record."""
         self._core.sequencer.commit((*arrived, *self.positions(upto)), sync=False)
 
     def positions(self, upto: int) -> tuple[Followed, ...]:
@@ -191,20 +195,24 @@ class Replica:
         return tuple(Followed(oid, max(upto, known.upto)) for oid, known in self.streams.items())
 
 
-def _new(found: Sequence[Arrived], known: _Known) -> list[pa.RecordBatch]:
+def _new(found: Sequence[Arrived], known: _Known) -> list[StreamRows | FilesArrived]:
     """What comes behind where a stream is: it may be further than others."""
+    oid = known.stream.oid
     own = [item for item in found if item.stream == known.there and item.lsn > known.upto]
-    return placed(own, known.layout) if own else []
+    if is_followed(known.stream):
+        return [replace(item.files, stream=oid, place=item.lsn) for item in own if item.files is not None]
+    return [StreamRows(oid, tuple(placed(own, known.layout)))] if own else []
 
 
 def replicated(home: str, oid: int) -> tuple[tuple[str, str], ...]:
     """The options of a replica."""
-    return (("source", "server"), ("server", home), ("oid", str(oid)))
+    return (("server", home), ("oid", str(oid)))
 
 
 def as_own(replica: Stream) -> Stream:
     """A replica's stream as one of the server that has it."""
-    added = replicated(home_of(replica), int(replica.option("oid")))
+    # The third is an earlier version's.
+    added = (*replicated(home_of(replica), int(replica.option("oid"))), ("source", "server"))
     return replace(replica, options=tuple(item for item in replica.options if item not in added))
 
 
@@ -236,21 +244,46 @@ def log_of(core: Core, server: str) -> Path:
     return folder
 
 
-def logged_rows(core: Core, home: str, stream: Stream, after: int, upto: int) -> Iterator[pa.Table]:
-    """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time; ``stream``
-    is as that server has it. Raises 72000 where they were recycled, 58P01, XX001 and 58030."""
+def logged_rows(
+    core: Core, home: str, stream: Stream, after: int, upto: int
+) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
+    """The rows of an interval of a server's LSNs, from its log and with their places there, some at a time, or from
+    files that it names, and these; ``stream`` is as that server has it. Raises 72000 where they were recycled, 58P01,
+    22P04, XX001 and 58030."""
     layout = Layout.of(stream)
     follower = LogFollower(log_of(core, home), frozenset((stream.oid,)), after)
     try:
-        yield layout.with_places.empty_table()
         while follower.position < upto:
             before = follower.place
             found = [item for item in follower.read() if item.lsn <= upto]
             if follower.place == before:
                 raise SqlError("72000", f'the log of server "{home}" ends before LSN {upto}')
-            yield pa.Table.from_batches(placed(found, layout) if found else [], layout.with_places)
+            if is_followed(stream):
+                yield from _read(found, stream)
+            elif found:
+                yield pa.Table.from_batches(placed(found, layout), layout.with_places), ()
     finally:
         follower.close()
+
+
+def _read(found: Sequence[Arrived], stream: Stream) -> Iterator[tuple[pa.Table, Sequence[FilesArrived]]]:
+    """The rows of files that have arrived, with them: of one record, or of several as long as they are small."""
+    tables: list[pa.Table] = []
+    parts: list[FilesArrived] = []
+    for item in found:
+        if item.files is not None:
+            tables.append(read_files(item.files.files, stream, item.lsn))
+            parts.append(item.files)
+        if tables and (item is found[-1] or sum(table.nbytes for table in tables) > BUDGET):
+            yield pa.concat_tables(tables), parts
+            tables, parts = [], []
+
+
+def arrived_in(core: Core, streams: Iterable[Stream], starts: Mapping[int, int]) -> dict[int, ArrivedFiles]:
+    """The files that have arrived in those of some streams that follow a folder, up to an LSN of the home for each: by
+    the streams' oids, as the LSNs are."""
+    feeds = {stream.oid: core.streams[stream.oid].feed for stream in streams}
+    return {oid: feed.before(starts[oid]) for oid, feed in feeds.items() if isinstance(feed, FileFeed)}
 
 
 def placed(found: Sequence[Arrived], layout: Layout) -> list[pa.RecordBatch]:

@@ -111,7 +111,8 @@ class SparkEngine:
         return self._request(job, self._path(job), {"files": _paths(job.inputs.delta, "the delta")})
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
-        """``run`` over a file-fed stream's files, by log record (LSN, files), read by Spark's workers as they are."""
+        """``run`` over a file-fed stream's files, by log record (the rows' LSN, files), read by Spark's workers as they
+        are."""
         return self._request(job, self._path(job), _raw(stream, arrived))
 
     def run_query(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool]) -> JobResult:

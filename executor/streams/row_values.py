@@ -165,7 +165,7 @@ Maker = Callable[[tuple[Value, ...]], tuple[Value, ...]]
 def row_makers(insert: Insert) -> tuple[Maker, ...] | None:
     """One maker for each literal row of an INSERT into a stream; None when an expression needs an engine."""
     target, literals = insert.target, insert.literals
-    if not isinstance(target, Stream) or literals is None or target.option("source"):
+    if not isinstance(target, Stream) or literals is None or not target.has_writers:
         return None
     makers = []
     for row in literals:

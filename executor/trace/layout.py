@@ -140,7 +140,7 @@ def _blank(rows: int) -> pa.Array:
 
 def home_of(stream: Stream) -> str:
     """The server whose writers fill a stream; '' for this one's own."""
-    return stream.option("server") if stream.option("source") == "server" else ""
+    return stream.option("server")
 
 
 def _schema_of(stream: Stream) -> pa.Schema:

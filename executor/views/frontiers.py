@@ -11,8 +11,8 @@ from typing import Final
 
 from catalog.errors import SqlError
 from executor.core import Core
+from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
-from executor.streams.runtime import FileFeed
 from executor.views import forgotten
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.

@@ -22,8 +22,9 @@ from catalog.objects import qualified
 from executor.commit.files import disk_error
 from executor.core import Core
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
+from executor.files.arrived import FileFeed
 from executor.spark.engine import SparkEngine
-from executor.streams.runtime import FileFeed, StreamRuntime, is_followed
+from executor.streams.runtime import StreamRuntime, is_followed
 from executor.trace.sealed import seal
 from executor.views.admission import Admission
 from executor.views.frontiers import Frontiers
@@ -314,7 +315,7 @@ class Maintenance:
         if isinstance(stream.feed, FileFeed):
             files = stream.feed.files(after, upto)
             inputs = Inputs((), statics)
-            arrived = tuple((item.lsn, item.files) for item in files)
+            arrived = tuple((item.place, item.files) for item in files)
             return self.spark.run_files(
                 Job(job, statements, states, inputs, after, upto, output), stream.stream, arrived
             )

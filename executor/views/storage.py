@@ -30,6 +30,7 @@ from msgspec.structs import asdict
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.embedded.engine import EmbeddedEngine
+from executor.files.arrived import ArrivedFiles, begin_store
 from executor.trace.checked import as_written, pack, unpack
 from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
@@ -233,6 +234,20 @@ class ViewStore:
             lock = self._locks.setdefault(oid, threading.Lock())
         with lock:
             yield self._open.get(oid)
+
+    def names_of_files(self, oid: int) -> Path:
+        """Where a stream's names of files are that arrived."""
+        return self.stream_folder(oid) / "files.jsonl"
+
+    def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> None:
+        """Writes which files have arrived in a stream before its creation is logged. Raises 53100, 58030."""
+        try:
+            self.drop_stream(oid)  # of one that never came to exist
+            if arrived is not None:
+                begin_store(self.names_of_files(oid), arrived)
+                sync_folder(self._streams)
+        except OSError as error:
+            raise disk_error(error, "write the names of a stream's files") from error
 
     def drop_stream(self, oid: int) -> None:
         """The stream is gone."""

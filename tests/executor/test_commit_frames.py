@@ -153,6 +153,7 @@ def test_record_gives_its_parts_back(found: list[pa.RecordBatch], data: st.DataO
         TableChange(9),
         Spooled(3, (SpoolReference(1, 64, 10, 1000), SpoolReference(2, 64, 5, 400))),
         FilesArrived(4, (("/data/ä b.parquet", 17, 1_700_000_000_000_000_001),), "parquet"),
+        FilesArrived(16400, (("/data/a.csv", 17, 1), ("/data/b.csv", 0, 2)), "csv", (3, None), 7),
         Followed(16400, 9),
         CatalogChange('{"add": "ü"}'),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.errors import SqlError
+from catalog.objects import Stream
+from executor.commit.encoding import decode_record
+from executor.commit.records import FilesArrived
 from executor.database import Database
+from executor.files.arrived import FileFeed
 from executor.options import Options
 from executor.streams.scanning import Patience
+from executor.views.frontiers import Frontiers
 from tests.executor.client import Client, open_database
 from tests.rig.process import wait_until
 
@@ -183,4 +189,78 @@ def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) 
         write(folder, "two.parquet", {"page": ["d"], "n": [4]})
         rows = found.result(20)
     assert sorted(rows) == [("b", 2), ("c", 3), ("d", 4)]
+    database.close()
+
+
+@pytest.mark.slow
+def test_a_file_counts_once_whenever_the_server_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here before its name lies beside the log, when a view has its rows already; and in the middle of writing names,
+    of which old ones are without places."""
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    pace = {"source_poll": 0.02, "maintenance_idle": 0.02}
+    with monkeypatch.context() as patch:
+        patch.setattr(Frontiers, "release", lambda self: None)
+        database = open_database(tmp_path / "data", **pace)
+        client = Client(database)
+        client.run(
+            "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+            f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
+        )
+        client.run(VIEW)
+        for number in range(3):
+            write(folder, f"{number}.parquet", {"page": ["a"], "n": [1]})
+            wait_until(partial(shows, client, [("a", number + 1)]))
+        wait_until(lambda: client.run("SELECT rows_behind FROM millstream.views") == [(0,)])
+        database.close()
+    for number, page in enumerate("bcd"):
+        database = open_database(tmp_path / "data", **pace)
+        client = Client(database)
+        write(folder, f"more{number}.parquet", {"page": [page], "n": [1]})
+        wait_until(partial(shows, client, [("a", 3), *((each, 1) for each in "bcd"[: number + 1])]))
+        assert client.run("SELECT rows FROM millstream.streams") == [(4 + number,)]
+        wait_until(lambda: len(_names(tmp_path).splitlines()) == 4 + number)  # noqa: B023
+        database.close()
+        if number == 0:
+            (path,) = (tmp_path / "data/shared/streams").glob("*/files.jsonl")
+            path.write_text(path.read_text()[:-5])
+
+
+def _names(folder: Path) -> str:
+    return "".join(path.read_text() for path in (folder / "data/shared/streams").glob("*/files.jsonl"))
+
+
+def test_what_earlier_versions_have_written(tmp_path: Path) -> None:
+    """Names beside the log had no places, and in the log no rows."""
+    (tmp_path / "files.jsonl").write_text('[3, [["/x/a.csv", 1000, 7], ["/x/b.csv", 4, 8]], [5, null]]\n')
+    feed = FileFeed(Stream(1, "s", ()), tmp_path / "files.jsonl")
+    (found,) = feed.files(0, 3)
+    assert (found.place, found.rows, feed.rows(0, 3), feed.total_rows) == (3, (5, None), 6, 5)
+    body = b'{"files":[["/x/c.csv",300,9]],"format":"csv"}'
+    payload = struct.pack("<QQB7x", len(body), 1, 4) + body + bytes(-len(body) % 8)
+    (part,) = decode_record(pa.py_buffer(payload))
+    assert part == FilesArrived(1, (("/x/c.csv", 300, 9),), "csv")
+    feed.publish(4, part)
+    assert (feed.rows(3, 4), feed.files(3, 4)[0].place) == (3, 4)
+
+
+@pytest.mark.slow
+def test_other_options_are_those_of_files_to_come(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.02)
+    client = Client(database)
+    client.run(
+        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
+        f"OPTIONS (source 'files', path '{folder}', format 'csv')"
+    )
+    client.run(VIEW)
+    for number, (options, text) in enumerate(
+        (("ADD delimiter ';'", "a;1\n"), ("SET delimiter '|', ADD header 'true'", "page|n\na|2\n"))
+    ):
+        client.run(f"ALTER FOREIGN TABLE files OPTIONS ({options})")
+        (folder / "_new").write_text(text)
+        (folder / "_new").rename(folder / f"{number}.csv")
+        wait_until(partial(shows, client, [("a", 1 + 2 * number)]))
+        assert client.run("SELECT rows FROM millstream.streams") == [(number + 1,)]
     database.close()

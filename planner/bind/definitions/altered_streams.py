@@ -83,7 +83,7 @@ def bind_alter_stream(binding: Binding, node: Any, stream: Stream, words: str) -
 
 
 def _refuse_followed(change: _Change, what: str) -> None:
-    if change.before.option("source") == "files":  # another server's stream changes there
+    if change.before.option("source") and not change.before.option("server"):  # another server's changes there
         raise unsupported(f"{what} of a stream of files", "Create another stream over the folder.")
 
 

@@ -1,0 +1,174 @@
+"""The files that have arrived in a stream's folder: their names by LSN, whose rows are read when somebody asks.
+
+Owns: the names, in memory and in a file that outlives the log's records of them. Rows never pass through the server
+unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
+the names that the other one has found, in the same folder, and rows have their places there.
+
+    files.jsonl    a record a line, in LSN order: [lsn, [[path, size, mtime], ...], [rows, ...]], and behind these the
+                   place of the rows, where it is another LSN
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.objects import Stream
+from executor.commit.files import replace_file
+from executor.commit.records import FilesArrived
+from executor.files.following import SourceFile, read_files
+
+#: A usual row's size, until more is known.
+ROW_BYTES: Final = 100
+
+
+class ArrivedFiles(Struct, frozen=True):
+    """Files of one log record, and how many rows each has (None: not known). ``place`` is the LSN that the rows have:
+    the record's, or that of another server's record."""
+
+    lsn: int
+    files: tuple[SourceFile, ...] = ()
+    rows: tuple[int | None, ...] = ()
+    place: int = 0
+
+    def and_then(self, parts: Iterable[FilesArrived]) -> ArrivedFiles:
+        """These, and those of records behind it, as if they had come at once."""
+        files, rows = list(self.files), list(self.rows)
+        for part in parts:
+            files += part.files
+            rows += _counts(part)
+        return ArrivedFiles(self.lsn, tuple(files), tuple(rows), self.place)
+
+
+class FileFeed:
+    """The files that arrived in a folder, in LSN order."""
+
+    def __init__(self, stream: Stream, store: Path) -> None:
+        """``store`` is where the names outlive the log."""
+        self._stream = stream
+        self._store = store
+        self._lock = threading.Lock()
+        self._arrived = _read_store(store)
+        self._stored = len(self._arrived)
+
+    def alter(self, stream: Stream) -> None:
+        """The stream is defined otherwise."""
+        self._stream = stream
+
+    def publish(self, lsn: int, part: FilesArrived) -> int:
+        """Adds a part of a record; one that is known already is passed over."""
+        item = ArrivedFiles(lsn, part.files, _counts(part), part.place or lsn)
+        with self._lock:
+            if not self._arrived or (lsn, item.place) > (self._arrived[-1].lsn, self._arrived[-1].place):
+                self._arrived.append(item)
+        return 0
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of all files that arrived, as far as they could be counted."""
+        with self._lock:
+            return sum(rows or 0 for item in self._arrived for rows in item.rows)
+
+    @property
+    def last_lsn(self) -> int:
+        """The LSN of the last arrival; 0 before the first."""
+        with self._lock:
+            return self._arrived[-1].lsn if self._arrived else 0
+
+    def known(self, durable: int) -> dict[str, tuple[int, int]]:
+        """Size and mtime of every file that ever arrived, by path.
+
+        A file whose rows every view has durably, up to LSN ``durable``, may have been cleared away since.
+        """
+        with self._lock:
+            return {
+                path: (size, mtime)
+                for item in self._arrived
+                for path, size, mtime in item.files
+                if item.lsn > durable or os.path.exists(path)
+            }
+
+    def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
+        """The records of an interval."""
+        with self._lock:
+            lsns = [item.lsn for item in self._arrived]
+            return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
+
+    def before(self, place: int) -> ArrivedFiles:
+        """All files whose rows have places up to an LSN, as what a stream begins with that goes on elsewhere."""
+        with self._lock:
+            found = [item for item in self._arrived if item.place <= place]
+        files = tuple(file for item in found for file in item.files)
+        return ArrivedFiles(0, files, tuple(rows for item in found for rows in item.rows))
+
+    def rows(self, after: int, upto: int) -> int:
+        """Counted when the file arrived; by its size where it could not be."""
+        counted = (pair for item in self.files(after, upto) for pair in zip(item.files, item.rows, strict=True))
+        return sum(max(1, size // ROW_BYTES if rows is None else rows) for (_, size, _), rows in counted)
+
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        """The rows, read by this process; their places come with them."""
+        parts = [read_files(item.files, self._stream, item.place) for item in self.files(after, upto)]
+        return pa.concat_tables(parts)
+
+    @property
+    def stored_lsn(self) -> int:
+        """Above which LSN the log may have names that the store has not."""
+        with self._lock:  # a crash may have cut short the names of one record
+            return max(0, self._arrived[self._stored - 1].lsn - 1) if self._stored else 0
+
+    def release(self, upto: int) -> None:
+        """The log may forget records up to this LSN, so their names go to the store."""
+        with self._lock:
+            fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
+            if not fresh:
+                return
+            self._store.parent.mkdir(parents=True, exist_ok=True)
+            with open(self._store, "ab") as file:
+                size = file.tell()
+                try:
+                    file.write("".join(map(_line, fresh)).encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.truncate(self._store, size)  # what is written next must not follow half a line
+                    raise
+            self._stored += len(fresh)
+
+
+def begin_store(path: Path, arrived: ArrivedFiles) -> None:
+    """Writes what a stream begins with. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, _line(arrived).encode())
+
+
+def _counts(part: FilesArrived) -> tuple[int | None, ...]:
+    return part.rows or (None,) * len(part.files)  # earlier versions have not logged them
+
+
+def _line(item: ArrivedFiles) -> str:
+    places = () if item.place == item.lsn else (item.place,)
+    return json.dumps([item.lsn, item.files, item.rows, *places]) + "\n"
+
+
+def _read_store(path: Path) -> list[ArrivedFiles]:
+    """The stored records; a line that a crash cut short is still in the log."""
+    found: list[ArrivedFiles] = []
+    if not path.exists():
+        return found
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not line.endswith("\n"):
+            path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+            break
+        lsn, files, rows, *place = json.loads(line)
+        files = tuple((name, size, mtime) for name, size, mtime in files)
+        found.append(ArrivedFiles(lsn, files, tuple(rows), place[0] if place else lsn))
+    return found

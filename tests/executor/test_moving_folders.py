@@ -1,0 +1,625 @@
+"""Continuous views over streams that follow a folder, between servers: each server reads the files by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from msgspec.structs import replace
+
+from catalog.errors import SqlError
+from catalog.objects import View
+from executor.moving import adopting
+from executor.moving.replica import as_at_home, as_own, replicated
+from executor.streams.runtime import is_followed
+from executor.trace.layout import home_of
+from tests.executor.client import Client
+from tests.executor.moving import READ, VIEW, Servers, lost
+from tests.executor.test_forged_manifests import Given
+from tests.rig.process import wait_until
+
+pytestmark = pytest.mark.slow
+
+Row = tuple[int, str, str]
+
+
+class Folder:
+    """A folder in which files appear whole, and the rows of those in the order in which they arrived."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self.path = path
+        self.format = format
+        self.rows: list[Row] = []
+        self._files = 0
+        path.mkdir(exist_ok=True)
+
+    @property
+    def stream(self) -> str:
+        options = f"source 'files', path '{self.path}', format '{self.format}'"
+        return f"CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream OPTIONS ({options})"
+
+    def put(self, rows: list[Row]) -> Path:
+        """One file more."""
+        name = f"{self._files:04}.{self.format}"
+        self._files += 1
+        if self.format == "parquet":
+            columns = zip(*rows, strict=True) if rows else ((), (), ())
+            kinds = (pa.int32(), pa.string(), pa.string())
+            arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+            table = pa.Table.from_arrays(arrays, ["k", "n", "t"])
+            table = table.set_column(1, "n", table.column("n").cast(pa.decimal128(12, 2)))
+            pq.write_table(table, self.path / f"_{name}")
+        else:
+            (self.path / f"_{name}").write_text("".join(f"{k},{n},{t}\n" for k, n, t in rows))
+        (self.path / f"_{name}").rename(self.path / name)
+        self.rows += rows
+        return self.path / name
+
+    def add(self, client: Client, count: int) -> Path:
+        """A file with some rows more, which has arrived."""
+        start = len(self.rows)
+        path = self.put([(number % 3, f"{number}.50", f"{number}") for number in range(start, start + count)])
+        self.await_all(client)
+        return path
+
+    def await_all(self, home: Client) -> None:
+        """All has arrived at home."""
+        query = "SELECT rows FROM millstream.streams WHERE name = 's'"
+        wait_until(lambda: home.run(query) == [(len(self.rows),)], 20, "the files' arrival")
+
+    def wanted(self) -> list[tuple[Any, ...]]:
+        """The view over all rows, from scratch."""
+        keys = sorted({row[0] for row in self.rows})
+        groups = [(key, [row for row in self.rows if row[0] == key]) for key in keys]
+        return [(key, len(own), sum(map(_number, own)), [row[2] for row in own]) for key, own in groups]
+
+
+def _number(row: Row) -> Any:
+    return pa.scalar(row[1]).cast(pa.decimal128(12, 2)).as_py()
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def folder(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Folder:
+    servers.options |= {"source_poll": 0.02}
+    return Folder(tmp_path / "incoming", request.param)
+
+
+@pytest.fixture
+def a(servers: Servers, folder: Folder) -> Client:
+    client = servers.client("a")
+    client.run(folder.stream)
+    client.run(VIEW)
+    return client
+
+
+only_csv = pytest.mark.parametrize("folder", ["csv"], indirect=True)
+
+
+def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
+    """Over three servers, in order of arrival, with files that arrive meanwhile, and many that arrive at once."""
+    folder.add(a, 5)
+    for source, target in (("a", "b"), ("b", "c"), ("c", "a"), ("a", "b"), ("b", "a")):
+        servers.migrate(source, target)
+        for count in (4, 1, 0, 7):
+            folder.add(a, count)
+            for name in {"a", target}:
+                assert servers.client(name).run(READ) == folder.wanted(), (source, target)
+        for number in range(5):
+            folder.put([(number % 2, "1.25", f"{target}{number}")])
+        folder.await_all(a)
+        for name in {"a", target}:
+            assert servers.client(name).run(READ) == folder.wanted(), (source, target)
+        sources = {name: servers.client(name).run("SELECT source FROM millstream.streams") for name in ("a", target)}
+        assert sources == {target: [("server",)]} | {"a": [("files",)]}
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+
+
+@only_csv
+def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
+    """Which row is first is the same everywhere; beside a folder are another one and a stream that clients write."""
+    other = Folder(tmp_path / "other", "csv")
+    a.run(other.stream.replace("TABLE s", "TABLE o"))
+    a.run("CREATE FOREIGN TABLE c (k int, t text) SERVER stream")
+    views = {
+        "first": "SELECT DISTINCT ON (k) k, t FROM s ORDER BY k, n",
+        "least": "SELECT k, t FROM "
+        "(SELECT k, t, row_number() OVER (PARTITION BY k ORDER BY n) AS r FROM o) x WHERE r <= 2",
+        "every": "SELECT k, count(*) AS c, array_agg(t) AS t FROM "
+        "(SELECT k, t FROM s UNION ALL SELECT k, t FROM o UNION ALL SELECT k, t FROM c) x GROUP BY k",
+    }
+    for name, query in views.items():
+        a.run(f"CREATE VIEW {name} AS {query}")
+    reads = [f"SELECT * FROM {name} ORDER BY 1, 2" for name in views]
+    written = 0
+    for source, target in (("a", "b"), ("b", "c"), ("c", "a")):
+        for name in views:
+            servers.migrate(source, target, name)
+            for each in (folder, other):
+                each.put([(key, f"{written}.00", f"{each.path.name}{written}{key}") for key in (0, 1)])
+                written += 1
+            a.run(f"INSERT INTO c VALUES (0, '{written}')")
+            a.run(f"BEGIN; INSERT INTO c VALUES (1, '{written}'), (0, '{written}!'); COMMIT")
+        wait_until(
+            lambda: a.run("SELECT sum(rows) FROM millstream.streams WHERE name <> 'c'") == [(2 * written,)],  # noqa: B023
+            20,
+            "the files' arrival",
+        )
+        at_home = [a.run(read) for read in reads]
+        assert at_home == [servers.client(target).run(read) for read in reads]
+        assert at_home[0] == [(0, folder.rows[0][2]), (1, folder.rows[1][2])]
+        assert sorted(at_home[1]) == sorted((row[0], row[2]) for row in other.rows[:4])
+        for key, count, texts in at_home[2]:
+            own = [row[2] for row in folder.rows if row[0] == key], [row[2] for row in other.rows if row[0] == key]
+            assert count == len(texts) == len(own[0]) + len(own[1]) + written // 2 * (2 if key == 0 else 1)
+            assert [text for text in texts if text.startswith("incoming")] == own[0]
+            assert [text for text in texts if text.startswith("other")] == own[1]
+
+
+def view_of(client: Client, name: str = "v") -> View:
+    view = client.session.database.catalog.require(name)
+    assert isinstance(view, View)
+    return view
+
+
+@only_csv
+@pytest.mark.parametrize("where", ["a", "b"])
+def test_it_rests(where: str, servers: Servers, a: Client, folder: Folder) -> None:
+    """And goes on at its home, or elsewhere, with all that arrived meanwhile, also over a restart."""
+    folder.add(a, 5)
+    servers["a"].view_moving.suspend(view_of(a))
+    folder.add(a, 5)
+    with pytest.raises(SqlError, match='55000: view "v" is suspended'):
+        a.run(READ)
+    servers.stop("a")
+    a = servers.client("a")
+    folder.add(a, 5)
+    (owned,) = servers[where].view_moving.suspended()
+    servers[where].view_moving.resume(owned, lambda: False)
+    for name in {"a", where}:
+        assert servers.client(name).run(READ) == folder.wanted()
+    folder.add(a, 5)
+    for name in {"a", where}:
+        assert servers.client(name).run(READ) == folder.wanted()
+
+
+@only_csv
+def test_restarts(servers: Servers, a: Client, folder: Folder) -> None:
+    """Of both, in turns, whose logs forget soon."""
+    servers.options |= {"log_segment_bytes": 1 << 16}
+    for name in "ab":
+        servers.stop(name)
+    a = servers.client("a")
+    a.run("CREATE TABLE filling (x text)")
+    folder.add(a, 3)
+    servers.migrate("a", "b")
+    for number in range(3):
+        for stopped in ("b", "a", "ba"):
+            folder.add(a, 2)
+            if number != 1:  # else nobody has looked at them before the restart
+                assert servers.client("b").run(READ) == folder.wanted()
+            for _ in range(4):
+                a.run(f"INSERT INTO filling VALUES ('{os.urandom(20_000).hex()}')")
+            a.run("SELECT count(*) FROM filling")
+            servers.copied("b", "v")
+            for name in stopped:
+                servers[name].frontiers.release()
+                servers.stop(name)
+            a = servers.client("a")
+            for name in "ba":
+                assert servers.client(name).run(READ) == folder.wanted(), (number, stopped)
+            assert servers.client("b").run("SELECT rows FROM millstream.streams") == [(len(folder.rows),)]
+    assert servers["a"].log.first_lsn > 0
+    servers.migrate("b", "a")
+    assert a.run(READ) == folder.wanted()
+
+
+@only_csv
+def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
+    """It does not take the view, which goes on where it was."""
+    folder.add(a, 5)
+    assert a.run(READ) == folder.wanted()
+    wait_until(lambda: a.run("SELECT rows_behind FROM millstream.views") == [(0,)], 20, "maintenance")
+    folder.path.rename(tmp_path / "aside")
+    with pytest.raises(SqlError, match=r'58P01: server "b" cannot take view "v": folder ".*" of stream "s" does not'):
+        servers.migrate("a", "b")
+    assert a.run(READ) == folder.wanted()
+    assert not servers["b"].streams
+    (tmp_path / "aside").rename(folder.path)
+    servers.migrate("a", "b")
+    folder.add(a, 5)
+    assert servers.client("b").run(READ) == folder.wanted()
+
+
+@only_csv
+def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
+    """Nobody computes anything of it, nor without it."""
+    servers.options |= {"maintenance_idle": 600.0}  # nobody reads it before that
+    folder.add(a, 5)
+    servers["b"].view_moving.checkpoints.close()
+    servers.migrate("a", "b")
+    for number, what in enumerate(("has vanished", "was changed after it arrived")):
+        path = folder.add(a, 5)
+        kept = tmp_path / f"kept{number}"
+        path.rename(kept)
+        if what != "has vanished":
+            path.write_text("0,1,1\n")
+        for name in "ba":
+            with pytest.raises(SqlError, match=f'58P01: file "{path}" of stream "s" {what}'):
+                servers.client(name).run(READ)
+        kept.rename(path)
+        for name in "ba":
+            assert servers.client(name).run(READ) == folder.wanted()
+    path = folder.put([(1, "not a number", "")])
+    for _ in range(2):
+        wait_until(lambda: _fails(servers.client("b"), "22P04"), 20, "the error")
+        assert _fails(servers.client("a"), "22P04"), "it is the view's value, wherever that is"
+        servers.stop("b")
+
+
+def _fails(client: Client, sqlstate: str) -> bool:
+    try:
+        client.run(READ)
+    except SqlError as error:
+        return error.sqlstate == sqlstate
+    return False
+
+
+@only_csv
+def test_a_server_that_is_drained(servers: Servers, a: Client, folder: Folder) -> None:
+    folder.add(a, 5)
+    _ = servers["b"]
+    assert servers["b"].separation.moving.drain("a", lambda: False, lambda moved: None) == 1
+    folder.add(a, 5)
+    for name in "ba":
+        assert servers.client(name).run(READ) == folder.wanted()
+
+
+@only_csv
+def test_what_a_guest_may_not(servers: Servers, a: Client, folder: Folder) -> None:
+    servers.migrate("a", "b")
+    b = servers.client("b")
+    for statement in ("INSERT INTO s VALUES (1, 1, '')", "INSERT INTO s SELECT 1, 1, ''"):
+        with pytest.raises(SqlError, match='42809: stream "s" is filled on server "a" and takes no INSERT here'):
+            b.run(statement)
+    for statement in (
+        "ALTER FOREIGN TABLE s OPTIONS (ADD null 'x')",
+        "ALTER FOREIGN TABLE s ADD COLUMN x int",
+        "DROP FOREIGN TABLE s CASCADE",
+    ):
+        with pytest.raises(SqlError, match=r'55000: relation "[sv]" belongs to server "a"'):
+            b.run(statement)
+    with pytest.raises(SqlError, match='55000: relation "s" is in use by server "b"'):
+        a.run("ALTER FOREIGN TABLE s OPTIONS (ADD null 'x')")
+    a.run("DROP FOREIGN TABLE s CASCADE")
+    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+    assert not list(servers["b"].storage.stream_folder(0).parent.iterdir())
+
+
+@only_csv
+def test_streams_of_an_earlier_version(servers: Servers, a: Client, folder: Folder) -> None:
+    """Those of clients, at another server, said of their source that it is that one."""
+    (runtime,) = servers["a"].streams.values()
+    own = replace(runtime.stream, options=(("watermark", "t"),))
+    options = (*own.options, ("source", "server"), ("server", "a"), ("oid", str(own.oid)))
+    there = replace(own, options=options)
+    assert (home_of(there), is_followed(there), there.has_writers) == ("a", False, False)
+    assert as_own(there) == as_at_home(there) == own
+    there = replace(runtime.stream, options=(*runtime.stream.options, *replicated("a", own.oid)))
+    assert (home_of(there), is_followed(there), there.has_writers) == ("a", True, False)
+    assert as_own(there) == as_at_home(there) == runtime.stream
+
+
+@only_csv
+def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Folder) -> None:
+    """One comes to a replica that is further than its states."""
+    a.run("CREATE VIEW w AS SELECT count(*) AS c, array_agg(t) AS t FROM s")
+    folder.add(a, 5)
+    servers["a"].view_moving.suspend(view_of(a, "w"))
+    servers.migrate("a", "b")
+    for _ in range(3):
+        folder.add(a, 2)
+    assert servers.client("b").run(READ) == folder.wanted()
+    (owned,) = servers["b"].view_moving.suspended()
+    servers["b"].view_moving.resume(owned, lambda: False)
+    assert len(servers["b"].streams) == 1
+    for _ in range(2):
+        folder.add(a, 2)
+        for name in "ba":
+            texts = [row[2] for row in folder.rows]
+            assert servers.client(name).run("SELECT * FROM w") == [(len(texts), texts)]
+            if name == "a" or servers.owner("v") == "b":
+                assert servers.client(name).run(READ) == folder.wanted()
+        if servers.owner("v") == "b":
+            servers.migrate("b", "a")
+
+
+@only_csv
+def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -> None:
+    """Where its home is lost, another server goes on with what arrived there, and gives it back."""
+    servers.options |= {"view_copy_interval": 0.05}
+    a = servers.client("a")
+    a.run(folder.stream)
+    a.run(VIEW)
+    folder.add(a, 5)
+    wait_until(lambda: servers.knows("v"), 20, "a copy")
+    folder.add(a, 5)
+    _ = servers["c"]
+    servers.stop("a")
+    late = folder.put([(0, "1.00", "late")])
+    wanted = folder.wanted()
+    del folder.rows[-1]
+    lost(servers["c"], "a")
+    wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+    assert servers.client("c").run(READ) == folder.wanted(), "nobody follows the folder now"
+    a = servers.client("a")
+    folder.rows.append((0, "1.00", "late"))
+    folder.await_all(a)
+    wait_until(lambda: servers.owner("v") == "a", 20, "the view's way home")
+    assert a.run(READ) == wanted
+    assert late.exists()
+
+
+@pytest.mark.parametrize("which", ["handover", "older"])
+@pytest.mark.parametrize("by", ["a", "c"])
+def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
+    """The view is rebuilt from the one before, or at home from what that has, and from the files."""
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    for _ in range(2):
+        folder.add(a, 2)
+        servers.copied("b", "v")
+    (entry,) = servers["a"].view_moving.ownership.all()
+    for handover in {entry.handover, getattr(entry, which)}:
+        name = "f0.parquet" if which == "handover" else "t0.parquet"
+        (tmp_path / "storage/views" / entry.name / handover / name).write_bytes(b"")
+    servers.stop("b")
+    if by == "a":
+        lost(servers["a"], "b")
+        wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+        folder.add(a, 2)
+    elif which == "handover":
+        _ = servers["c"]
+        servers.stop("a")
+        lost(servers["c"], "a", "b")
+        wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+    else:
+        return  # nothing leads there without the home
+    assert servers.client(by).run(READ) == folder.wanted()
+    folder.add(servers.client("a"), 2)
+    assert servers.client(by).run(READ) == folder.wanted()
+
+
+@only_csv
+def test_a_guest_is_damaged(servers: Servers, a: Client, folder: Folder, tmp_path: Path) -> None:
+    """It comes back from its copy, and never begins anew from the files that it knows."""
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    for is_copied in (True, False):
+        folder.add(a, 2)
+        assert servers.client("b").run(READ) == folder.wanted()
+        if is_copied:
+            servers.copied("b", "v")
+        servers.stop("b")
+        for path in (tmp_path / "b").rglob("state/v*/manifest.json"):
+            path.write_bytes(b"")
+        folder.add(a, 2)
+        _ = servers["b"]
+        wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 20, "the view")
+        for name in "ba":
+            assert servers.client(name).run(READ) == folder.wanted()
+    servers.empty("b")
+    folder.add(a, 2)
+    _ = servers["b"]
+    wait_until(lambda: bool(servers["b"].runtimes()), 20, "the view")
+    for name in "ba":
+        assert servers.client(name).run(READ) == folder.wanted()
+
+
+def gone(servers: Servers, by: str, *names: str) -> None:
+    for name in names:
+        servers.stop(name)
+    lost(servers[by], *names)
+
+
+def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) -> None:
+    """Another server follows the folder from then on: no file counts twice, and none is lost, whoever had found it."""
+    for _ in range(3):
+        folder.add(a, 5)
+    servers.migrate("a", "b")
+    folder.add(a, 5)
+    servers.copied("b", "v")
+    folder.add(a, 5)
+    _ = servers["c"]
+    gone(servers, "b", "a")
+    folder.put([(1, "1.00", "nobody has found it yet")])
+    assert servers["b"].view_moving.adopt("a") == 1
+    for _ in range(3):
+        b = servers.client("b")
+        folder.await_all(b)
+        assert b.run(READ) == folder.wanted()
+        assert b.run("SELECT source FROM millstream.streams") == [("files",)]
+        folder.add(b, 2)
+        servers.stop("b")
+    servers.migrate("b", "c")
+    folder.add(servers.client("b"), 2)
+    for name in "cb":
+        assert servers.client(name).run(READ) == folder.wanted()
+    gone(servers, "c", "b")
+    assert servers["c"].view_moving.adopt("b") == 1
+    for _ in range(2):
+        folder.add(servers.client("c"), 2)
+        assert servers.client("c").run(READ) == folder.wanted()
+        servers.stop("c")
+
+
+@only_csv
+@pytest.mark.parametrize("step", ["home-closed", "views-staged", "streams-adopted"])
+def test_who_adopts_it_is_gone_for_good_as_well(
+    step: str, servers: Servers, a: Client, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Halfway, and a third server goes on, which had nothing of it."""
+    servers.options |= {"view_copy_interval": 600.0}
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    folder.add(a, 5)
+    servers.copied("b", "v")
+    folder.add(a, 5)
+    _ = servers["c"]
+    gone(servers, "b", "a")
+
+    def dying(reached: str) -> None:
+        if reached == step:
+            raise SqlError("57000", step)
+
+    monkeypatch.setattr(adopting, "failpoint", dying)
+    with pytest.raises(SqlError, match=step):
+        servers["b"].view_moving.adopt("a")
+    monkeypatch.undo()
+    if step == "streams-adopted":
+        folder.add(servers.client("b"), 2)
+    gone(servers, "c", "b")
+    folder.put([(1, "1.00", "nobody has found it yet")])
+    assert servers["c"].view_moving.adopt("b") == 1
+    c = servers.client("c")
+    folder.await_all(c)
+    for _ in range(2):
+        assert c.run(READ) == folder.wanted()
+        servers.stop("c")
+        c = servers.client("c")
+        folder.add(c, 2)
+
+
+QUERIES = {
+    "sums": "SELECT k, count(*) AS c, sum(n) AS n, min(t) AS least, avg(n) AS mean FROM {} GROUP BY k",
+    "firsts": "SELECT DISTINCT ON (k) k, n, t FROM {} ORDER BY k, n DESC, t",
+    "different": "SELECT n % 3 AS m, count(DISTINCT t) AS d, max(k) AS k FROM {} GROUP BY n % 3",
+}
+
+
+class Story:
+    """Random files, moves, restarts and losses of a view; after each step its rows are those of its query over all
+    files' rows."""
+
+    def __init__(self, servers: Servers, folder: Folder, seed: int) -> None:
+        self.servers, self.folder = servers, folder
+        self.chance = random.Random(seed)
+        self.owner = "a"
+        self.query = self.chance.choice(list(QUERIES.values()))
+        a = servers.client("a")
+        a.run(folder.stream)
+        a.run("CREATE TABLE every (k int, n numeric(12,2), t text)")
+        a.run(f"CREATE VIEW w AS {self.query.format('s')}")
+        a.run(VIEW)
+
+    def play(self, steps: int) -> None:
+        actions = [self.files] * 4 + [self.migrate] * 3 + [self.copy, self.rest, self.restart, self.lose]
+        for _ in range(steps):
+            action = self.chance.choice(actions)
+            action()
+            if self.chance.random() < 0.7:
+                self.check(action.__name__)
+        self.check("the end")
+
+    def files(self) -> None:
+        """Some at once, each of some rows or none."""
+        a = self.servers.client("a")
+        for _ in range(self.chance.choice((1, 1, 4))):
+            rows = [self._row() for _ in range(self.chance.choice((0, 1, 3, 20)))]
+            self.folder.put(rows)
+            if rows:
+                values = ", ".join(f"({k}, {n}, '{t}')" for k, n, t in rows)
+                a.run(f"INSERT INTO every VALUES {values}")
+
+    def _row(self) -> Row:
+        return self.chance.randrange(3), f"{self.chance.randrange(100)}.25", self.chance.choice("xyz")
+
+    def migrate(self) -> None:
+        target = self.chance.choice([name for name in "abc" if name != self.owner])
+        for name in ("v", "w"):
+            self.servers.migrate(self.owner, target, name)
+        self.owner = target
+
+    def copy(self) -> None:
+        if self.owner != "a":
+            self.servers.copied(self.owner, "v")
+
+    def rest(self) -> None:
+        """It goes on anywhere, after some files."""
+        moving = self.servers[self.owner].view_moving
+        for name in ("v", "w"):
+            moving.suspend(view_of(self.servers.client(self.owner), name))
+        self.files()
+        self.owner = self.chance.choice("abc")
+        for owned in self.servers[self.owner].view_moving.suspended():
+            self.servers[self.owner].view_moving.resume(owned, lambda: False)
+
+    def restart(self) -> None:
+        names = self.chance.choice((self.owner, "a", {"a", self.owner}))
+        for name in names:
+            self.servers.stop(name)
+        if self.chance.random() < 0.5:
+            self.files()
+        _ = [self.servers[name] for name in names]
+
+    def lose(self) -> None:
+        """Its server, after some files: the home has it then."""
+        if self.owner != "a":
+            self.files()
+            self.servers.lose(self.owner, "a")
+            for name in ("v", "w"):
+                wait_until(lambda: self.servers.owner(name) == "a", 20, "the take-over")  # noqa: B023
+            self.servers.stop(self.owner)
+            self.owner = "a"
+
+    def check(self, what: str) -> None:
+        self.folder.await_all(self.servers.client("a"))
+        wanted = sorted(map(repr, self.servers.client("a").run(self.query.format("every"))))
+        for name in {"a", self.owner}:
+            client = self.servers.client(name)
+            assert sorted(map(repr, client.run("SELECT * FROM w"))) == wanted, (what, name)
+            assert client.run(READ) == self.folder.wanted(), (what, name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_law(seed: int, servers: Servers, tmp_path: Path) -> None:
+    servers.options |= {"source_poll": 0.02, "log_segment_bytes": 1 << 16, "maintenance_rows": 10}
+    folder = Folder(tmp_path / "incoming", ("parquet", "csv")[seed % 2])
+    Story(servers, folder, seed).play(20)
+
+
+@only_csv
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda view: view.pop("arrived"),
+        lambda view: view["arrived"].clear(),
+        lambda view: next(iter(view["arrived"].values())).update(name="t0.parquet"),
+        lambda view: _options(view, path=""),
+        lambda view: _options(view, format="orc"),
+    ],
+)
+def test_what_no_server_has_written(
+    change: Callable[[Any], object], servers: Servers, a: Client, folder: Folder, tmp_path: Path
+) -> None:
+    folder.add(a, 5)
+    given = Given(servers, tmp_path)
+    assert given.outcome(given.view) == ""
+    view = json.loads(json.dumps(given.view))
+    change(view)
+    assert view != given.view
+    assert given.outcome(view) == "XX001"
+    assert not servers["b"].streams
+
+
+def _options(view: Any, **options: str) -> None:
+    """A stream of a manifest with other options."""
+    (stream,) = view["streams"]
+    stream["options"] = [[name, options.get(name, value)] for name, value in stream["options"]]
