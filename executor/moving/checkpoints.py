@@ -131,10 +131,7 @@ class Checkpoints:
 
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
-        if replica is None:
-            gathered = sum(map(self._frontiers.backlog, self._core.reads_of(runtime.view.oid)))
-        else:
-            gathered = replica.arrived - last.arrived
+        gathered = self._frontiers.gathered(runtime) if replica is None else replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
             return True
         passed = time.monotonic() - last.ended

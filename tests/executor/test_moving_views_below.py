@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from catalog.errors import SqlError
 from catalog.objects import View
+from executor.moving import rebuilding
+from executor.moving.artifact import LeavingView
 from executor.moving.questions import decode_question
 from executor.queries import OwnReader
 from tests.executor.client import Client
@@ -294,6 +297,46 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
         servers.stop("b")
     servers.migrate("b", "c", "w")
     assert servers.client("c").run(READ) == wanted
+
+
+def test_when_a_copy_is_due(servers: Servers, home: Client) -> None:
+    """Rows that are kept for another view, which rests, are no reason to write this one again and again."""
+    servers.stop("a")
+    servers.options["backlog_bytes"] = 20_000
+    home = servers.client("a")
+    moving, runtime = servers["a"].view_moving, servers["a"].view(view_of(servers, "w").oid)
+    rows = "INSERT INTO s SELECT 1, 1, repeat('x', 1000) FROM generate_series(1, 10)"
+    moving.suspend(view_of(servers, "v"))
+    home.run(rows)
+    moving.checkpoint(runtime.view)
+    assert not moving.checkpoints._is_due(runtime, None)
+    home.run(rows)
+    copied, visible = moving.ownership.get(runtime.shared), servers["a"].sequencer.visible
+    assert copied is not None
+    assert copied.at == visible or moving.checkpoints._is_due(runtime, None)
+
+
+def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a view that is elsewhere are in the next copy, at the latest."""
+    servers.migrate("a", "c", "v")
+    database, runtime = servers["a"], servers["a"].view(view_of(servers, "w").oid)
+    database.view_moving.checkpoint(runtime.view)
+    read, rows = rebuilding.read, ["INSERT INTO s VALUES (1, 1, 'y')"]
+
+    def reading(*arguments: Any) -> LeavingView:
+        while rows:
+            home.run(rows.pop())
+        return read(*arguments)
+
+    monkeypatch.setattr(rebuilding, "read", reading)
+    home.run("INSERT INTO s VALUES (1, 1, 'x')")
+    for _ in range(2):
+        database.view_moving.checkpoints.make(runtime, None)
+    servers.stop("c")
+    servers.stop("a")
+    lost(servers["b"], "a")
+    wait_until(lambda: servers["b"].catalog.find("w") is not None, 20, "the take-over")
+    assert servers.client("b").run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
 
 
 def test_a_damaged_copy(servers: Servers, home: Client) -> None:
