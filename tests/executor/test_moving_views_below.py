@@ -381,6 +381,24 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
             servers.client("a").run("SELECT * FROM x")
 
 
+def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None:
+    """Its server tells of it, and the log is not kept for copies that cannot be made any more."""
+    home.run("CREATE VIEW z AS SELECT k, max(1 / k) AS d FROM r GROUP BY k")
+    home.run("CREATE VIEW x AS SELECT g.k, z.d FROM (SELECT k FROM s GROUP BY k) g, z")
+    servers.migrate("a", "b", "z")
+    database, runtime = servers["a"], servers["a"].view(view_of(servers, "x").oid)
+    database.view_moving.checkpoint(runtime.view)
+    home.run("INSERT INTO r VALUES (0, 1)")
+    with pytest.raises(SqlError, match="22012"):
+        home.run("SELECT * FROM x")
+    servers.copied("b", "z")
+    home.run("INSERT INTO s VALUES (1, 1, '')")
+    database.view_moving.checkpoints.make(runtime, None)
+    entry = database.view_moving.ownership.get(runtime.shared)
+    assert entry is not None
+    assert (entry.failure, entry.at) == (("22012", "division by zero"), database.sequencer.visible)
+
+
 def test_what_stays(servers: Servers, home: Client) -> None:
     home.session.time_zone = "Asia/Tokyo"
     home.run(
