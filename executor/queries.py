@@ -457,11 +457,12 @@ class Reader:
             raise ViewPassed
         if moment.exact and found.at != moment.lsn:
             first, last = sorted((found.at, moment.lsn))
-            feeds = (runtime.feeds[progress.path.stream] for progress in runtime.paths)
-            if any(_have_come(feed, first, last) for feed in feeds):
+            database, oid = self.database, runtime.view.oid
+            streams = (database.streams.get(each) for each in database.reads_of(oid))
+            if any(_have_come(stream.feed, first, last) for stream in streams if stream is not None):
                 raise ViewPassed
-            if self.database.version_beside(runtime.view.oid) > first:  # a table has changed then, or since
-                raise ViewPassed
+            if any(database.versions.last(table) > first for table in database.tables_of_view(oid)):
+                raise ViewPassed  # a table has changed then, or since
         return found.rows
 
     def cancel(self) -> None:

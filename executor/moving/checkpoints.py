@@ -131,10 +131,7 @@ class Checkpoints:
 
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
-        if replica is None:
-            gathered = sum(map(self._frontiers.backlog, self._core.reads_of(runtime.view.oid)))
-        else:
-            gathered = replica.arrived - last.arrived
+        gathered = self._frontiers.gathered(runtime) if replica is None else replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
             return True
         passed = time.monotonic() - last.ended
@@ -165,7 +162,7 @@ class Checkpoints:
             is_news, last.unasked = before.unasked and not last.unasked, before.unasked
             if is_news and may_rest and self.is_resting:  # as at a start
                 return
-            error = self._error(runtime)
+            error = self.error(runtime)
             if error is not None:
                 self._fail(error, replica, before)
             elif replica is None:
@@ -235,10 +232,15 @@ class Checkpoints:
             artifact.delete_one(self._core.shared.folder, after.name, after.handover)
             raise
 
-    def _error(self, runtime: ViewRuntime) -> SqlError | None:
-        """That which is a view's value, or that of one that it reads."""
-        errors = (item.error for item in (runtime, *views_below(self._core, runtime)) if not item.is_lost)
-        return next((found.error for found in errors if found is not None), None)
+    def error(self, runtime: ViewRuntime) -> SqlError | None:
+        """That which is a view's value, or that of one that it reads, wherever that is. Raises XX001."""
+        for item in (runtime, *views_below(self._core, runtime)):
+            if item.error is not None and not item.is_lost:
+                return item.error.error
+            owned = self._ownership.get(item.shared) if item.away is not None else None
+            if owned is not None and owned.failure is not None:
+                return SqlError(*owned.failure)
+        return None
 
     def _fail(self, error: SqlError, replica: Replica | None, before: Owned) -> None:
         """An error is the view's value: no rows matter any more, and its home need not keep them."""

@@ -104,7 +104,10 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     """The same, unless a view that it reads goes or comes meanwhile."""
     below = views_below(core, runtime)
     elsewhere = [_Elsewhere(item, _entry(core, item)) for item in below if item.away is not None]
-    here = [runtime, *(item for item in below if item.away is None)]
+    away = tuple(item.runtime.view.oid for item in elsewhere)
+    here = [runtime, *(item for item in below if item.view.oid not in away)]
+    with core.sequencer.lock:
+        changed = core.version_of(away)  # first: what comes from now on may be in the states or not
     states, at, versions = current(core, here, max((item.owned.at for item in elsewhere), default=0))
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     for item in elsewhere:
@@ -118,7 +121,7 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     streams = streams_of(core, program)
     about = runtime.view, streams, *_roles_of(core, runtime.view, streams)
     leaving = LeavingView(*about, at, program, states, statics, _arrived(core, streams, at))
-    return leaving, (versions, core.version_of(tuple(item.runtime.view.oid for item in elsewhere)))
+    return leaving, (versions, away, changed)
 
 
 def _entry(core: Core, runtime: ViewRuntime) -> Owned:

@@ -96,6 +96,9 @@ class Keeping:
     def _begin(self, runtime: ViewRuntime) -> None:
         version, started = self._database.catalog.version, time.monotonic()
         try:
+            if self._moving.checkpoints.error(runtime) is not None:  # of a view that it reads: no rows matter
+                self._tried[runtime.view.oid] = started
+                return
             self._moving.copy_unasked(runtime)
         except (OSError, SqlError) as error:
             if isinstance(error, SqlError) and error.sqlstate == "0A000":

@@ -14,6 +14,7 @@ from executor.core import Core
 from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
 from executor.views import forgotten
+from executor.views.runtime import ViewRuntime
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
 _LATE: Final = 1.0
@@ -27,17 +28,13 @@ class Frontiers:
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
         """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
-        frontiers = [
-            runtime.needed(progress)
-            for runtime in self._core.views_on(stream)
-            if runtime.error is None
-            for progress in runtime.paths
-            if progress.path.stream == stream
-        ]
-        for runtime in self._core.runtimes():  # where another server goes on, the streams of views below are read, too
-            if runtime.held is not None and runtime.error is None and stream in self._core.reads_of(runtime.view.oid):
-                frontiers.append(runtime.held)
-        return min(frontiers, default=otherwise)
+        core = self._core
+        kept = [runtime for runtime in core.runtimes() if runtime.error is None]
+        paths = [progress for runtime in kept if runtime.away is None for progress in runtime.paths]
+        frontiers = [progress.durable for progress in paths if progress.path.stream == stream]
+        # Who goes on elsewhere reads also what the views below do.
+        held = [runtime.held for runtime in kept if stream in core.reads_of(runtime.view.oid)]
+        return min((*frontiers, *(lsn for lsn in held if lsn is not None)), default=otherwise)
 
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
@@ -45,6 +42,13 @@ class Frontiers:
         runtime = core.streams.get(stream)
         visible = core.sequencer.visible
         return 0 if runtime is None else runtime.backlog(self.durable_lsn(stream, visible), visible)
+
+    def gathered(self, runtime: ViewRuntime) -> int:
+        """Bytes (as in memory) of the rows that have come behind a view's last copy."""
+        core, after = self._core, runtime.held
+        streams = (core.streams.get(oid) for oid in core.reads_of(runtime.view.oid))
+        visible = core.sequencer.visible
+        return 0 if after is None else sum(item.backlog(after, visible) for item in streams if item is not None)
 
     @property
     def is_log_long(self) -> bool:

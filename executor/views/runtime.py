@@ -369,12 +369,6 @@ class ViewRuntime:
 
     # Between servers --------------------------------------------------------------------------------------------
 
-    def needed(self, progress: Progress) -> int:
-        """Above which LSN somebody needs a path's rows."""
-        if self.held is None:
-            return progress.durable
-        return self.held if self.away is not None else min(self.held, progress.durable)
-
     def leave(self, away: Away, held: int) -> None:
         """The view is on another server, which reads the stream's rows above an LSN."""
         with self.lock:

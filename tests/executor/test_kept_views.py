@@ -12,7 +12,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.cluster.storage import Storage
-from executor.moving import artifact, checkpoints, keeping
+from executor.moving import artifact, checkpoints, extracting, keeping
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies
@@ -236,7 +236,7 @@ def test_several_streams(servers: Servers, a: Client) -> None:
 )
 def test_where_states_are(frontiers: tuple[int, ...], last: tuple[int, ...], at: int | None) -> None:
     """The log's end is 90, and the last rows of a stream may be forgotten where they are not behind its frontier."""
-    assert checkpoints._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
+    assert extracting._at(dict(enumerate(frontiers)), dict(enumerate(last)), 90) == at
 
 
 def test_a_copy_does_not_go_back(servers: Servers, a: Client) -> None:
