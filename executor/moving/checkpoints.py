@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +32,8 @@ from executor.periodic import Periodic
 from executor.views.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 
-#: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part.
+#: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part. So
+#: long waits also who could not make one.
 _LOOK: Final = 0.2
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
@@ -45,7 +47,7 @@ _LOGGER = logging.getLogger(__name__)
 
 class _Last(Struct):
     """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, and whose; after how many bytes of
-    rows, when, how long it took, and whether nobody had asked for it."""
+    rows, when, how long it took, and whether nobody had asked for it; and when one failed last."""
 
     runtime: ViewRuntime
     version: object = None
@@ -53,6 +55,7 @@ class _Last(Struct):
     ended: float = 0.0
     seconds: float = 0.0
     unasked: bool = False
+    failed: float = -math.inf
 
 
 class _Writing(Struct):
@@ -106,6 +109,7 @@ class Checkpoints:
                 if str(error) != self._told:
                     _LOGGER.warning("no copy of view %s could be made: %s", runtime.view.name, error)
                 self._told = str(error)
+                self._known(runtime).failed = time.monotonic()
                 if self._known(runtime).unasked:
                     self.on_unmade(runtime)
 
@@ -131,6 +135,8 @@ class Checkpoints:
 
     def _is_due(self, runtime: ViewRuntime, replica: Replica | None) -> bool:
         last = self._known(runtime)
+        if time.monotonic() - last.failed < _PAUSE:
+            return False
         gathered = self._frontiers.gathered(runtime) if replica is None else replica.arrived - last.arrived
         if gathered > self._core.options.backlog_bytes // _GATHERED:
             return True

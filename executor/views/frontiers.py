@@ -32,9 +32,9 @@ class Frontiers:
         kept = [runtime for runtime in core.runtimes() if runtime.error is None]
         paths = [progress for runtime in kept if runtime.away is None for progress in runtime.paths]
         frontiers = [progress.durable for progress in paths if progress.path.stream == stream]
-        # Who goes on elsewhere reads also what the views below do.
-        held = [runtime.held for runtime in kept if stream in core.reads_of(runtime.view.oid)]
-        return min((*frontiers, *(lsn for lsn in held if lsn is not None)), default=otherwise)
+        held = ((runtime, runtime.held) for runtime in kept)  # who goes on elsewhere reads also what the views below do
+        frontiers += (lsn for item, lsn in held if lsn is not None and stream in core.reads_of(item.view.oid))
+        return min(frontiers, default=otherwise)
 
     def backlog(self, stream: int) -> int:
         """Bytes (as in memory) of a stream's rows that some view still needs."""
