@@ -341,6 +341,25 @@ def test_more_than_one_view_of_a_folder(servers: Servers, a: Client, folder: Fol
 
 
 @only_csv
+def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) -> None:
+    """It leaves with the other one's states, also where that is at another server, and has read the files there."""
+    a.run("CREATE VIEW w AS SELECT v.k, v.t, x.m FROM v JOIN (SELECT k, max(n) AS m FROM s GROUP BY k) x ON x.k = v.k")
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    servers["b"].view_moving.checkpoints.close()
+    folder.add(a, 5)
+    servers.migrate("a", "c", "w")
+    for source, target in (("c", "b"), ("b", "a")):
+        folder.add(a, 5)
+        wanted = [(k, t, max(_number(row) for row in folder.rows if row[0] == k)) for k, _, _, t in folder.wanted()]
+        for name in {"a", source}:
+            assert servers.client(name).run("SELECT * FROM w ORDER BY k") == wanted
+        servers.migrate(source, target, "w")
+        for name in {"a", target}:
+            assert servers.client(name).run("SELECT * FROM w ORDER BY k") == wanted
+
+
+@only_csv
 def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -> None:
     """Where its home is lost, another server goes on with what arrived there, and gives it back."""
     servers.options |= {"view_copy_interval": 0.05}
