@@ -205,14 +205,10 @@ def test_it_stays_as_it_is_and_can_be_dropped(servers: Servers, a: Client, tmp_p
 
 
 @pytest.mark.parametrize(
-    "definition, what",
+    ("definition", "what"),
     [
         ("CREATE VIEW x AS SELECT 1 / (k - 1) AS k, count(*) FROM s GROUP BY 1", "22012"),
-        (
-            "CREATE VIEW y AS SELECT k, count(*) AS n FROM s GROUP BY k; "
-            "CREATE VIEW x AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN y USING (k)",
-            "0A000",
-        ),
+        ("CREATE VIEW x AS SELECT g.k FROM (SELECT k FROM s GROUP BY k) g JOIN pg_class ON oid <> k", "0A000"),
     ],
 )
 def test_what_cannot_be_suspended(definition: str, what: str, servers: Servers, a: Client) -> None:
