@@ -240,9 +240,9 @@ class Database(Core):
         files with which a stream begins."""
         for new in transaction.views:
             self.storage.prepare(new.view.oid, new.program, new.statics, new.handover)
-        objects = {} if transaction.catalog is None else transaction.catalog.objects
-        for oid in set(objects) - set(self.catalog.objects):
-            if isinstance(item := objects[oid], Stream) and is_followed(item):
+        known = self.catalog.objects
+        for oid, item in () if transaction.catalog is None else transaction.catalog.objects.items():
+            if oid not in known and isinstance(item, Stream) and is_followed(item):
                 self.storage.prepare_stream(oid, transaction.arrived.get(oid))
 
     def _publish(self, lsn: int, record: TransactionRecord) -> None:

@@ -1,6 +1,8 @@
 """A continuous view's program with those of the continuous views that it reads whenever it is read.
 
-So it needs none of them where it goes: their states are its own there, filled by its own paths.
+So it needs none of them where it goes: their states are its own there, filled by its own paths. What stands above the
+states is computed when the view is read (thesis 4.2.1), so that of one view may stand in that of another. Knows nothing
+of servers or of rows.
 
 final over scan(view 9)     ->     final over (final of view 9), and states(9), paths(9) beside its own
 """
@@ -17,7 +19,7 @@ from msgspec.structs import replace
 from planner.algebra import Project, Relation, Scan
 from planner.expression import ColumnRef
 from planner.program import Path, Program, Statement
-from planner.retargeting import Names, renamed, traces_of
+from planner.retargeting import Names, names_within, renamed
 from planner.rules.support import Fresh
 from planner.walk import transform
 
@@ -31,7 +33,7 @@ class Below(Struct, frozen=True):
 
 def names_below(program: Program, scope: str, oid: int) -> Names:
     """What traces of a view below are called in the program of one whose traces' names begin with ``scope``."""
-    return {item.name: f"{scope}_below_{oid}_{item.name.partition('_')[2]}" for item in traces_of(program)}
+    return names_within(program, f"{scope}_below_{oid}")
 
 
 def inlined(program: Program, scope: str, below: Mapping[int, Below]) -> Program:

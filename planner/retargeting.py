@@ -23,10 +23,15 @@ def traces_of(program: Program) -> tuple[State | Static | Borrowed, ...]:
     return (*program.statics, *program.states, *program.borrowed)
 
 
+def names_within(program: Program, scope: str) -> Names:
+    """What its traces are called where their names begin with ``scope``."""
+    return {item.name: f"{scope}_{item.name.partition('_')[2]}" for item in traces_of(program)}
+
+
 def retargeted(program: Program, streams: Mapping[int, int], scope: str) -> Program:
     """The program over other streams, by oid, whose traces' names begin with ``scope``. Raises ValueError where it
     reads anything but them."""
-    names = {item.name: f"{scope}_{item.name.partition('_')[2]}" for item in traces_of(program)}
+    names = names_within(program, scope)
 
     def change(leaf: Scan | Delta | Snapshot) -> Any:
         if isinstance(leaf, Delta) and leaf.oid in streams:

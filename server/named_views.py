@@ -1,6 +1,7 @@
 """millstream.suspend('view'), resume('view') and their kin: what a session asks of a continuous view by its name.
 
-Owns: which view a name means, by the search path as everywhere, and who may. A suspended view can be named on any
+Owns: which view a name means, by the search path as everywhere, and who may; numbers and ids, which are sessions' and
+queries', are handed on (``signals``). A suspended view can be named on any
 server of its storage, also where no relation is called so. Called in a session's worker thread.
 """
 
@@ -29,7 +30,7 @@ def suspend(session: Session, name: Value) -> str | None:
     """Nobody maintains a view any more, whose state stays on the storage: its name. A number is a session's, and an id
     a query's."""
     if is_query_id(str(name)):
-        return signals.leave(session, str(name), "suspend")
+        return signals.leave_by_id(session, str(name), "suspend")
     if name is None or str(name).isdecimal():
         return signals.suspend(session, _number(name))
     return session.database.view_moving.suspend(_own_view(session, str(name)))
@@ -38,7 +39,7 @@ def suspend(session: Session, name: Value) -> str | None:
 def checkpoint(session: Session, name: Value) -> str | None:
     """Copies of a view's states are on the storage from now on: its name. A number is a session's, an id a query's."""
     if is_query_id(str(name)):
-        return signals.leave(session, str(name), "checkpoint")
+        return signals.leave_by_id(session, str(name), "checkpoint")
     if name is None or str(name).isdecimal():
         return signals.checkpoint(session, _number(name))
     return session.database.view_moving.checkpoint(_own_view(session, str(name)))
@@ -49,7 +50,7 @@ def migrate(session: Session, name: Value, server: Value) -> str | None:
     if name is None or server is None:
         return None
     if is_query_id(str(name)):
-        return signals.leave(session, str(name), "migrate", str(server))
+        return signals.leave_by_id(session, str(name), "migrate", str(server))
     if str(name).isdecimal():
         return signals.migrate(session, _number(name), server)
     view = _own_view(session, str(name))

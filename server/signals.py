@@ -99,7 +99,7 @@ def _leave(session: Session, process: Value, wish: Wish, target: str = "") -> st
     return session.database.separation.ask(wish, process, session.is_cancelled, target)
 
 
-def leave(session: Session, query_id: str, wish: Wish, target: str = "") -> str | None:
+def leave_by_id(session: Session, query_id: str, wish: Wish, target: str = "") -> str | None:
     """What ``suspend`` and its kin do, of a query that runs here by its id, also for another server's session."""
     client = session.db.reader.client()
     return session.database.separation.ask_for(client, wish, query_id, session.is_cancelled, target)

@@ -49,7 +49,7 @@ from planner.algebra import Delta, Snapshot
 from planner.expression import Column
 from planner.incremental.names import LSN, ORDINAL, stored_name
 from planner.program import Program
-from planner.retargeting import relations_of, renamed, retargeted, traces_of
+from planner.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 from planner.serialize import decode_program, encode_program
 from planner.validate import validate
 from planner.walk import Node, walk
@@ -261,7 +261,7 @@ def _are_alike(columns: Sequence[Column], others: Sequence[Column]) -> bool:
 def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program) -> Handover:
     """The states as those of its home's view, by that one's program; what came along of the views that it reads stays
     behind. Raises XX001."""
-    names = {item.name: f"v{view}_{item.name.partition('_')[2]}" for item in traces_of(leaving.program)}
+    names = names_within(leaving.program, f"v{view}")
     found = renamed(leaving.program, names)
     states = {names[name]: rows for name, rows in leaving.states.items()}
     parts = _parts(found)

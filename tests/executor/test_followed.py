@@ -27,6 +27,12 @@ from tests.rig.process import wait_until
 VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"
 
 
+def stream_over(folder: Path, form: str, options: str = "") -> str:
+    """What defines the stream."""
+    about = f"source 'files', path '{folder}', format '{form}'{options}"
+    return f"CREATE FOREIGN TABLE files (page text, n int) SERVER stream OPTIONS ({about})"
+
+
 def write(folder: Path, name: str, rows: dict[str, list[object]]) -> None:
     """A file that appears whole."""
     pq.write_table(pa.table(rows), folder / f"_{name}")
@@ -44,10 +50,7 @@ def test_files_that_arrive_are_rows_and_stay_so_after_restarts(tmp_path: Path) -
     folder.mkdir()
     database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.02)
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-    )
+    client.run(stream_over(folder, "parquet"))
     client.run(VIEW)
     with pytest.raises(SqlError, match="42809"):
         client.run("INSERT INTO files VALUES ('a', 1)")
@@ -71,10 +74,7 @@ def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
     pace = {"source_poll": 0.02, "maintenance_idle": 0.02}
     database = open_database(tmp_path / "data", **pace)
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'csv', header 'true')"
-    )
+    client.run(stream_over(folder, "csv", ", header 'true'"))
     client.run(VIEW)
     (folder / "_one").write_bytes(b"page,n\na,1\n\nb,2\r\n\r\na,3")
     (folder / "_one").rename(folder / "one.csv")
@@ -97,10 +97,7 @@ def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_pat
     folder.mkdir()
     database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.5)
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-    )
+    client.run(stream_over(folder, "parquet"))
     client.run(VIEW)
     write(folder, "one.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: client.run("SELECT rows FROM millstream.streams") == [(1,)])
@@ -128,10 +125,7 @@ def test_files_are_found_while_background_work_is_busy(tmp_path: Path) -> None:
     database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02))
     database.watcher.start()
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-    )
+    client.run(stream_over(folder, "parquet"))
     client.run(VIEW)
     for number in range(3):
         write(folder, f"{number}.parquet", {"page": ["a"], "n": [1]})
@@ -148,10 +142,7 @@ def test_a_view_that_waits_for_a_file_does_not_hold_the_log(tmp_path: Path) -> N
     database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02, log_segment_bytes=1 << 16))
     database.watcher.start()
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-    )
+    client.run(stream_over(folder, "parquet"))
     client.run(VIEW)
     client.run("CREATE TABLE t (x text)")
     write(folder, "one.parquet", {"page": ["a"], "n": [1]})
@@ -174,10 +165,7 @@ def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) 
     folder.mkdir()
     database = open_database(tmp_path / "data", source_poll=0.02)
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-    )
+    client.run(stream_over(folder, "parquet"))
     (stream,) = database.streams.values()
     write(folder, "before.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: stream.last_lsn > 0)
@@ -203,10 +191,7 @@ def test_a_file_counts_once_whenever_the_server_dies(tmp_path: Path, monkeypatch
         patch.setattr(Frontiers, "release", lambda self: None)
         database = open_database(tmp_path / "data", **pace)
         client = Client(database)
-        client.run(
-            "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-            f"OPTIONS (source 'files', path '{folder}', format 'parquet')"
-        )
+        client.run(stream_over(folder, "parquet"))
         client.run(VIEW)
         for number in range(3):
             write(folder, f"{number}.parquet", {"page": ["a"], "n": [1]})
@@ -250,10 +235,7 @@ def test_other_options_are_those_of_files_to_come(tmp_path: Path) -> None:
     folder.mkdir()
     database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.02)
     client = Client(database)
-    client.run(
-        "CREATE FOREIGN TABLE files (page text, n int) SERVER stream "
-        f"OPTIONS (source 'files', path '{folder}', format 'csv')"
-    )
+    client.run(stream_over(folder, "csv"))
     client.run(VIEW)
     for number, (options, text) in enumerate(
         (("ADD delimiter ';'", "a;1\n"), ("SET delimiter '|', ADD header 'true'", "page|n\na|2\n"))

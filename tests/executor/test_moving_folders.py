@@ -448,16 +448,21 @@ def gone(servers: Servers, by: str, *names: str) -> None:
     lost(servers[by], *names)
 
 
-def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) -> None:
-    """Another server follows the folder from then on: no file counts twice, and none is lost, whoever had found it."""
-    for _ in range(3):
-        folder.add(a, 5)
+def go_on_without_home(servers: Servers, a: Client, folder: Folder) -> None:
+    """The view is at ``b`` and its home gone, with files that neither copy nor guest has; ``c`` has nothing of it."""
     servers.migrate("a", "b")
     folder.add(a, 5)
     servers.copied("b", "v")
     folder.add(a, 5)
     _ = servers["c"]
     gone(servers, "b", "a")
+
+
+def test_its_home_is_gone_for_good(servers: Servers, a: Client, folder: Folder) -> None:
+    """Another server follows the folder from then on: no file counts twice, and none is lost, whoever had found it."""
+    for _ in range(3):
+        folder.add(a, 5)
+    go_on_without_home(servers, a, folder)
     folder.put([(1, "1.00", "nobody has found it yet")])
     assert servers["b"].view_moving.adopt("a") == 1
     for _ in range(3):
@@ -487,12 +492,7 @@ def test_who_adopts_it_is_gone_for_good_as_well(
     """Halfway, and a third server goes on, which had nothing of it."""
     servers.options |= {"view_copy_interval": 600.0}
     folder.add(a, 5)
-    servers.migrate("a", "b")
-    folder.add(a, 5)
-    servers.copied("b", "v")
-    folder.add(a, 5)
-    _ = servers["c"]
-    gone(servers, "b", "a")
+    go_on_without_home(servers, a, folder)
 
     def dying(reached: str) -> None:
         if reached == step:
