@@ -221,6 +221,19 @@ class Working(Struct, frozen=True):
     sources: tuple[Column, ...]
 
 
+class InZone(Struct, frozen=True):
+    """The rows of ``input``, which mean the time zone ``zone`` where they are of the TimeZone setting: a view's own in
+    a query of another setting. No order of rows goes through it."""
+
+    input: Relation
+    zone: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's."""
+        return self.input.columns
+
+
 class With(Struct, frozen=True):
     """The rows of ``body``, in which a ``Snapshot`` of a definition's name is that definition's rows, computed once.
 
@@ -252,5 +265,6 @@ Relation = (
     | SetOperation
     | Fixpoint
     | Working
+    | InZone
     | With
 )

@@ -18,6 +18,7 @@ from planner.algebra import (
     Delta,
     Filter,
     Fixpoint,
+    InZone,
     Join,
     JoinKind,
     Limit,
@@ -217,6 +218,8 @@ class _Describer:
                 return (f"Working Rows of {node.name}", ())
             case SetOperation():
                 return (f"{node.kind.title()}{' All' if node.all else ''}", ())
+            case InZone():
+                return ("Time Zone", (("Name", node.zone),))
             case With():
                 return ("With", (("Once", ", ".join(name for name, _ in node.definitions)),))
             case Filter():

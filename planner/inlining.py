@@ -22,13 +22,21 @@ from planner.program import Path, Program, Statement
 from planner.retargeting import Names, names_within, renamed
 from planner.rules.support import Fresh
 from planner.walk import transform
+from planner.zones import in_zone
 
 
 class Below(Struct, frozen=True):
-    """A view that another one reads: its program, and by which names its columns are read, in order."""
+    """A view that another one reads: its program, by which names its columns are read, in order, and its TimeZone
+    setting where there are several among them."""
 
     program: Program
     sources: tuple[str, ...]
+    zone: str | None = None
+
+    def placed(self, names: Names) -> Below:
+        """With other names of traces, and what it computes in its own time zone."""
+        program, zone = renamed(self.program, names), self.zone
+        return replace(self, program=program if zone is None else in_zone(program, zone))
 
 
 def names_below(program: Program, scope: str, oid: int) -> Names:
@@ -40,10 +48,7 @@ def inlined(program: Program, scope: str, below: Mapping[int, Below]) -> Program
     """The program that reads none of the views ``below``, by oid; these are all that it reads, and they read."""
     if not below:
         return program
-    views = {
-        oid: replace(view, program=renamed(view.program, names_below(view.program, scope, oid)))
-        for oid, view in below.items()
-    }
+    views = {oid: view.placed(names_below(view.program, scope, oid)) for oid, view in below.items()}
     programs = (program, *(view.program for view in views.values()))
     inliner = _Inliner(views, Fresh(*(item.final for item in programs)))
     return replace(

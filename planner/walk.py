@@ -18,6 +18,7 @@ from planner.algebra import (
     Delta,
     Filter,
     Fixpoint,
+    InZone,
     Join,
     Limit,
     Project,
@@ -53,7 +54,7 @@ from planner.expression import (
 Node = Relation | Scalar | AggregateCall | WindowCall | SortKey
 RELATIONS = (
     *(Scan, Values, Snapshot, Delta, Filter, Project, Join, Aggregate, Window, Unnest, Sort, Limit, SetOperation),
-    *(Fixpoint, Working, With),
+    *(Fixpoint, Working, InZone, With),
 )
 SCALARS = (Literal, ColumnRef, Parameter, Call, Cast, Case, ScalarSubquery, Exists, InSubquery)
 NODES = (*RELATIONS, *SCALARS, AggregateCall, WindowCall, SortKey)
@@ -208,7 +209,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (base, step)
         case With(definitions=definitions, body=body):
             return (*(relation for _, relation in definitions), body)
-        case Filter() | Project() | Aggregate() | Window() | Unnest() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Window() | Unnest() | Sort() | Limit() | InZone():
             return (relation.input,)
         case _:
             return ()
@@ -221,7 +222,7 @@ def used_columns(node: Node) -> set[Column]:
 
 def produced_columns(node: Node) -> set[Column]:
     """Columns that some relation in the tree introduces."""
-    passing = (Filter, Join, Sort, Limit, With)  # whose columns are others'
+    passing = (Filter, Join, Sort, Limit, InZone, With)  # whose columns are others'
     return {column for item in walk(node) if is_relation(item) and type(item) not in passing for column in item.columns}
 
 

@@ -1,13 +1,18 @@
-"""Whether the TimeZone setting may change what a program computes."""
+"""What a view's program computes is its own time zone's, also where it stands in a program of another TimeZone setting.
+
+final over state(...)     ->     in zone Asia/Tokyo (final over state(...))
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from catalog.nesting import holds
 from catalog.types import SqlType
-from planner.program import Program
-from planner.retargeting import relations_of
+from planner.algebra import InZone, Relation
+from planner.program import Path, Program
 from planner.rules.support import volatility
 from planner.walk import Node, walk
 
@@ -15,10 +20,27 @@ from planner.walk import Node, walk
 _ZONED: Final = frozenset(("timestamptz", "timetz", "tstzrange", "tstzmultirange"))
 
 
-def depends_on_zone(program: Program) -> bool:
+def in_zone(program: Program, zone: str) -> Program:
+    """The program, whose relations stay what they are in a time zone, whatever the setting."""
+    return replace(
+        program,
+        paths=tuple(_path_in(path, zone) for path in program.paths),
+        final=_relation_in(program.final, zone),
+    )
+
+
+def _path_in(path: Path, zone: str) -> Path:
+    statements = (replace(item, relation=_relation_in(item.relation, zone)) for item in path.statements)
+    return replace(path, statements=tuple(statements))
+
+
+def _relation_in(relation: Relation, zone: str) -> Relation:
+    return InZone(relation, zone) if _depends_on_zone(relation) else relation
+
+
+def _depends_on_zone(relation: Relation) -> bool:
     """Whether it has values of such types, or calls what is only stable. Where it has, that may still be of no use."""
-    relations = relations_of(program)
-    return any(volatility(relation) != "immutable" or any(map(_is_zoned, walk(relation))) for relation in relations)
+    return volatility(relation) != "immutable" or any(map(_is_zoned, walk(relation)))
 
 
 def _is_zoned(node: Node) -> bool:

@@ -39,7 +39,7 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.arrived import ArrivedFiles
 from executor.files.following import FORMATS
 from executor.moving.ownership import FOLDER, Owned
-from executor.separation.artifact import check_call, digest
+from executor.separation.artifact import check_call, digest, require_zone
 from executor.streams.runtime import file_format, is_followed
 from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
@@ -208,6 +208,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     """Whether a program is one that its home's server would make. Raises ValueError, among others."""
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
+    require_zone(dict(view.settings).get("TimeZone", "UTC"))
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     traces = traces_of(program)
     known: dict[object, dict[str, SqlType]] = {

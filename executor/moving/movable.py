@@ -20,7 +20,6 @@ from planner.lending import lending
 from planner.program import Program
 from planner.renaming import with_current_names
 from planner.walk import walk
-from planner.zones import depends_on_zone
 
 
 def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:
@@ -39,12 +38,9 @@ def require_movable(core: Core, runtime: ViewRuntime) -> None:
         if scan is not None:
             raise unsupported(f'migrating view "{name}", which reads "{scan.name}" whenever it is read', instead)
     for each in below:
-        what = f'migrating view "{name}", which reads view "{each.view.name}"'
         if any(map(home_of, streams_of(core, each.program))):
-            raise unsupported(f"{what} of another server", instead)
-        if each.time_zone != runtime.time_zone and depends_on_zone(each.program):
-            zones = f"{each.time_zone}, and not in {runtime.time_zone}"
-            raise unsupported(f"{what}, made in TimeZone {zones}", f"Create both in one. {instead}")
+            what = f'migrating view "{name}", which reads view "{each.view.name}" of another server'
+            raise unsupported(what, instead)
 
 
 def require_alone(core: Core, runtime: ViewRuntime) -> None:
@@ -57,7 +53,9 @@ def require_alone(core: Core, runtime: ViewRuntime) -> None:
 def as_leaving(core: Core, runtime: ViewRuntime) -> Program:
     """A program of this server's as it leaves: the views that it reads are in it, and its tables stay."""
     scope = f"v{runtime.view.oid}"
-    below = {each.view.oid: Below(_now(each), _names(each)) for each in views_below(core, runtime)}
+    others = views_below(core, runtime)
+    is_one_zone = all(each.time_zone == runtime.time_zone for each in others)
+    below = {each.view.oid: Below(_now(each), _names(each), None if is_one_zone else each.time_zone) for each in others}
     tables = {oid: item for oid, item in core.catalog.objects.items() if isinstance(item, Table)}
     return lending(inlined(_now(runtime), scope, below), scope, tables)
 

@@ -91,6 +91,10 @@ class Dialect(ABC):
         tuples = [exp.Tuple(expressions=row) for row in rows]
         return exp.Values(expressions=tuples, alias=exp.TableAlias(this=identifier(alias), columns=names))
 
+    def in_zone(self, name: str) -> str:
+        """What is printed from now on is of another TimeZone setting; that before."""
+        raise unsupported("the time zone of another view")
+
     def unnest(self, items: Expr) -> Expr:
         """The elements of an array as rows, in the select list; several advance in step."""
         raise unsupported("a set-returning function")

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from executor.printing.nodes import CHAINS, Expr, case, identifier, operand, reference
 from executor.printing.selects import FREEZE, Block, Selects
-from planner.algebra import Relation, SortKey, With
+from planner.algebra import InZone, Relation, SortKey, With
 from planner.expression import (
     AggregateCall,
     Call,
@@ -68,9 +68,12 @@ class Printer(Selects):
         """Results of all nodes, children first; a result is (Block or Expr, depth)."""
         done: list[tuple[Any, int]] = []
         stack: list[tuple[Any, int]] = [(root, -1)]
+        zones: list[str] = []
         while stack:
             node, count = stack.pop()
             if count < 0:
+                if isinstance(node, InZone):
+                    zones.append(self.in_zone(node.zone))
                 below = children(node)
                 stack.append((node, len(below)))
                 stack.extend((child, -1) for child in reversed(below))
@@ -79,6 +82,8 @@ class Printer(Selects):
             results = done[split:]
             del done[split:]
             done.append(self._visit(node, results))
+            if isinstance(node, InZone):
+                self.in_zone(zones.pop())
         return done[0]
 
     def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:

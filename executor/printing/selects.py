@@ -25,6 +25,7 @@ from planner.algebra import (
     Delta,
     Filter,
     Fixpoint,
+    InZone,
     Join,
     Limit,
     Project,
@@ -118,6 +119,8 @@ class Selects(Dialect):
                 return self._working(node)
             case SetOperation():
                 return self._set_operation(node, next(rest), next(rest))
+            case InZone():
+                return self._finished(next(rest))
             case _:
                 raise AssertionError(type(node))
 
@@ -297,7 +300,11 @@ class Selects(Dialect):
 
     def _in_order(self, block: Block) -> Block:
         """The block as a FROM item whose rows come in its order, which no ORDER BY above can repeat."""
-        return Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3) if block.order else block
+        return self._finished(block) if block.order else block
+
+    def _finished(self, block: Block) -> Block:
+        """The block as a FROM item, of which nothing is printed later."""
+        return Block(block.columns, self._derived(self._select(block)), depth=block.depth + 3)
 
     def _visible(self, key: SortKey, columns: tuple[Column, ...]) -> bool:
         return isinstance(key.expression, ColumnRef) and key.expression.column in columns

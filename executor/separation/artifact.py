@@ -41,7 +41,7 @@ from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.separation.slicing import EngineName
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
-from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.algebra import ROW_ID, Delta, Fixpoint, InZone, Relation, Scan, Snapshot, With, Working
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
 from planner.incremental.aggregates import FINALS
@@ -356,7 +356,7 @@ def _check(query: SeparatedQuery) -> None:
     _ = query.created.astimezone(dt.UTC)
     if min((run.rows for run in query.runs.values()), default=0) < 0 or max(query.rows, query.size) > _MOST:
         raise ValueError("it has other rows")
-    _require_zone(query.time_zone)
+    require_zone(query.time_zone)
     if len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
     shared = dict(query.relation.definitions) if isinstance(query.relation, With) else {}
@@ -375,7 +375,7 @@ def _check(query: SeparatedQuery) -> None:
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
 
 
-def _require_zone(name: str) -> None:
+def require_zone(name: str) -> None:
     """Raises ValueError for what is no session's time zone."""
     try:
         session_zone(name)
@@ -397,8 +397,10 @@ def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapp
 
 
 def check_call(node: Node) -> None:
-    """Raises ValueError for a call of what no stored plan calls."""
+    """Raises ValueError for a call of what no stored plan calls, and for a time zone that no session has."""
     match node:
+        case InZone(zone=name):
+            require_zone(name)
         case Call(function=name) if name not in _CALLED or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
             raise ValueError(f"it calls {name}()")
         case AggregateCall(function=name) if name not in AGGREGATES:

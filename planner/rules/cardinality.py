@@ -23,6 +23,7 @@ from planner.algebra import (
     Delta,
     Filter,
     Fixpoint,
+    InZone,
     Join,
     Limit,
     Project,
@@ -147,7 +148,7 @@ class Cardinality:
                 return self._joined(node, *below)
             case SetOperation(kind=kind):
                 return {"union": sum(below), "intersect": min(below), "except": below[0]}[kind]
-            case Project() | Window() | Sort() | Limit():
+            case Project() | Window() | Sort() | Limit() | InZone():
                 return below[0]
             case Delta():
                 return _ROWS

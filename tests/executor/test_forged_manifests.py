@@ -454,6 +454,13 @@ def _trace(view: Any) -> None:
     view.update(json.loads(text))
 
 
+def _zone(view: Any) -> None:
+    program = view["program"]
+    root = next(part for part in reversed(program["program"]["p"]) if isinstance(part, dict) and "n" in part)
+    program["nodes"].append(["InZone", dict(root), "Mars/Phobos'; DROP TABLE t; --"])
+    root["n"] = len(program["nodes"]) - 1
+
+
 VIEW_CHANGES: dict[str, Callable[[Any], None]] = {
     "a trace elsewhere": _trace,
     "a name": lambda view: view["view"].update(name=["v"]),
@@ -462,6 +469,8 @@ VIEW_CHANGES: dict[str, Callable[[Any], None]] = {
     "no LSN": lambda view: view.update(at=float("nan")),
     "an LSN before all": lambda view: view.update(at=-1),
     "fewer columns": lambda view: view["program"]["program"]["p"][5].pop(),
+    "a time zone": lambda view: view["view"].update(settings=[["TimeZone", "Mars/Phobos'; DROP TABLE t; --"]]),
+    "a time zone within": _zone,
 }
 
 

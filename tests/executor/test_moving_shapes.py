@@ -83,6 +83,11 @@ SHAPES = {
         "SELECT a.c, b.d, x.n FROM (SELECT k, count(*) AS c FROM s GROUP BY k) a JOIN (SELECT k, count(*) AS d FROM "
         '"My Schema"."R r" GROUP BY k) b ON a.k = b.k JOIN "My Schema"."K k" x ON x.x = a.k',
     ),
+    "days": (
+        "",
+        "SELECT date_trunc('day', ts::timestamptz) AS d, max(ts::timestamptz)::text AS last, count(*) AS c "
+        "FROM s GROUP BY 1",
+    ),
 }
 #: Views of streams that read others whenever they are read, and which.
 READERS = {
@@ -101,7 +106,19 @@ READERS = {
         "SELECT w.w, w.k, w.sum, v.a, g.x FROM windows w JOIN (SELECT m, max(i) AS x FROM s GROUP BY m) g ON true "
         'JOIN "My Schema"."V v" v ON v.m = g.m',
     ),
+    "dated": (
+        ("days", "thirds"),
+        "SELECT g.m, g.l::text, date_trunc('hour', g.l) AS h, d.d::text, d.last, t.count FROM days d, "
+        '(SELECT m, max(ts::timestamptz) AS l FROM "My Schema"."R r" GROUP BY m) g LEFT JOIN thirds t ON t.m = g.m',
+    ),
+    "later": (
+        ("dated", "days", "thirds"),
+        "SELECT k, max(ts::timestamptz)::time AS l, (SELECT max(h)::text FROM dated) AS h, "
+        "(SELECT max(d)::text FROM days) AS d FROM s GROUP BY k",
+    ),
 }
+#: The TimeZone settings of views that are not created in UTC.
+ZONES = {"days": "Asia/Tokyo", "dated": "America/New_York", "later": "Asia/Tokyo"}
 #: Views over those, at home, and over which.
 ABOVE = {
     "above": (("first", "thirds"), "SELECT f.k, f.i, h.count FROM first f JOIN thirds h ON h.k = f.k"),
@@ -121,10 +138,10 @@ class Scenario:
         self._servers, self._judge, self._choose = servers, judge, choose
         for client in (servers.client("a"), judge):
             client.run(DEFINITIONS)
-            for name, (options, query) in SHAPES.items():
-                client.run(f"CREATE VIEW {name} {options} AS {query}")
-            for name, (_, query) in (READERS | ABOVE).items():
-                client.run(f"CREATE VIEW {name} AS {query}")
+            for name, (options, query) in (SHAPES | READERS | ABOVE).items():
+                client.session.time_zone = ZONES.get(name, "UTC")
+                client.run(f"CREATE VIEW {name} {options if isinstance(options, str) else ''} AS {query}")
+            client.session.time_zone = "UTC"
         for name in "bc":
             servers.client(name).run('CREATE SCHEMA "My Schema"')
         self._at = dict.fromkeys(SHAPES | READERS, "a")

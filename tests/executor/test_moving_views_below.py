@@ -237,7 +237,7 @@ def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:
     assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
     home.run("DROP VIEW v CASCADE")
     wait_until(lambda: servers["b"].catalog.find("w") is None, 20, "its end there")
-    assert not servers["b"].streams
+    wait_until(lambda: not servers["b"].streams, 20, "its stream's end there")
 
 
 def test_copies_end_with_a_change_of_what_it_reads(servers: Servers, home: Client) -> None:
@@ -403,25 +403,43 @@ def test_an_error_of_the_other_elsewhere(servers: Servers, home: Client) -> None
 
 
 def test_what_stays(servers: Servers, home: Client) -> None:
-    home.session.time_zone = "Asia/Tokyo"
-    home.run(
-        """CREATE FOREIGN TABLE u (ts timestamptz, n int) SERVER stream;
-        CREATE VIEW days AS SELECT ts::date AS day, count(*) AS c FROM u GROUP BY 1;
-        CREATE VIEW plain AS SELECT n, count(*) AS c FROM u GROUP BY n"""
-    )
-    home.session.time_zone = "UTC"
-    own = "(SELECT count(*) AS h FROM r) g"
-    for name, below, told in (
-        ("x", "days", 'reads view "days", made in TimeZone Asia/Tokyo, and not in UTC'),
-        ("y", "pg_class", 'reads "pg_class" whenever it is read'),
-        ("z", "plain", ""),
+    home.run("CREATE VIEW y AS SELECT g.h, o.* FROM (SELECT count(*) AS h FROM r) g, pg_class o")
+    with pytest.raises(SqlError, match='0A000: migrating view "y", which reads "pg_class" whenever it is read'):
+        servers.migrate("a", "b", "y")
+
+
+def test_several_time_zones(servers: Servers, home: Client) -> None:
+    """Each view keeps its own, whatever the zones of those that read it, or that it reads, and of who asks."""
+    home.run("CREATE FOREIGN TABLE u (ts timestamptz, k int) SERVER stream")
+    rows = "FROM u GROUP BY k"
+    for zone, definition in (
+        ("Asia/Tokyo", f"days AS SELECT k, max(ts)::date AS day, min(ts::date) AS first, max(ts)::text AS ts {rows}"),
+        (
+            "America/New_York",
+            f"x AS SELECT g.hour, d.* FROM days d JOIN (SELECT k, max(ts)::time AS hour {rows}) g USING (k)",
+        ),
+        (
+            "Asia/Tokyo",
+            f"z AS SELECT g.hour AS own, x.* FROM x JOIN (SELECT k, min(ts::time) AS hour {rows}) g USING (k)",
+        ),
     ):
-        home.run(f"CREATE VIEW {name} AS SELECT g.h, o.* FROM {own}, {below} o")
-        if told:
-            with pytest.raises(SqlError, match=f'0A000: migrating view "{name}", which {told}'):
-                servers.migrate("a", "b", name)
-        else:
-            servers.migrate("a", "b", name)
+        home.session.time_zone = zone
+        home.run(f"CREATE VIEW {definition}")
+    home.session.time_zone = "Europe/Berlin"
+    home.run("INSERT INTO u VALUES ('2024-05-01 22:30+00', 1), ('2024-05-02 03:15+00', 1)")
+    wanted = "1|07:30:00|23:15:00|2024-05-02|2024-05-02|2024-05-02 12:15:00+09"
+    for source, target in (("a", "b"), ("b", "c"), ("c", "a")):
+        servers.migrate(source, target, "z")
+        for restarted in ("", target):
+            servers.stop(restarted)
+            for reader in (target, "a"):
+                ((k, own, hour, day, first, ts),) = servers.client(reader).run(
+                    "SELECT k, own, hour, day, first, ts FROM z"
+                )
+                assert "|".join(map(str, (k, own, hour, day, first, ts))) == wanted
+        plan = str(servers.client(target).run("EXPLAIN VERBOSE SELECT * FROM z"))
+        assert ("Asia/Tokyo" in plan, "America/New_York" in plan) == (target != "a",) * 2
+        servers.client("a").run("INSERT INTO u VALUES ('2024-05-01 22:30+00', 1)")
 
 
 def test_a_view_over_a_guest(servers: Servers, home: Client) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from catalog.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
 from executor.spark.dialect import SparkPrinter
 from executor.spark.statements import print_statements, reason
-from planner.algebra import Limit, Scan, Sort, SortKey, Values
+from planner.algebra import InZone, Limit, Scan, Sort, SortKey, Values
 from planner.expression import AggregateCall, ColumnRef
 from planner.program import State, Statement
 from planner.walk import walk
@@ -125,6 +125,7 @@ def test_reasons_name_what_is_missing() -> None:
         "aggregate stddev_samp(integer) is not supported on Spark": grouped(
             "g", leaf, [], [AggregateCall("stddev_samp", (c["k"],), numeric(38, 20))], ["sum"]
         ),
+        "the time zone of another view is not supported on Spark": listed("l", InZone(leaf, "Asia/Tokyo"), [c["t"]]),
     }
     for wanted, (statement, state) in cases.items():
         assert reason((statement,), (state,)) == wanted

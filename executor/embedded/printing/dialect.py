@@ -154,6 +154,11 @@ class DuckPrinter(Printer):
             shown.append(name if written == name else f"{written} AS {name}")
         return f"SELECT {', '.join(shown)} FROM ({printed})"
 
+    def in_zone(self, name: str) -> str:
+        """DuckDB's functions are given the zone."""
+        before, self.timezone = self.timezone, name
+        return before
+
     def generator(self) -> Generator:
         """DuckDB's."""
         return _generator()
