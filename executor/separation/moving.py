@@ -70,10 +70,11 @@ class Moving:
         self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
         #: Queries of others that were begun here.
         self._begun: dict[str, OwnReader] = {}
-        #: While it is drained: what is asked of its queries, those that cannot leave, and how many have left.
+        #: While it is drained: what is asked of its queries, those that cannot leave, and those that have left. One that
+        #: its target gives up comes back, and leaves once more.
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()
-        self._moved = 0
+        self._left: set[str] = set()
         self._draining = False
 
     def start(self) -> None:
@@ -238,24 +239,27 @@ class Moving:
 
     def _drain(self, own: Member, ordered: list[str]) -> None:
         if own.state == "draining" and not self._draining:
-            self._draining, self._moved = True, 0
+            self._draining = True
+            self._left.clear()
         targets = itertools.cycle(member.name for member in self._registry.targets())
         for query_id, request in tuple(self._drained.items()):
             if request.is_answered:
                 del self._drained[query_id]
-                self._moved += request.done
-                if request.error is not None and request.error.sqlstate == "0A000":
+                if request.done:
+                    self._left.add(query_id)
+                elif request.error is not None and request.error.sqlstate == "0A000":
                     self._staying.add(query_id)
+                    self._left.discard(query_id)
         running = [query for query in self._separation.running.all() if query.id not in self._staying]
         for query, target in zip(running, targets, strict=False):
             if query.id not in self._drained:
                 self._drained[query.id] = query.ask("migrate", target)
         for query_id, target in zip(ordered, targets, strict=False):
             self._claims.give(query_id, target)
-            self._moved += 1
+            self._left.add(query_id)
         views = self._database.view_moving
         is_empty = not running and not ordered and not self._drained and not views.leaving()
-        state, moved = "drained" if is_empty else own.state, self._moved + views.left
+        state, moved = "drained" if is_empty else own.state, len(self._left) + views.left
         if (own.state, own.moved) != (state, moved):
             self._draining = self._draining and not is_empty
             self._registry.mark(own.name, state, moved)

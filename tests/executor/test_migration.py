@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,22 +291,43 @@ def lose(lost: Database, other: Database) -> None:
         other.separation.moving._take_over()
 
 
-def test_a_server_that_is_drained(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = separable(a)
-    wanted = whole(client, QUERY)
+@pytest.mark.parametrize("failures", [0, 1])
+def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that its target gives up at first comes back and leaves once more, and is one that has left; the other
+    one still runs then."""
+    clients = {process: separable(a) for process in (7, 8)}
+    wanted = whole(clients[7], QUERY)
     draining: list[Beside[int]] = []
+    tried: list[str] = []
+    go_on = Separation.go_on
 
     class Query(RunningQuery):
         def advance(self, rows: int, size: int) -> None:
             super().advance(rows, size)
-            if self.client.process == 7 and self.finished == 1 and not draining:
+            if not any(self is query for query in a.separation.running.all()):
+                return
+            if self.client.process == 7 and not draining:
+                wait_until(lambda: len(a.separation.running.all()) == 2, 60, "the other query")
                 draining.append(Beside(b.separation.moving.drain, "a", lambda: False, lambda moved: None))
-                wait_until(lambda: bool(self._requests), 60, "the wish to leave")
+            if self.client.process == 8:
+                wait_until(lambda: len(tried) > failures, 60, "that the first one has left")
+            wait_until(lambda: bool(self._requests), 60, "the wish to leave")
 
+    def failing(self: Separation, reader: Any, query: Any, keep: bool = False) -> Any:
+        if self is b.separation:
+            tried.append(query.id)
+            if len(tried) <= failures:
+                raise SqlError("53200", "out of memory")
+        return go_on(self, reader, query, keep)
+
+    monkeypatch.setattr(Separation, "go_on", failing)
     monkeypatch.setattr(service, "RunningQuery", Query)
-    client.session.reader.client = lambda: Asker(7, "millstream", QUERY)
-    assert client.run(QUERY) == wanted
-    assert [drain.result() for drain in draining] == [1]
+    for process, client in clients.items():
+        client.session.reader.client = partial(Asker, process, "millstream", QUERY)
+    answers = [Beside(client.run, QUERY) for client in clients.values()]
+    assert [answer.result() for answer in answers] == [wanted, wanted]
+    assert [drain.result() for drain in draining] == [2]
+    assert (len(tried), len(set(tried))) == (2 + failures, 2)
     assert Client(b).run("SELECT name, state FROM millstream.servers") == [("a", "drained"), ("b", "up")]
     with pytest.raises(SqlError, match="takes no queries"):
         b.separation.moving.require_target("a")
