@@ -50,9 +50,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Schedule | N
     return Schedule(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what the machine cannot run, with the reason and the way out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skips what the machine cannot run, and what others stand for, with the reason and the way out."""
     lacks: dict[str, str] = {}
+    if not config.getoption("--whole"):
+        lacks["whole"] = "others stand for it: --whole"
     if rig.binaries() is None:
         lacks["postgres"] = "PostgreSQL is not installed: apt-get install postgresql postgresql-contrib"
     if not java_is_there():

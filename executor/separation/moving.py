@@ -70,7 +70,7 @@ class Moving:
         self._workers = ThreadPoolExecutor(_AT_ONCE, "moved")
         #: Queries of others that were begun here.
         self._begun: dict[str, OwnReader] = {}
-        #: While it is drained: what is asked of its queries, those that cannot leave, and those that have left. One that
+        #: While it is drained: what is asked of its queries, those that cannot leave, and those that have. One that
         #: its target gives up comes back, and leaves once more.
         self._drained: dict[str, Request] = {}
         self._staying: set[str] = set()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,14 @@ from tests.executor.client import Client
 from tests.executor.damaging import DAMAGES
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.rig.process import wait_until
+from tests.rig.sampling import sample
 
 pytestmark = pytest.mark.slow
+
+
+def damaged(*names: str) -> list[Any]:
+    """What may happen to which files: to half of them each."""
+    return sample(product(names, DAMAGES), [*zip(cycle(names), DAMAGES, strict=False)])
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +57,7 @@ def forget(servers: Servers, rows: Rows, a: Client) -> None:
         home.frontiers.release()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["t0.parquet", "manifest.json"])
+@pytest.mark.parametrize(("name", "damage"), damaged("t0.parquet", "manifest.json"))
 def test_a_view_is_rebuilt_at_home(
     name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
 ) -> None:
@@ -169,8 +176,7 @@ def test_nobody_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> No
     assert a.run(READ) == rows.wanted()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("name", ["v*/manifest.json", "v*/*.parquet"])
+@pytest.mark.parametrize(("name", "damage"), damaged("v*/manifest.json", "v*/*.parquet"))
 def test_a_guest_whose_files_are_damaged(
     name: str, damage: Callable[[Path], None], servers: Servers, a: Client, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
+from tests.rig.sampling import sample
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +143,7 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", sample(range(len(SHAPES)), range(1, len(SHAPES), 2)))
 def test_what_is_read_of_others(shape: int, servers: Servers, home: Client) -> None:
     home.run(
         """CREATE TABLE people (id int, name text); INSERT INTO people VALUES (1, 'Ada'), (2, 'Bob');

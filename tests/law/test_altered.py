@@ -13,6 +13,7 @@ import pytest
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream, java_is_there
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -27,10 +28,8 @@ COMING = {
 
 
 @pytest.fixture
-def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> Iterator[Mirror]:
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
     engine = request.param
-    if engine == "spark" and not whole:
-        pytest.skip("runs with --whole: views over engine switches stand for it")
     if engine == "spark" and not java_is_there():
         pytest.skip("needs Java")
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 20}
@@ -40,7 +39,7 @@ def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> I
         yield pair
 
 
-@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+@pytest.mark.parametrize("mirror", ENGINES, indirect=True)
 def test_views_of_a_stream_whose_columns_change(mirror: Mirror) -> None:
     source = random.Random(3)
     there: list[str] = []

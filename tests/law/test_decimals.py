@@ -15,6 +15,7 @@ from psycopg.types.string import TextLoader
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -31,14 +32,11 @@ VIEWS = {
     "(SELECT k, sum(x) AS s, max(x) AS m FROM prices GROUP BY k HAVING count(*) > 1) g",
     "joined": "SELECT g, sum(x * f) AS s FROM prices JOIN factors ON prices.k = factors.k GROUP BY g",
 }
-ENGINES = ["embedded", pytest.param("spark", marks=pytest.mark.spark)]
 
 
 @pytest.fixture(params=ENGINES)
-def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> Iterator[Mirror]:
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
     engine = request.param
-    if engine == "spark" and not whole:
-        pytest.skip("runs with --whole: views over engine switches stand for it")
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 30}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         for connection in (pair.client, pair.judge):

@@ -11,6 +11,7 @@ import pytest
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -44,10 +45,8 @@ def both(mirror: Mirror, text: str) -> None:
 
 
 @pytest.fixture
-def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> Iterator[Mirror]:
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
     engine = getattr(request, "param", "embedded")
-    if engine == "spark" and not whole:
-        pytest.skip("runs with --whole: views over engine switches stand for it")
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 50}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         both(pair, "CREATE TYPE state AS ENUM ('new', 'paid', 'sent')")
@@ -64,7 +63,7 @@ def rows(labels: list[str], count: int, source: random.Random) -> list[list[obje
     return [[source.randint(1, 4), source.choice([None, *labels]), source.randint(-9, 9)] for _ in range(count)]
 
 
-@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+@pytest.mark.parametrize("mirror", ENGINES, indirect=True)
 def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
     source = random.Random(1)
     labels = ["new", "paid", "sent"]

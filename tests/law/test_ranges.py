@@ -12,6 +12,7 @@ import pytest
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -33,9 +34,7 @@ KEYS = range(1, 8)
 
 
 @pytest.fixture
-def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> Iterator[Mirror]:
-    if request.param == "spark" and not whole:
-        pytest.skip("runs with --whole: views over engine switches stand for it")
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
     on_spark = request.param == "spark"
     settings = {
         "maintenance_engine": request.param,
@@ -50,7 +49,7 @@ def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> I
         yield pair
 
 
-@pytest.mark.parametrize("mirror", ["embedded", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+@pytest.mark.parametrize("mirror", ENGINES, indirect=True)
 def test_an_overflow_is_the_views_error(mirror: Mirror) -> None:
     engine = "spark" if len(mirror.views) == 2 * len(VIEWS) else "embedded"
     for number, batch in enumerate(BATCHES):

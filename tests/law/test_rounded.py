@@ -11,6 +11,7 @@ import pytest
 from tests.rig.mirror import Mirror, mirrored
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
@@ -31,11 +32,9 @@ MORE = {
 }
 
 
-@pytest.fixture(params=["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def mirror(request: pytest.FixtureRequest, postgres: Postgres, whole: bool) -> Iterator[Mirror]:
+@pytest.fixture(params=ENGINES)
+def mirror(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[Mirror]:
     engine = request.param
-    if engine == "spark" and not whole:
-        pytest.skip("runs with --whole: views over engine switches stand for it")
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 50}
     with Millstream(settings=settings) as server, mirrored(server, postgres) as pair:
         for connection in (pair.client, pair.judge):

@@ -203,10 +203,9 @@ def test_shapes_equal_their_queries(postgres: Postgres) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.whole
 @pytest.mark.parametrize("engine", ["spark", "auto"])
-def test_shapes_on_every_engine(whole: bool, engine: str, postgres: Postgres) -> None:
-    if not whole:
-        pytest.skip("runs with --whole")
+def test_shapes_on_every_engine(engine: str, postgres: Postgres) -> None:
     with Millstream(settings=_settings(engine)) as server, mirrored(server, postgres) as mirror:
         source = random.Random(engine)
         play(mirror, source, 40)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import threading
-from itertools import accumulate
+from collections.abc import Collection, Iterable
+from itertools import accumulate, product
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,11 +25,17 @@ from tests.rig.tpch import QUERIES, TABLES, WIDE, Tpch
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
-ENGINES = [
-    "embedded",
-    pytest.param("spark", marks=pytest.mark.spark),
-    pytest.param("auto", marks=pytest.mark.spark),
-]
+ENGINES = ("embedded", "spark", "auto")
+
+
+def _cases(chosen: Collection[tuple[object, ...]], *others: Iterable[object]) -> list[Any]:
+    """Engines, each with all others; those that are not chosen run with ``--whole`` only."""
+    found = []
+    for case in product(ENGINES, *others):
+        marks = [*((pytest.mark.whole,) if case not in chosen else ())]
+        marks += (pytest.mark.spark,) if case[0] != "embedded" else ()
+        found.append(pytest.param(*case, marks=marks))
+    return found
 
 
 def _server(engine: str, rows: int) -> Millstream:
@@ -63,13 +71,8 @@ def _await_jobs(mirror: Mirror, engine: str) -> None:
     wait_until(lambda: mirror.jobs(engine) > 0, 120, f"job of {engine} in millstream.jobs")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("scale", [0.01, 0.1])
-def test_views_equal_their_queries_at_random_moments(
-    engine: str, scale: float, postgres: Postgres, tpch: Tpch, whole: bool
-) -> None:
-    if not whole and (engine == "spark" or scale > 0.01):
-        pytest.skip("runs with --whole: the embedded engine, and both together, at the smaller scale stand for it")
+@pytest.mark.parametrize(("engine", "scale"), _cases([("embedded", 0.01), ("auto", 0.01)], (0.01, 0.1)))
+def test_views_equal_their_queries_at_random_moments(engine: str, scale: float, postgres: Postgres, tpch: Tpch) -> None:
     source = random.Random(f"{engine} {scale}")
     lines = tpch.lines(scale, "lineitem")
     source.shuffle(lines)
@@ -87,11 +90,11 @@ def test_views_equal_their_queries_at_random_moments(
         _load(mirror, lines[unread:], 16, source)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", thesis.EXAMPLES)
-def test_running_examples_equal_their_queries(engine: str, name: str, postgres: Postgres, whole: bool) -> None:
-    if (engine == "auto" or (engine, name) == ("spark", "figure_3_2")) and not whole:
-        pytest.skip("runs with --whole: figure 4.2 on Spark stands for it")
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    _cases([("embedded", "figure_3_2"), ("embedded", "figure_4_2"), ("spark", "figure_4_2")], thesis.EXAMPLES),
+)
+def test_running_examples_equal_their_queries(engine: str, name: str, postgres: Postgres) -> None:
     source = random.Random(f"{engine} {name}")
     example = thesis.EXAMPLES[name]
     with _server(engine, 1000) as server, mirrored(server, postgres) as mirror:
@@ -113,13 +116,12 @@ def test_running_examples_equal_their_queries(engine: str, name: str, postgres: 
         mirror.check()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+# By both engines the load is over before Spark takes a part in it.
+@pytest.mark.parametrize("engine", _cases([("embedded",), ("spark",)]))
 def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one(
-    engine: str, postgres: Postgres, tpch: Tpch, whole: bool
+    engine: str, postgres: Postgres, tpch: Tpch
 ) -> None:
     """A concurrent read shows the rows of a prefix of the statements: all that were acknowledged before it began."""
-    if engine == "auto" and not whole:
-        pytest.skip("runs with --whole: the load is over before Spark takes a part in it")
     source = random.Random(engine)
     pieces = list(cut(tpch.lines(0.01, "lineitem"), 60, source))
     totals = list(accumulate((len(piece) for piece in pieces), initial=0))

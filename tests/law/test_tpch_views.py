@@ -106,13 +106,12 @@ def test_views_on_both_engines_equal_the_benchmarks_queries(postgres: Postgres, 
 
 
 @pytest.mark.spark
+@pytest.mark.whole
 @pytest.mark.parametrize("engine", ["spark", "auto"])
 @pytest.mark.parametrize(("which", "names"), [("alone", ALONE), ("together", TOGETHER)])
 def test_all_views_on_every_engine(
-    whole: bool, engine: str, which: str, names: tuple[str, ...], postgres: Postgres, tpch: Tpch
+    engine: str, which: str, names: tuple[str, ...], postgres: Postgres, tpch: Tpch
 ) -> None:
-    if not whole:
-        pytest.skip("runs with --whole")
     _run(engine, which, names, postgres, tpch)
 
 

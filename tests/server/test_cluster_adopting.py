@@ -81,11 +81,11 @@ def test_a_zombie_is_not_adopted_and_who_was_does_not_start(tmp_path: Path) -> N
             require(other, writer.done + 1000)
 
 
-@pytest.mark.parametrize("failpoint", ["home-closed", "views-staged:stop", "streams-adopted"])
-def test_who_adopts_is_gone_for_good_too(failpoint: str, whole: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "failpoint", [pytest.param("home-closed", marks=pytest.mark.whole), "views-staged:stop", "streams-adopted"]
+)
+def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None:
     """A third server goes on with what it had begun, once its process has ended, and it never starts again."""
-    if not whole and failpoint == "home-closed":
-        pytest.skip("the others stand for it: --whole")
     is_zombie = failpoint.endswith("stop")
     servers = (server(tmp_path, "a"), server(tmp_path, "b", failpoint=failpoint), server(tmp_path, "c"))
     with together(*servers) as (a, b, c):

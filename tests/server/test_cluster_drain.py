@@ -11,6 +11,7 @@ import pytest
 
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
+from tests.rig.sampling import sample
 from tests.rig.server import Millstream
 from tests.server.cluster import TABLE, Cluster, expire, name_of
 from tests.server.test_separation import Running, begun
@@ -85,17 +86,11 @@ def drain(cluster: Cluster, name: str) -> int:
         return int(moved)
 
 
-def skip_sampled(failpoint: str, chosen: tuple[str, ...], whole: bool) -> None:
-    if not whole and failpoint not in chosen:
-        pytest.skip("the others stand for it: --whole")
+STEPS = ("claimed", "files", "manifest", "given", "view-files", "view-written", "view-entry", "view-given")
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    ["claimed", "files", "manifest", "given", "view-files", "view-written", "view-entry", "view-given"],
-)
-def test_who_is_drained_dies(failpoint: str, cluster: Cluster, wanted: list[Any], whole: bool) -> None:
-    skip_sampled(failpoint, ("manifest", "view-given"), whole)
+@pytest.mark.parametrize("failpoint", sample(STEPS, ("manifest", "view-given")))
+def test_who_is_drained_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
     with cluster.doomed(failpoint) as server:
         home = Home(server)
         running = home.begin()
@@ -121,10 +116,11 @@ def test_who_is_drained_dies(failpoint: str, cluster: Cluster, wanted: list[Any]
         assert cluster.queries() == []
 
 
-@pytest.mark.parametrize("failpoint", ["begun", "files", "manifest", "kept", "view-seen", "view-begun"])
-def test_who_gets_it_dies(failpoint: str, cluster: Cluster, wanted: list[Any], whole: bool) -> None:
+@pytest.mark.parametrize(
+    "failpoint", sample(("begun", "files", "manifest", "kept", "view-seen", "view-begun"), ("view-begun",))
+)
+def test_who_gets_it_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) -> None:
     """Of two that get something by turns; what was on its way to it goes on, and to the other one."""
-    skip_sampled(failpoint, ("view-begun",), whole)
     with cluster.doomed("") as server, cluster.doomed(failpoint) as target:
         home = Home(server)
         running = home.begin()

@@ -108,16 +108,14 @@ def placed(client: psycopg.Connection) -> tuple[str, ...] | None:
         ("view-written", True),
         ("view-entry", True),
         ("view-given", True),
-        ("view-files", False),
-        ("view-written", False),
+        pytest.param("view-files", False, marks=pytest.mark.whole),
+        pytest.param("view-written", False, marks=pytest.mark.whole),
         ("view-entry", False),
         ("view-given", False),
     ],
 )
-def test_the_giver_dies(failpoint: str, is_home: bool, tmp_path: Path, whole: bool) -> None:
+def test_the_giver_dies(failpoint: str, is_home: bool, tmp_path: Path) -> None:
     """A guest's server writes its view as the home does, so that the steps of writing are a sample there."""
-    if not whole and (failpoint, is_home) in (("view-files", False), ("view-written", False)):
-        pytest.skip("runs with --whole")
     with server(tmp_path, "a") as a, server(tmp_path, "b") as b:
         giver, taker = (a, b) if is_home else (b, a)
         with a.connect() as client:

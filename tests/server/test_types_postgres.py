@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
+from tests.rig.sampling import ENGINES
 from tests.rig.server import Millstream
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -286,11 +287,9 @@ def test_equal_intervals_are_one_group(here: Peer, judge: Peer) -> None:
         here.run("INSERT INTO spans VALUES (7, '3000000 hours')")
 
 
-@pytest.mark.parametrize("engine", ["embedded", pytest.param("spark", marks=pytest.mark.spark)])
-def test_intervals_are_maintained_and_kept(engine: str, whole: bool) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_intervals_are_maintained_and_kept(engine: str) -> None:
     """What was stored of intervals is there after a restart; views that read them are the embedded engine's."""
-    if engine == "spark" and not whole:
-        pytest.skip("runs with --whole")
     settings = {"maintenance_engine": engine, "spark_enabled": engine == "spark", "maintenance_rows": 1}
     with Millstream(settings=settings) as server:
         with server.connect() as client:

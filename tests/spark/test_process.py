@@ -17,6 +17,7 @@ from executor.spark.engine import SparkEngine
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings
 from tests.rig.process import is_alive, wait_until
+from tests.rig.sampling import sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ENDLESS = "SELECT count(*) AS n FROM range(1000000000000) WHERE id % 7 = rand()"
@@ -97,12 +98,8 @@ def _listening(pids: set[int | None]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("victim", ["jvm", "pid"])
-def test_kill_in_a_job_fails_it_and_a_new_driver_comes(
-    supervisor: SparkProcess, tmp_path: Path, victim: str, whole: bool
-) -> None:
-    if victim == "pid" and not whole:
-        pytest.skip("runs with --whole: the JVM's death ends its driver, too")
+@pytest.mark.parametrize("victim", sample(("jvm", "pid"), ("jvm",)))  # whose death ends its driver, too
+def test_kill_in_a_job_fails_it_and_a_new_driver_comes(supervisor: SparkProcess, tmp_path: Path, victim: str) -> None:
     process = supervisor
     assert process.wait_ready(120)
     before = process.status

@@ -23,6 +23,7 @@ from tests.executor.separating import TABLES as SMALL
 from tests.executor.separating import Asked, Leaving, cut_small, leave, separable
 from tests.executor.test_migration import Leaving as Migrating
 from tests.executor.test_separation_artifact import signed
+from tests.rig.sampling import sample
 from tests.rig.tpch import TABLES, Tpch
 from tests.sql.leaving import rows_of
 from tests.sql.test_tpch_separation import QUERIES, SCALE
@@ -31,8 +32,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 #: Of TPC-H: one aggregation, groups of groups, a WITH query that is read twice, many joins, membership.
 NAMES = ("q1", "q6", "q11", "q13", "q15", "q16", "q18", "q22")
-#: Those that take longest.
-LONG = ("q1", "q18")
+#: Those that do not take long, one of each kind.
+CHOSEN = ("q11", "q15", "q16", "q22")
 ENGINES = ("embedded", "spark")
 ENUM = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TABLE f (k int, m mood);"
@@ -75,12 +76,8 @@ def resumed(database: Database, engine: str, query_id: str) -> Any:
 
 
 @pytest.mark.parametrize("begins", ENGINES)
-@pytest.mark.parametrize("name", NAMES)
-def test_on_the_other_engine(
-    name: str, begins: str, database: Database, monkeypatch: pytest.MonkeyPatch, whole: bool
-) -> None:
-    if name in LONG and not whole:
-        pytest.skip("runs with --whole: the others stand for it")
+@pytest.mark.parametrize("name", sample(NAMES, CHOSEN))
+def test_on_the_other_engine(name: str, begins: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "_REPEATED", 0)  # query 11 computes its joins once
     query = next(path for path in QUERIES if path.stem == name).read_text()
     client, other = on(database, begins), ENGINES[1 - ENGINES.index(begins)]

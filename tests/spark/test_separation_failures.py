@@ -22,6 +22,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, separable
 from tests.executor.test_migration import Leaving, settled
 from tests.rig.process import wait_until
+from tests.rig.sampling import sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
 
@@ -102,18 +103,11 @@ def wanted(servers: tuple[Database, Database]) -> Any:
     return Client(servers[0]).run(QUERY)
 
 
-@pytest.mark.parametrize("step", ["files", "manifest", "given", "ended"])
+@pytest.mark.parametrize("step", sample(("files", "manifest", "given", "ended"), ("files",)))
 def test_a_query_migrates_without_its_jvm(
-    step: str,
-    servers: tuple[Database, Database],
-    engine: SparkEngine,
-    wanted: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    whole: bool,
+    step: str, servers: tuple[Database, Database], engine: SparkEngine, wanted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its state has been read when its files are there: no step behind that needs the JVM."""
-    if step != "files" and not whole:
-        pytest.skip("the first step stands for those behind it: --whole")
     a, victim = servers[0], living(engine)
     victim.at(monkeypatch, step)
     leaving = Leaving(monkeypatch, a, "b")
@@ -173,11 +167,10 @@ def test_a_query_goes_on_from_what_it_left(
     assert list((a.options.shared_directory / "scratch").iterdir()) == []
 
 
+@pytest.mark.whole  # it needs another JVM
 def test_a_query_whose_state_cannot_be_read(
-    servers: tuple[Database, Database], engine: SparkEngine, monkeypatch: pytest.MonkeyPatch, whole: bool
+    servers: tuple[Database, Database], engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not whole:
-        pytest.skip("needs another JVM: --whole")
     a, victim = servers[0], living(engine)
     asked = Asked(monkeypatch, 1, "checkpoint")
     rows = SparkResults.rows

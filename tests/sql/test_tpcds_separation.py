@@ -11,6 +11,7 @@ from executor.separation import choosing
 from tests.executor.separating import outcome, separable
 from tests.executor.separating import whole as as_a_whole
 from tests.rig.benchmarks import queries
+from tests.rig.sampling import sample
 from tests.rig.tpcds import TABLES, Tpcds
 from tests.sql.leaving import Servers, leaves_everywhere, servers
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 QUERIES = queries("tpcds")
 SCALE = 0.1
 #: Scalar subqueries, WITH read twice, INTERSECT, ROLLUP, windows over windows, UNION, outer joins of groups, EXISTS.
-SAMPLE = ("q1", "q8", "q9", "q12", "q27", "q36", "q44", "q51", "q60", "q75", "q95", "q97")
+CHOSEN = ("q1", "q8", "q9", "q12", "q27", "q36", "q44", "q51", "q60", "q75", "q95", "q97")
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +29,8 @@ def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         yield found
 
 
-@pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-def test_a_query_leaves_after_every_pipeline(
-    path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With ``--whole`` all of them."""
-    if not whole and path.stem not in SAMPLE:
-        pytest.skip("a sample stands for it: --whole")
+@pytest.mark.parametrize("path", sample(QUERIES, CHOSEN), ids=lambda path: path.stem)
+def test_a_query_leaves_after_every_pipeline(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "LONG", 0.0)
     monkeypatch.setattr(choosing, "_REPEATED", 0)
     monkeypatch.setattr(choosing, "_PROBED", 1 << 60)  # cut at breakers alone
