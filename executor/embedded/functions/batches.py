@@ -6,6 +6,7 @@ function says otherwise. Errors carry their SQLSTATE as macros' do.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ _ARROW: Final = {
     "DECIMAL(38, 18)": pa.decimal128(38, 18),
     "DECIMAL(38, 20)": pa.decimal128(38, 20),
 }
+#: What DuckDB asks each function for, and would have found out anew.
+_SIGNATURE: Final = inspect.signature(lambda *columns: None)
 #: By name: the function over values, and the type of its result.
 Functions = Mapping[str, tuple[Callable[..., object], str]]
 #: The same over columns.
@@ -78,4 +81,5 @@ def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bo
         except RecursionError:
             raise error("54001", "stack depth limit exceeded") from None
 
+    batch.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
     return batch
