@@ -22,9 +22,11 @@ SHARED: Final[Mapping[str, str]] = {
     "tests/spark/test_adhoc.py": "spark",
     "tests/spark/test_engine.py": "spark",
     "tests/spark/test_functions.py": "spark",
+    "tests/spark/test_moving_folders.py": "spark",
     "tests/spark/test_plans.py": "spark",
     "tests/spark/test_raw.py": "spark",
     "tests/spark/test_separation.py": "spark",
+    "tests/spark/test_separation_slices.py": "spark",
 }
 #: What takes over 20 seconds, in the order in which it begins.
 LONG: Final = (
@@ -35,7 +37,9 @@ LONG: Final = (
     "tests/spark/test_connect.py",
     "tests/server/test_cluster.py",
     "tests/cluster/test_topology.py",
+    "tests/executor/test_moving_folders.py",
     "tests/executor/test_moving_views.py",
+    "tests/executor/test_moving_views_below.py",
     "tests/executor/test_taken_over_views.py",
     "tests/server/test_named_views.py",
     "tests/executor/test_suspended_views.py",
@@ -43,7 +47,6 @@ LONG: Final = (
     "tests/clients/test_psql.py",
     "tests/sql/test_scripts.py",
     "tests/spark/test_process.py",
-    "tests/spark/test_separation_slices.py",
     "tests/law/test_crash.py",
     "tests/law/test_property.py",
     "tests/spark/test_separation_failures.py",
