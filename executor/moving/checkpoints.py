@@ -209,7 +209,7 @@ class Checkpoints:
         version = version, leaving.role, leaving.owners
         if version == last.version and before.handover:
             # No rows of the view's have come, and all are the same roles': the states are those of the last copy.
-            self._ownership.change(before, replace(before, at=leaving.at))
+            self.change(before, replace(before, at=leaving.at))
             return
         storage = self._core.shared
         handover = artifact.write(storage, before.name, leaving)
@@ -227,16 +227,20 @@ class Checkpoints:
         return before.handover, before.older
 
     def name(self, before: Owned | None, after: Owned) -> None:
-        """An entry names states that have just been written, which else are gone. Raises what prevented it: 55P03 where
-        they were given up."""
+        """An entry names states that have just been written, which else are gone. Raises what ``change`` does."""
         try:
-            with self.naming:
-                if self._writing is not None and self._writing.is_void:
-                    raise SqlError("55P03", f'the definition of view "{after.view}" changes')
-                self._ownership.change(before, after)
+            self.change(before, after)
         except BaseException:
             artifact.delete_one(self._core.shared.folder, after.name, after.handover)
             raise
+
+    def change(self, before: Owned | None, after: Owned) -> None:
+        """The entry of who writes now becomes another one, not while somebody ends copies. Raises what prevents it:
+        55P03 where they were given up."""
+        with self.naming:
+            if self._writing is not None and self._writing.is_void:
+                raise SqlError("55P03", f'the definition of view "{after.view}" changes')
+            self._ownership.change(before, after)
 
     def error(self, runtime: ViewRuntime) -> SqlError | None:
         """That which is a view's value, or that of one that it reads, wherever that is. Raises XX001."""
@@ -258,4 +262,4 @@ class Checkpoints:
         self._core.sequencer.flush().wait()
         if before.at != at:
             failure = (error.sqlstate, error.message)
-            self._ownership.change(before, replace(before, failure=failure, at=at))
+            self.change(before, replace(before, failure=failure, at=at))

@@ -110,7 +110,7 @@ class Giving:
             before = self._entry_at_rest(runtime)
             if before is not None and before.copied:
                 if before.unasked and not unasked:
-                    self._ownership.change(before, replace(before, unasked=False))
+                    self._checkpoints.change(before, replace(before, unasked=False))
                 return
             held = runtime.held
             try:
@@ -121,7 +121,9 @@ class Giving:
                 runtime.held = held
                 raise
             failpoint("view-copied")
-            place(self._database, runtime, after)
+            with self._checkpoints.naming:
+                if self._ownership.get(after.name) == after:  # else they have ended already
+                    place(self._database, runtime, after)
 
     def forget(self, runtime: ViewRuntime) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was

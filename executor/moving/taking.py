@@ -89,9 +89,12 @@ class Taking:
         place(self._database, runtime, after)
 
     def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
-        """What an entry says of a view that is at its home, unless more is about to be said."""
+        """What an entry says of a view that is at its home, unless more is about to be said, or has been: by one of
+        before, which names no copy, the log would let go what the copy since then needs."""
         with self._checkpoints.naming:
-            if not self._checkpoints.is_writing(runtime):
+            if self._checkpoints.is_writing(runtime):
+                return
+            if owned.copied or runtime.held is None or self._ownership.get(owned.name) == owned:
                 place(self._database, runtime, owned)
 
     def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:

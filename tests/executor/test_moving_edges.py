@@ -11,7 +11,7 @@ import pytest
 
 from catalog.errors import SqlError
 from executor.database import Database
-from executor.moving import artifact, entering
+from executor.moving import artifact, entering, giving
 from executor.moving.ownership import Owned
 from executor.periodic import Periodic
 from server import named_views
@@ -125,6 +125,49 @@ def test_a_copied_view_without_rows_keeps_no_log(servers: Servers, a: Client) ->
 
     wait_until(is_forgotten, 10, "the log's end")
     assert a.run(READ) == rows.wanted()
+
+
+def test_copies_end_before_it_is_said_that_there_are_some(
+    servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is kept for none; and a view that was known to have none, a moment ago, keeps it for those of now."""
+    moving, view = servers["a"].view_moving, view_of(servers["a"])
+    runtime = servers["a"].view(view.oid)
+
+    def end(place: str) -> None:
+        if place == "view-copied":
+            assert moving.forget_unasked(runtime)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(giving, "failpoint", end)
+        with moving._lock:  # nobody looks
+            moving.copy_unasked(runtime)
+            assert runtime.held is None
+    before = moving.ownership.get(runtime.shared)
+    assert before is not None
+    assert not before.copied
+    with moving._lock:
+        moving.copy_unasked(runtime)
+        moving._taking.settle(before)
+        assert runtime.held is not None
+
+
+def test_no_entry_changes_while_copies_end(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who ends them finds the entry as it was, also where the states stay and only their LSN is another."""
+    checkpoint(servers)
+    a.run("CREATE FOREIGN TABLE other (k int) SERVER stream")
+    moving, (runtime,) = servers["a"].view_moving, servers["a"].runtimes()
+    change, alone = moving.ownership.change, list[bool]()
+
+    def changed(before: Owned | None, after: Owned) -> None:
+        alone.append(moving.checkpoints.naming.locked())
+        change(before, after)
+
+    monkeypatch.setattr(moving.ownership, "change", changed)
+    for _ in range(2):
+        a.run("INSERT INTO other VALUES (1)")
+        moving.checkpoints.make(runtime, None)
+    assert alone == [True, True]
 
 
 def test_a_home_that_had_begun_when_nobody_was_to(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:

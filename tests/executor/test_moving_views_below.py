@@ -443,6 +443,51 @@ def test_several_time_zones(servers: Servers, home: Client) -> None:
         servers.client("a").run("INSERT INTO u VALUES ('2024-05-01 22:30+00', 1)")
 
 
+#: Of views over o and o2, and over the stream below them, each in a time zone of its own.
+ZONED = (
+    "SELECT g.c, (SELECT array_agg(t) FROM o) AS t, (SELECT t FROM o2 LIMIT 1) AS f "
+    "FROM (SELECT count(*) AS c FROM u) g",
+    "SELECT g.k, x.* FROM (SELECT k, max(ts)::text AS m FROM u GROUP BY k) g, LATERAL (SELECT t, d FROM o WHERE "
+    "o.t <> g.m ORDER BY t::timestamptz::time DESC, k LIMIT 1) x",
+    "SELECT * FROM (WITH RECURSIVE x(t, n) AS (SELECT t, 1 FROM o UNION ALL SELECT (t::timestamptz + interval '1 day')"
+    "::text, n + 1 FROM x WHERE n < 3) SELECT t, n FROM x) y, (SELECT max(ts)::text AS h FROM u) g",
+    "SELECT q.*, g.c FROM (SELECT count(*) AS c FROM u) g, (SELECT d, t::timestamptz::time AS h, lag(t) OVER "
+    "(ORDER BY t::timestamptz::time, k) AS l FROM o) q",
+    "SELECT g.k, g.m, (SELECT max(t) FROM o WHERE o.k = g.k) AS t, g.m IN (SELECT d FROM o) AS i, g.m NOT IN (SELECT d "
+    "FROM o2) AS j FROM (SELECT k, max(ts)::date AS m FROM u GROUP BY k) g",
+    "SELECT g.k, g.m, a.t AS at, b.t AS bt FROM (SELECT k, max(ts)::text AS m FROM u GROUP BY k) g LEFT JOIN o a "
+    "ON a.k = g.k AND a.d = g.m::timestamptz::date FULL JOIN o2 b ON b.k = g.k",
+    "(SELECT t, d FROM o ORDER BY t::timestamptz::time, k LIMIT 2) UNION ALL SELECT t, d FROM o2 UNION ALL "
+    "(SELECT max(ts)::text, max(ts)::date FROM u GROUP BY k ORDER BY max(ts)::time, k LIMIT 2)",
+    "SELECT g.k, g.m, o.t FROM (SELECT k, max(ts) AS m FROM u GROUP BY k) g JOIN o ON o.k = g.k "
+    "ORDER BY g.m::time, o.t::timestamptz::time DESC, g.k LIMIT 2",
+)
+
+
+def test_what_is_read_of_others_in_other_zones(servers: Servers, home: Client) -> None:
+    """As it is for their twins at home, which nobody inlines."""
+    home.run("CREATE FOREIGN TABLE u (ts timestamptz, k int) SERVER stream")
+    for zone, name in (("Asia/Tokyo", "o"), ("XYZ+3:30", "o2")):
+        home.session.time_zone = zone
+        columns = "k, max(ts)::text AS t, max(ts)::date AS d"
+        home.run(f"CREATE VIEW {name} AS SELECT {columns} FROM u GROUP BY k ORDER BY max(ts)::time, k")
+    home.session.time_zone = "America/New_York"
+    for number, shape in enumerate(ZONED):
+        home.run(f"CREATE VIEW x{number} AS {shape}; CREATE VIEW twin{number} AS {shape}")
+    home.session.time_zone = "Europe/Berlin"
+    for step in range(2):
+        home.run(
+            "INSERT INTO u SELECT '2024-05-01 00:30+00'::timestamptz + "
+            f"(k * 37 * {step + 11} % 2000) * interval '1 minute', k FROM generate_series(1, 6) k"
+        )
+        for number in range(len(ZONED)):
+            if not step:
+                servers.migrate("a", "b", f"x{number}")
+            wanted = sorted(map(repr, home.run(f"SELECT * FROM twin{number}")))
+            for reader in ("b", "a"):
+                assert sorted(map(repr, servers.client(reader).run(f"SELECT * FROM x{number}"))) == wanted, number
+
+
 def test_a_view_over_a_guest(servers: Servers, home: Client) -> None:
     """It is at another home than its own."""
     servers.migrate("a", "b", "v")
