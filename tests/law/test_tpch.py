@@ -32,9 +32,8 @@ def _cases(chosen: Collection[tuple[object, ...]], *others: Iterable[object]) ->
     """Engines, each with all others; those that are not chosen run with ``--whole`` only."""
     found = []
     for case in product(ENGINES, *others):
-        marks = [*((pytest.mark.whole,) if case not in chosen else ())]
-        marks += (pytest.mark.spark,) if case[0] != "embedded" else ()
-        found.append(pytest.param(*case, marks=marks))
+        marks = ((pytest.mark.whole, case not in chosen), (pytest.mark.spark, case[0] != "embedded"))
+        found.append(pytest.param(*case, marks=[mark for mark, applies in marks if applies]))
     return found
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Final
+
+from tests.rig.generated import generated
 
 TABLES: Final[dict[str, str]] = {
     "call_center": "cc_call_center_sk integer, cc_call_center_id char(16), cc_rec_start_date date, "
@@ -153,17 +154,12 @@ class Tpcds:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
 
     def csv(self, scale: float, table: str) -> Path:
         """One table as CSV with a header line."""
         folder = self._folder / f"sf{scale:g}"
-        with self._lock:
-            if not (folder / "complete").exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                _generate("csv", f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite", "--quiet")
-                (folder / "complete").touch()
-        return folder / f"{table}.csv"
+        options = (f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite", "--quiet")
+        return generated(folder, lambda: _generate("csv", *options)) / f"{table}.csv"
 
 
 def _generate(*arguments: str) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
+from tests.rig.generated import generated
+
 TABLES: Final[dict[str, str]] = {
     "region": "r_regionkey integer PRIMARY KEY, r_name char(25) NOT NULL, r_comment varchar(152)",
     "nation": "n_nationkey integer PRIMARY KEY, n_name char(25) NOT NULL, n_regionkey integer NOT NULL,"
@@ -118,11 +120,8 @@ class Tpch:
     def csv(self, scale: float, table: str) -> Path:
         """One table as CSV with a header line."""
         folder = self._folder / f"sf{scale:g}"
-        if not (folder / "complete").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _generate("csv", f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite")
-            (folder / "complete").touch()
-        return folder / f"{table}.csv"
+        options = (f"--scale-factor={scale:g}", f"--output-dir={folder}", "--overwrite")
+        return generated(folder, lambda: _generate("csv", *options)) / f"{table}.csv"
 
     def lines(self, scale: float, table: str) -> list[bytes]:
         """One table's CSV lines, each with its newline, without the header."""
@@ -132,11 +131,8 @@ class Tpch:
     def parts(self, scale: float, table: str, count: int, kind: Literal["csv", "parquet"]) -> list[Path]:
         """One table as so many files."""
         folder = self._folder / f"sf{scale:g}-{kind}-{count}"
-        if not (folder / f"{table}.complete").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={count}")
-            _generate(kind, *options, f"--output-dir={folder}", "--overwrite")
-            (folder / f"{table}.complete").touch()
+        options = (f"--scale-factor={scale:g}", f"--tables={table}", f"--parts={count}")
+        generated(folder, lambda: _generate(kind, *options, f"--output-dir={folder}", "--overwrite"), table)
         return sorted((folder / table).glob(f"*.{kind}"), key=lambda path: int(path.stem.rpartition(".")[2]))
 
 

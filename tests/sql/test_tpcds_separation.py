@@ -29,7 +29,9 @@ def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         yield found
 
 
-@pytest.mark.parametrize("path", sample(QUERIES, CHOSEN), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sample(QUERIES, [path for path in QUERIES if path.stem in CHOSEN]), ids=lambda path: path.stem
+)
 def test_a_query_leaves_after_every_pipeline(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "LONG", 0.0)
     monkeypatch.setattr(choosing, "_REPEATED", 0)
