@@ -1,8 +1,8 @@
 """millstream.suspend('view'), resume('view') and their kin: what a session asks of a continuous view by its name.
 
 Owns: which view a name means, by the search path as everywhere, and who may; numbers and ids, which are sessions' and
-queries', are handed on (``signals``). A suspended view can be named on any
-server of its storage, also where no relation is called so. Called in a session's worker thread.
+queries', are handed on (``signals``). A suspended view can be named on any server of its storage, also where no
+relation is called so. Called in a session's worker thread.
 """
 
 from __future__ import annotations

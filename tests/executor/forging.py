@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
+
+from catalog.errors import SqlError
+from executor.moving import artifact as of_views
+from executor.moving import entering
+from executor.separation.artifact import digest
+from tests.executor.client import Client
+from tests.executor.moving import Servers
 
 #: What may stand in a value's place.
 _STRANGE: Final[tuple[Any, ...]] = (
@@ -55,3 +64,33 @@ def _change(item: Any, key: Any, known: list[Place], chance: random.Random) -> N
             item.insert(key, copy.deepcopy(item[key]))
         case _:
             item[key] = copy.deepcopy(chance.choice(_STRANGE))
+
+
+class Given:
+    """A view on its way to a server that looks at it when a test lets it."""
+
+    def __init__(self, servers: Servers, folder: Path) -> None:
+        for name in "ab":
+            servers[name].view_moving.close()
+        self.database = servers["b"]
+        (runtime,) = servers["a"].runtimes()
+        given = servers["a"].view_moving._giving.give(runtime, "b")
+        self._name = given.name
+        self.path = folder / "storage/views" / given.name / given.handover / "manifest.json"
+        self.view = json.loads(self.path.read_bytes())["view"]
+
+    def outcome(self, view: Any) -> str:
+        """The SQLSTATE of going on with it, '' where it has rows."""
+        self.path.write_bytes(json.dumps({"format": 1, "sha256": digest(view), "view": view}).encode())
+        owned = self.database.view_moving.ownership.get(self._name)
+        assert owned is not None
+        try:
+            entering.enter(self.database, owned, of_views.read(self.database.shared.folder, owned))
+        except SqlError as error:
+            return error.sqlstate
+        (runtime,) = self.database.runtimes()
+        try:
+            Client(self.database).run(f'SELECT * FROM "{runtime.view.name}"')
+        finally:
+            entering.leave(self.database, runtime)
+        return ""

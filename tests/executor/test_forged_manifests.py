@@ -19,11 +19,9 @@ from catalog.codec import encode
 from catalog.errors import SqlError
 from catalog.types import BOOL, INT8, NUMERIC, TEXT, array
 from executor.database import Database
-from executor.moving import artifact as of_views
-from executor.moving import entering
 from executor.separation.artifact import digest
 from tests.executor.client import Client, open_database
-from tests.executor.forging import forged, places
+from tests.executor.forging import Given, forged, places
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.separating import TABLES, Asked, cut_everywhere, leave, separable
 from tests.executor.test_separation_artifact import resume, signed
@@ -410,36 +408,6 @@ def test_any_change_of_a_file(seed: int, left: Left) -> None:
 
 
 # -- views -------------------------------------------------------------------------------------------------------------
-
-
-class Given:
-    """A view on its way to a server that looks at it when a test lets it."""
-
-    def __init__(self, servers: Servers, folder: Path) -> None:
-        for name in "ab":
-            servers[name].view_moving.close()
-        self.database = servers["b"]
-        (runtime,) = servers["a"].runtimes()
-        given = servers["a"].view_moving._giving.give(runtime, "b")
-        self._name = given.name
-        self.path = folder / "storage/views" / given.name / given.handover / "manifest.json"
-        self.view = json.loads(self.path.read_bytes())["view"]
-
-    def outcome(self, view: Any) -> str:
-        """The SQLSTATE of going on with it, '' where it has rows."""
-        self.path.write_bytes(json.dumps({"format": 1, "sha256": digest(view), "view": view}).encode())
-        owned = self.database.view_moving.ownership.get(self._name)
-        assert owned is not None
-        try:
-            entering.enter(self.database, owned, of_views.read(self.database.shared.folder, owned))
-        except SqlError as error:
-            return error.sqlstate
-        (runtime,) = self.database.runtimes()
-        try:
-            Client(self.database).run(f'SELECT * FROM "{runtime.view.name}"')
-        finally:
-            entering.leave(self.database, runtime)
-        return ""
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -21,69 +19,13 @@ from executor.moving.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed
 from executor.trace.layout import home_of
 from tests.executor.client import Client
+from tests.executor.folders import Folder, Row, amount
+from tests.executor.forging import Given
 from tests.executor.moving import READ, VIEW, Servers, lost
-from tests.executor.test_forged_manifests import Given
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
 pytestmark = pytest.mark.slow
-
-Row = tuple[int, str, str]
-
-
-class Folder:
-    """A folder in which files appear whole, and the rows of those in the order in which they arrived."""
-
-    def __init__(self, path: Path, format: str) -> None:
-        self.path = path
-        self.format = format
-        self.rows: list[Row] = []
-        self._files = 0
-        path.mkdir(exist_ok=True)
-
-    @property
-    def stream(self) -> str:
-        options = f"source 'files', path '{self.path}', format '{self.format}'"
-        return f"CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream OPTIONS ({options})"
-
-    def put(self, rows: list[Row]) -> Path:
-        """One file more."""
-        name = f"{self._files:04}.{self.format}"
-        self._files += 1
-        if self.format == "parquet":
-            columns = zip(*rows, strict=True) if rows else ((), (), ())
-            kinds = (pa.int32(), pa.string(), pa.string())
-            arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
-            table = pa.Table.from_arrays(arrays, ["k", "n", "t"])
-            table = table.set_column(1, "n", table.column("n").cast(pa.decimal128(12, 2)))
-            pq.write_table(table, self.path / f"_{name}")
-        else:
-            (self.path / f"_{name}").write_text("".join(f"{k},{n},{t}\n" for k, n, t in rows))
-        (self.path / f"_{name}").rename(self.path / name)
-        self.rows += rows
-        return self.path / name
-
-    def add(self, client: Client, count: int) -> Path:
-        """A file with some rows more, which has arrived."""
-        start = len(self.rows)
-        path = self.put([(number % 3, f"{number}.50", f"{number}") for number in range(start, start + count)])
-        self.await_all(client)
-        return path
-
-    def await_all(self, home: Client) -> None:
-        """All has arrived at home."""
-        query = "SELECT rows FROM millstream.streams WHERE name = 's'"
-        wait_until(lambda: home.run(query) == [(len(self.rows),)], 20, "the files' arrival")
-
-    def wanted(self) -> list[tuple[Any, ...]]:
-        """The view over all rows, from scratch."""
-        keys = sorted({row[0] for row in self.rows})
-        groups = [(key, [row for row in self.rows if row[0] == key]) for key in keys]
-        return [(key, len(own), sum(map(_number, own)), [row[2] for row in own]) for key, own in groups]
-
-
-def _number(row: Row) -> Any:
-    return pa.scalar(row[1]).cast(pa.decimal128(12, 2)).as_py()
 
 
 @pytest.fixture(params=["parquet", "csv"])
@@ -352,7 +294,7 @@ def test_a_view_that_reads_another(servers: Servers, a: Client, folder: Folder) 
     servers.migrate("a", "c", "w")
     for source, target in (("c", "b"), ("b", "a")):
         folder.add(a, 5)
-        wanted = [(k, t, max(_number(row) for row in folder.rows if row[0] == k)) for k, _, _, t in folder.wanted()]
+        wanted = [(k, t, max(amount(row) for row in folder.rows if row[0] == k)) for k, _, _, t in folder.wanted()]
         for name in {"a", source}:
             assert servers.client(name).run("SELECT * FROM w ORDER BY k") == wanted
         servers.migrate(source, target, "w")

@@ -20,8 +20,8 @@ from executor.moving.replica import replica_of
 from executor.queries import OwnReader, Reader
 from executor.views.changes import ChangeFeed
 from tests.executor.client import Client
+from tests.executor.forging import Given
 from tests.executor.moving import Servers, lost
-from tests.executor.test_forged_manifests import Given
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 

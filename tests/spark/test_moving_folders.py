@@ -9,8 +9,8 @@ import pytest
 
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client
+from tests.executor.folders import Folder
 from tests.executor.moving import Servers
-from tests.executor.test_moving_folders import Folder
 from tests.rig.process import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
