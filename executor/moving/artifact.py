@@ -39,13 +39,14 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.arrived import ArrivedFiles
 from executor.files.following import FORMATS
 from executor.moving.ownership import FOLDER, Owned
-from executor.separation.artifact import check_call, digest, require_zone
+from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
 from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
 from planner.algebra import Delta, Snapshot
+from planner.allowed import check_call, require_zone
 from planner.expression import Column
 from planner.incremental.names import LSN, ORDINAL, stored_name
 from planner.program import Program

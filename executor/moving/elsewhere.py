@@ -30,9 +30,9 @@ from executor.moving.questions import (
 )
 from executor.moving.replica import replica_of
 from executor.plans import Plan
-from executor.separation.artifact import check_call
 from executor.views.runtime import Away, ViewRuntime
 from planner.algebra import Filter, Relation, Scan
+from planner.allowed import check_call
 from planner.expression import Column, Parameter, Value
 from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 from planner.walk import Node, children, replace_parameters, used_columns, walk

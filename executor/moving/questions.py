@@ -18,9 +18,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.errors import SqlError
-from executor.separation.artifact import check_call
 from executor.trace.checked import WRONG
 from planner.algebra import Filter, Relation, Scan
+from planner.allowed import check_call
 from planner.serialize import decode_relation, encode_relation
 from planner.validate import validate
 from planner.walk import RELATIONS, walk

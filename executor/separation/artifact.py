@@ -30,7 +30,6 @@ from catalog.codec import classes, decode, encode
 from catalog.errors import SqlError
 from catalog.typed import Typed
 from catalog.types import INT8, Composite, Enumeration, SqlType
-from catalog.zones import session_zone
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
@@ -41,10 +40,8 @@ from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.separation.slicing import EngineName
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
-from planner.algebra import ROW_ID, Delta, Fixpoint, InZone, Relation, Scan, Snapshot, With, Working
-from planner.expression import AggregateCall, Call, WindowCall
-from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS
-from planner.incremental.aggregates import FINALS
+from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.allowed import check_call, require_zone
 from planner.serialize import decode_relation, encode_relation
 from planner.statements import Output
 from planner.validate import validate
@@ -60,8 +57,6 @@ _ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _FILE: Final = re.compile(r"r\d+-[0-9a-f]+\.parquet")
 _PARTS: Final = ("relation", "runs")
 _CLASSES: Final = classes(SqlType, Enumeration, Composite, Output, FileColumn, SharedFile, SharedFiles)
-#: What a plan may call, but for what differs from call to call.
-_CALLED: Final = FUNCTIONS.keys() | FINALS
 
 
 class Run(Struct, frozen=True):
@@ -375,14 +370,6 @@ def _check(query: SeparatedQuery) -> None:
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
 
 
-def require_zone(name: str) -> None:
-    """Raises ValueError for what is no session's time zone."""
-    try:
-        session_zone(name)
-    except SqlError as error:
-        raise ValueError(error.message) from error
-
-
 def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapping[str, Relation]) -> None:
     match node:
         case Scan() | Delta():
@@ -394,21 +381,6 @@ def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapp
             _check_columns(node, runs[name])
         case _:
             check_call(node)
-
-
-def check_call(node: Node) -> None:
-    """Raises ValueError for a call of what no stored plan calls, and for a time zone that no session has."""
-    match node:
-        case InZone(zone=name):
-            require_zone(name)
-        case Call(function=name) if name not in _CALLED or name in DRAWN_FUNCTIONS | SESSION_FUNCTIONS:
-            raise ValueError(f"it calls {name}()")
-        case AggregateCall(function=name) if name not in AGGREGATES:
-            raise ValueError(f"it calls {name}()")
-        case WindowCall(function=name) if name not in AGGREGATES | WINDOW_FUNCTIONS:
-            raise ValueError(f"it calls {name}()")
-        case _:
-            pass
 
 
 def _check_columns(node: Snapshot, known: Mapping[str, SqlType]) -> None:
