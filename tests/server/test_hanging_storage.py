@@ -133,13 +133,13 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
         before, is_over = states(client), threading.Event()
         leaving = begun(one, client)
         with disk.hanging():
-            asked = Beside(slowest, other, is_over)
-            at_one = [
+            at_one = [  # the first while that query runs
+                begin(one, f"SELECT millstream.checkpoint({leaving.pid})"),
                 begin(one, "INSERT INTO s VALUES (%s, %s)", writer.done % 2, writer.done),
                 begin(one, "UPDATE few SET n = n + 1 WHERE k = %s", 1),
                 begin(one, "CREATE TABLE u (k int)"),
-                begin(one, f"SELECT millstream.checkpoint({leaving.pid})"),
             ]
+            asked = Beside(slowest, other, is_over)
             at_two = [begin(two, "SELECT sum(c) FROM v"), begin(two, "SELECT count(*) FROM millstream.servers")]
             for session, its in ((client, at_one), (there, at_two)):
                 wait_until(lambda session=session, its=its: are_active(session, its), 60, "their begin")
