@@ -24,7 +24,7 @@ from msgspec import Struct
 from catalog.objects import Stream
 from executor.commit.files import replace_file
 from executor.commit.records import FilesArrived
-from executor.files.following import SourceFile, read_files
+from executor.files.following import SourceFile, read_files, verify
 
 #: A usual row's size, until more is known.
 ROW_BYTES: Final = 100
@@ -118,6 +118,12 @@ class FileFeed:
         """The rows, read by this process; their places come with them."""
         parts = [read_files(item.files, self._stream, item.place) for item in self.files(after, upto)]
         return pa.concat_tables(parts)
+
+    def require(self, after: int) -> None:
+        """What came behind an LSN is as it was then. Raises 58P01, OSError."""
+        for item in self.files(after, self.last_lsn):
+            for file in item.files:
+                verify(file, self._stream.name)
 
     @property
     def stored_lsn(self) -> int:

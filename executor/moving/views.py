@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.objects import View, qualified
 from executor.cluster.failpoints import failpoint
+from executor.files.arrived import FileFeed
 from executor.moving import artifact
 from executor.moving.adopting import Adopting
 from executor.moving.checkpoints import Checkpoints
@@ -38,6 +39,7 @@ from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
+from executor.streams.runtime import StreamRuntime
 from executor.trace.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
@@ -283,7 +285,25 @@ class ViewMoving:
                 if any(runtime.error is None for runtime in runtimes):
                     _LOGGER.warning('rows of server "%s" do not come: %s', replica.home, error)
             for runtime in runtimes:
-                runtime.error = told
+                self._tell(runtime, told, noting)
+
+    def _tell(self, stream: StreamRuntime, told: str | None, looks: bool) -> None:
+        """Why a stream's rows do not come, or its views cannot read the files that have: who ``looks`` finds that."""
+        before = stream.error
+        if told is None and isinstance(stream.feed, FileFeed):
+            told = self._lacking(stream.stream.oid, stream.feed) if looks else before
+            if told is not None and before is None:
+                _LOGGER.warning('stream "%s" stands still: %s', stream.stream.name, told)
+        stream.error = told
+        if before is not None and told is None:
+            self._database.maintenance.retry(stream.stream.oid)
+
+    def _lacking(self, oid: int, feed: FileFeed) -> str | None:
+        try:
+            feed.require(self._database.frontiers.durable_lsn(oid, feed.last_lsn))
+        except (OSError, SqlError) as error:
+            return str(error)
+        return None
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""

@@ -42,6 +42,7 @@ def a(servers: Servers, folder: Folder) -> Client:
     return client
 
 
+ERROR = "SELECT error FROM millstream.streams"
 only_csv = pytest.mark.parametrize("folder", ["csv"], indirect=True)
 
 
@@ -196,9 +197,12 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
         for name in "ba":
             with pytest.raises(SqlError, match=f'58P01: file "{path}" of stream "s" {what}'):
                 servers.client(name).run(READ)
+            told = f'file "{path}" of stream "s" {what}'
+            wait_until(lambda name=name, told=told: told in str(servers.client(name).run(ERROR)), 20, "its error")
         kept.rename(path)
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
+            wait_until(lambda name=name: servers.client(name).run(ERROR) == [(None,)], 20, "the end of its error")
     path = folder.put([(1, "not a number", "")])
     for _ in range(2):
         wait_until(lambda: _fails(servers.client("b"), "22P04"), 20, "the error")
