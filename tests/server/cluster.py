@@ -17,7 +17,7 @@ import pytest
 from executor.cluster.failpoints import VARIABLE
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.test_separation import LONG, NUMBERS
+from tests.server.test_separation import BRIEF, NUMBERS
 
 TABLE = "CREATE TABLE t (k int); INSERT INTO t SELECT g FROM generate_series(1, 350) g"
 
@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def wanted(cluster: Cluster) -> list[Any]:
     with cluster.survivor.connect() as client:
-        return client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        return client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
 
 
 def name_of(server: Millstream) -> str:

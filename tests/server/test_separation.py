@@ -16,12 +16,16 @@ from tests.rig.server import Millstream
 
 pytestmark = pytest.mark.slow  # a server of its own
 
-#: Three pipelines, of which the first takes a second: rows of a cross join. The server answers a repeated text at once,
-#: so each has a number of its own.
+#: Rows of a cross join that take a second or more, within which a test can find and ask who computes them.
+MANY = "t a, t b, t c, generate_series(1, 3) d WHERE (a.k + b.k * c.k * d) % 7 = 1"
+#: Three pipelines, of which the first takes so long. The server answers a repeated text at once, so each has a number
+#: of its own.
 LONG = (
-    "SELECT n, count(*) FROM (SELECT a.k % 10 AS n, count(*) AS c FROM t a, t b, t c WHERE (a.k + b.k * c.k) % 7 = 1 "
-    "AND a.k < {} GROUP BY a.k) g GROUP BY n ORDER BY n"
+    f"SELECT n, count(*) FROM (SELECT a.k % 10 AS n, count(*) AS c FROM {MANY} AND a.k < {{}} GROUP BY a.k) g "
+    "GROUP BY n ORDER BY n"
 )
+#: The same rows of a third of those.
+BRIEF = LONG.replace("(1, 3)", "(1, 1)")
 NUMBERS = itertools.count(1000)
 SHORT = "SELECT n, count(*) FROM (SELECT k % 10 AS n, count(*) FROM t GROUP BY k) g GROUP BY n ORDER BY n"
 
@@ -68,6 +72,7 @@ def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
 
 
 def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto", query: str = LONG) -> Running:
+    assert not is_running(client, 0)  # what the first such look takes must not be the query's time
     running = Running(server, query.format(next(NUMBERS)), engine)
     wait_until(lambda: is_running(client, running.pid), 60, "the query")
     return running
@@ -92,7 +97,7 @@ def suspended(server: Millstream, client: psycopg.Connection[Any], query: str = 
 
 def test_a_query_goes_on_after_a_restart(server: Millstream) -> None:
     with server.connect() as client:
-        wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
         query_id = suspended(server, client)
         ((pid, role, query, *sizes),) = client.execute(
             "SELECT pid, role, query, state, pipelines, finished, rows, bytes > 0 FROM millstream.queries"
@@ -114,7 +119,7 @@ def test_a_query_goes_on_after_a_restart(server: Millstream) -> None:
 
 
 def test_a_query_goes_on_after_a_checkpoint(server: Millstream, client: psycopg.Connection[Any]) -> None:
-    wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+    wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
     running = begun(server, client)
     ((query_id,),) = client.execute("SELECT millstream.checkpoint(%s)", (running.pid,)).fetchall()
     running.wait()
@@ -222,7 +227,7 @@ def test_progress_in_pg_stat_activity(server: Millstream, client: psycopg.Connec
     assert row[-6:] == (None,) * 6
     attributes = "SELECT attname FROM pg_attribute WHERE attrelid = 'pg_stat_activity'::regclass AND attnum > 0"
     assert [name for (name,) in client.execute(f"{attributes} ORDER BY attnum".encode())] == names
-    running = begun(server, client, query=LONG.replace("t c", "t c, generate_series(1, 9) d"))
+    running = begun(server, client)
     query = f"SELECT state, {', '.join(added)} FROM pg_stat_activity WHERE pid = %s"
     found: list[Any] = []
 

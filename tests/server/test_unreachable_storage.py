@@ -18,7 +18,7 @@ from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 from tests.server.cluster import TABLE, server
 from tests.server.test_full_disk import full, mounted
-from tests.server.test_separation import LONG, NUMBERS, Running, begun, suspended
+from tests.server.test_separation import BRIEF, NUMBERS, Running, begun, suspended
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,7 +96,7 @@ def test_servers_outlive_their_storage(fault: str, servers: Servers, storage: Pa
     one, two = servers
     broken, sqlstate = FAULTS[fault]
     with one.connect() as client, two.connect() as other:
-        wanted = client.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
         before = states(client)
         query_id = suspended(one, client)
         with broken(storage if fault != "full" else storage.parent):
@@ -162,7 +162,7 @@ def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: 
     three = server(storage, "three", 2, "manifest:stop")
     three.settings["log_on_storage"] = False
     with three, servers[1].connect() as other:
-        wanted = other.execute(LONG.format(next(NUMBERS)).encode()).fetchall()
+        wanted = other.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
         with three.connect() as client, contextlib.closing(three.connect()) as asking:
             client.execute(TABLE)
             running = begun(three, client)
