@@ -140,7 +140,7 @@ def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> N
     one, two = cluster.one, cluster.two
     with one.connect() as client:
         wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
-        migrating, children = begun(one, client, "spark", BRIEF), two.processes()[1:]
+        migrating, children = begun(one, client, "spark"), two.processes()[1:]
         assert len(children) > 1
         ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (migrating.pid,)).fetchall()
         assert query_id is not None
@@ -149,7 +149,7 @@ def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> N
         wait_until(lambda: not any(map(is_alive, children)), 20, "end of the driver and its JVM")
         total = "SELECT coalesce(sum(sum), 0) FROM v"
         ((before,),) = client.execute(total).fetchall()
-        staying = begun(one, client, "spark", BRIEF)
+        staying = begun(one, client, "spark")
         cluster.spark.kill_worker()
         spark_maintains(client, 300)
         assert client.execute(total).fetchone() == (before + 300,)
