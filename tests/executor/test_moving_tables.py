@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from executor.views.changes import ChangeFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given
 from tests.executor.moving import Servers, lost
-from tests.rig.beside import Beside
+from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 
 pytestmark = pytest.mark.slow
@@ -187,33 +187,32 @@ def test_rows_and_tables_are_of_one_moment(servers: Servers, home: Client) -> No
     )
     home.run("INSERT INTO posts VALUES (7, 7); UPDATE counts SET n = 1")
     servers.migrate("a", "b", "x")
-    done, ended = [1], threading.Event()
+    done = 1
 
-    def read(name: str, query: str) -> int:
-        client, reads = servers.client(name), 0
-        while not ended.is_set():
-            least = done[0]
+    def read(client: Client, query: str, is_any: bool) -> None:
+        while True:
+            least = done
             try:
                 found = client.run(query)
             except SqlError as error:
                 assert error.sqlstate == "40001", error
-                assert (name, query) != ("a", queries[0]), "whatever comes, it may be of any moment"
+                assert not is_any, "whatever comes, it may be of any moment"
                 continue
             assert isinstance(found, list)
             ((rows, counted),) = found
-            assert rows == counted >= least, (name, query)
-            reads += 1
-        return reads
+            assert rows == counted >= least, query
+            return
 
     queries = ("SELECT c, n FROM x", "SELECT x.c, counts.n FROM x, counts", "SELECT c, n FROM x, d")
-    readers = [Beside(read, "b", queries[0]), *(Beside(read, "a", query) for query in queries)]
-    try:
-        for number in range(2, 150):
+    readers = [("b", queries[0], False), *(("a", query, query == queries[0]) for query in queries)]
+    with ExitStack() as beside:
+        reading = [
+            beside.enter_context(Repeating(read, servers.client(name), query, is_any))
+            for name, query, is_any in readers
+        ]
+        while done < 150 or not all(each.has_done(3) for each in reading):
             home.run("BEGIN; INSERT INTO posts VALUES (7, 7); UPDATE counts SET n = n + 1; COMMIT")
-            done[0] = number
-    finally:
-        ended.set()
-    assert all(item.result() for item in readers), "each has read"
+            done += 1
 
 
 def test_another_reader_goes_further(servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from executor.moving.questions import decode_question
 from executor.queries import OwnReader
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
-from tests.rig.beside import Beside
+from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
@@ -198,28 +197,20 @@ def test_rows_of_all_streams_are_of_one_moment(servers: Servers, home: Client) -
         "CREATE VIEW x AS SELECT g.a, z.c AS b FROM (SELECT count(*) AS a FROM r WHERE m = 77) g, z"
     )
     servers.migrate("a", "b", "x")
-    done, ended = [0], threading.Event()
+    done = 0
 
-    def read(name: str) -> int:
-        client, reads = servers.client(name), 0
-        while not ended.is_set():
-            least = done[0]
-            ((first, second),) = client.run("SELECT a, b FROM x")
-            assert first == second
-            assert int(first) >= least
-            reads += 1
-        return reads
+    def read(client: Client) -> None:
+        least = done
+        ((first, second),) = client.run("SELECT a, b FROM x")
+        assert first == second
+        assert int(first) >= least
 
-    readers = [Beside(read, name) for name in ("b", "a")]
-    try:
-        for number in range(1, 100):
+    with Repeating(read, servers.client("b")) as there, Repeating(read, servers.client("a")) as here:
+        while done < 100 or not (there.has_done(3) and here.has_done(3)):
             home.run("BEGIN; INSERT INTO s VALUES (77, 1, ''); INSERT INTO r VALUES (1, 77); COMMIT")
-            done[0] = number
-            if number % 40 == 20:
-                servers.migrate("a", "c", "z") if number == 20 else servers.migrate("c", "a", "z")
-    finally:
-        ended.set()
-    assert all(item.result() for item in readers), "each has read"
+            done += 1
+            if done in {20, 60}:
+                servers.migrate("a", "c", "z") if done == 20 else servers.migrate("c", "a", "z")
 
 
 def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:

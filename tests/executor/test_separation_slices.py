@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from executor.separation import choosing, running, service, slicing
 from executor.separation.artifact import SeparatedQueries
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, go_on, leave, outcome, separable, whole
-from tests.rig.beside import Beside
+from tests.rig.beside import Repeating
 
 pytestmark = pytest.mark.usefixtures("everywhere", "in_slices")
 
@@ -116,20 +115,17 @@ def test_progress_is_no_more_than_what_is_done(database: Database, monkeypatch: 
             off.append(self.progress - done / sum(self._efforts))
 
     monkeypatch.setattr(service, "RunningQuery", Query)
-    ended = threading.Event()
     client, seen = separable(database), 0
 
     def ask() -> None:
         nonlocal seen
-        while not ended.is_set():
-            seen += sum(query.progress <= 1 for query in database.separation.running.all())
+        seen += sum(query.progress <= 1 for query in database.separation.running.all())
 
-    asking = Beside(ask)
-    for query in QUERIES.values():
-        outcome(client, query)
-    ended.set()
-    asking.result()
-    assert seen > len(off) > 50
+    with Repeating(ask):
+        while seen < 500:
+            for query in QUERIES.values():
+                outcome(client, query)
+    assert len(off) > 50
     assert off == pytest.approx([0.0] * len(off))
 
 

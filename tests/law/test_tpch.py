@@ -7,7 +7,6 @@ running examples (figures 3.2 and 4.2), maintained by the embedded engine, by Sp
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Collection, Iterable
 from itertools import accumulate, product
 from typing import Any
@@ -16,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.rig import thesis
-from tests.rig.beside import Beside
+from tests.rig.beside import Repeating
 from tests.rig.mirror import Mirror, cut, mirrored, parse
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until
@@ -126,32 +125,25 @@ def test_reader_beside_the_load_sees_whole_statements_and_every_acknowledged_one
     totals = list(accumulate((len(piece) for piece in pieces), initial=0))
     sent, acknowledged = 0, 0
     seen: list[tuple[int, int, int]] = []
-    done = threading.Event()
+    query = "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
 
-    def read() -> None:
-        query = "SELECT (SELECT coalesce(sum(count), 0)::int8 FROM shown), lines FROM total"
-        with server.connect() as client:
-            while not done.is_set():
-                before = acknowledged
-                row = client.execute(query).fetchone()
-                assert row is not None
-                assert row[0] == row[1], "two views of one statement's snapshot differ"
-                seen.append((before, row[0], sent))
+    def read(client: psycopg.Connection) -> None:
+        before = acknowledged
+        row = client.execute(query).fetchone()
+        assert row is not None
+        assert row[0] == row[1], "two views of one statement's snapshot differ"
+        seen.append((before, row[0], sent))
 
-    with _server(engine, 5000) as server, server.connect() as client:
+    with _server(engine, 5000) as server, server.connect() as client, server.connect() as other:
         client.execute(f"CREATE FOREIGN TABLE lineitem ({TABLES['lineitem']}) SERVER stream".encode())
         client.execute("CREATE VIEW shown AS SELECT l_shipmode, count(*) FROM lineitem GROUP BY l_shipmode")
         client.execute("CREATE VIEW total AS SELECT count(*) AS lines FROM lineitem")
-        reader = Beside(read)
-        try:
+        with Repeating(read, other) as reading:
             for number, piece in enumerate(pieces):
                 sent = totals[number + 1]
                 _copy(client, piece)
                 acknowledged = sent
-        finally:
-            done.set()
-            reader.result()
-    assert len(seen) > 3
+                wait_until(lambda reads=number // 10: reading.has_done(reads))  # type: ignore[misc]
     allowed = set(totals)
     for before, shown, after in seen:
         assert shown in allowed

@@ -33,6 +33,32 @@ class Beside(Generic[T]):
         return self._future.exception(seconds)
 
 
+class Repeating:
+    """A call that is made again and again in a thread of its own, while a block runs; this raises what it raised."""
+
+    def __init__(self, work: Callable[..., object], *arguments: Any) -> None:
+        self._work, self._arguments = work, arguments
+        self._ended = threading.Event()
+        self._done = 0
+
+    def __enter__(self) -> Repeating:
+        self._calls = Beside(self._run)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._calls.result()
+
+    def has_done(self, times: int) -> bool:
+        """Whether so many calls have returned, or one has raised, so that there is nothing left to wait for."""
+        return self._done >= times or self._calls.is_over
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._work(*self._arguments)
+            self._done += 1
+
+
 def at_once(calls: Iterable[Callable[[], T]]) -> list[T]:
     """What calls return that run at the same time, each in a thread of its own."""
     begun = [Beside(call) for call in calls]

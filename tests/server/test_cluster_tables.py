@@ -3,14 +3,14 @@ stream and the table is seen whole or not at all, at either server, whoever is k
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.rig.beside import Beside
+from tests.rig.beside import Repeating
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
 from tests.server.cluster import server
@@ -50,29 +50,19 @@ def pair(tmp_path: Path) -> Iterator[tuple[Millstream, Millstream]]:
 def test_both_servers_show_what_was_said(pair: tuple[Millstream, Millstream]) -> None:
     """Also where several sessions at home read it at once, each of which asks the guest, which asks the home back."""
     a, b = pair
-    done, reads, ended = [1], [0] * 6, threading.Event()
+    done = 1
 
-    def read(number: int, running: Millstream) -> None:
-        with running.connect() as client:
-            while not ended.is_set():
-                least = done[0]
-                ((rows, total),) = client.execute(READ).fetchall()
-                assert rows == total >= least
-                reads[number] += 1
+    def read(client: psycopg.Connection) -> None:
+        least = done
+        ((rows, total),) = client.execute(READ).fetchall()
+        assert rows == total >= least
 
-    def written(client: psycopg.Connection) -> bool:
-        write(client)
-        done[0] += 1
-        return min(reads) >= 30 or any(reader.is_over for reader in readers)
-
-    readers = [Beside(read, number, running) for number, running in enumerate((a, a, a, a, b, b))]
-    try:
-        with a.connect() as client:
-            wait_until(lambda: written(client), 60, "reads by all")
-    finally:
-        ended.set()
-    for reader in readers:
-        reader.result()
+    with ExitStack() as beside, a.connect() as client:
+        clients = [beside.enter_context(running.connect()) for running in (a, a, a, a, b, b)]
+        reading = [beside.enter_context(Repeating(read, client)) for client in clients]
+        while not all(each.has_done(30) for each in reading):
+            write(client)
+            done += 1
 
 
 def test_nobody_waits_for_a_session_that_writes(pair: tuple[Millstream, Millstream]) -> None:
