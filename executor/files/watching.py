@@ -56,6 +56,7 @@ class SourceWatcher:
         if source is None:
             source = FileSource(folder_of(stream.stream), file_format(stream.stream), stream.stream.name)
             self._sources[oid] = source
+        told = None
         try:
             durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
             found = source.poll(feed.known(durable))
@@ -64,10 +65,6 @@ class SourceWatcher:
                 part = FilesArrived(oid, tuple(found), file_format(stream.stream), rows)
                 self._core.sequencer.submit((part,)).wait()
         except SqlError as error:
-            if stream.error is None:
-                _LOGGER.warning('stream "%s" stands still: %s', stream.stream.name, error)
-            stream.error = str(error)
-            return
-        if stream.error is not None:
-            stream.error = None
+            told = str(error)
+        if stream.stands(told):
             self._retry(oid)

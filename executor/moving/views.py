@@ -271,7 +271,6 @@ class ViewMoving:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
         for replica in self._database.replicas.all():
             found = [self._database.streams.get(oid) for oid in replica.streams]
-            runtimes = [runtime for runtime in found if runtime is not None]
             told = None
             try:
                 if all(map(self._database.admission.is_open, replica.streams)):
@@ -281,26 +280,20 @@ class ViewMoving:
             except SqlError as error:
                 if self._thread.is_ending:
                     continue
-                told = error.message
-                if any(runtime.error is None for runtime in runtimes):
-                    _LOGGER.warning('rows of server "%s" do not come: %s', replica.home, error)
-            for runtime in runtimes:
-                self._tell(runtime, told, noting)
+                told = str(error)
+            for stream in filter(None, found):
+                if stream.stands(told or self._lacking(stream, noting)):
+                    self._database.maintenance.retry(stream.stream.oid)
 
-    def _tell(self, stream: StreamRuntime, told: str | None, looks: bool) -> None:
-        """Why a stream's rows do not come, or its views cannot read the files that have: who ``looks`` finds that."""
-        before = stream.error
-        if told is None and isinstance(stream.feed, FileFeed):
-            told = self._lacking(stream.stream.oid, stream.feed) if looks else before
-            if told is not None and before is None:
-                _LOGGER.warning('stream "%s" stands still: %s', stream.stream.name, told)
-        stream.error = told
-        if before is not None and told is None:
-            self._database.maintenance.retry(stream.stream.oid)
-
-    def _lacking(self, oid: int, feed: FileFeed) -> str | None:
+    def _lacking(self, stream: StreamRuntime, looks: bool) -> str | None:
+        """Which of a followed folder's files its views cannot read here: who ``looks`` finds that."""
+        feed = stream.feed
+        if not isinstance(feed, FileFeed):
+            return None
+        if not looks:
+            return stream.error
         try:
-            feed.require(self._database.frontiers.durable_lsn(oid, feed.last_lsn))
+            feed.require(self._database.frontiers.durable_lsn(stream.stream.oid, feed.last_lsn))
         except (OSError, SqlError) as error:
             return str(error)
         return None

@@ -7,6 +7,7 @@ Owns: what the two kinds of feed behind a stream have in common. Rows that clien
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +21,8 @@ from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.files.arrived import ROW_BYTES, FileFeed
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
+
+_LOGGER = logging.getLogger(__name__)
 
 #: What brings a stream rows.
 Arrival = StreamRows | RowValues | Spooled | FilesArrived
@@ -81,6 +84,14 @@ class StreamRuntime(Struct):
         self.last_lsn, self.last_arrival = lsn, now
         for event in self.waiting:
             event.set()
+
+    def stands(self, why: str | None) -> bool:
+        """Why no rows come, or views cannot read those that have, or None, of which the log tells the first; whether
+        that is over, so that what failed by it is worth another try."""
+        before, self.error = self.error, why
+        if why is not None and before is None:
+            _LOGGER.warning('stream "%s" stands still: %s', self.stream.name, why)
+        return why is None and before is not None
 
     def dropped(self) -> None:
         """The stream is no more."""
