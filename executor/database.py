@@ -96,7 +96,8 @@ class Database(Core):
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)
-        except SqlError:
+            self.registry = self._join(options)
+        except BaseException:
             self.close_files()
             raise
         self.changes = ViewChanges(self, self.indexes)
@@ -106,12 +107,14 @@ class Database(Core):
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        log = published(options)
-        self.registry = Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
         self.separation = Separation(self)
         self.advisory = Locks()
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
+
+    def _join(self, options: Options) -> Registry:
+        log = published(options)
+        return Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
 
     @classmethod
     def open(cls, options: Options) -> Database:

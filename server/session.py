@@ -223,6 +223,7 @@ class Session:
     async def work(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Calls a function that may block, in a worker thread. Raises 57014 when it was cancelled."""
         self._working = True
+        self._cancel_again()  # where that came before the thread
         try:
             return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:

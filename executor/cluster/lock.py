@@ -31,6 +31,8 @@ from catalog.errors import SqlError
 STANDSTILL: Final = 5.0
 PATIENCE: Final = 15.0
 _STEP: Final = 0.002
+#: Seconds from one try to the next of which more do not count: who waits stood still itself, perhaps with the holder.
+_STOOD_STILL: Final = 0.5
 _SUFFIX: Final = ".lock"
 
 
@@ -64,7 +66,7 @@ class Lock:
             os.close(file)
 
     def _taken(self) -> tuple[int, Path]:
-        deadline = time.monotonic() + PATIENCE
+        tried, waited = time.monotonic(), 0.0
         seen, since = (Path(), 0), 0.0
         while True:
             term, file = self._opened()
@@ -77,13 +79,14 @@ class Lock:
             finally:
                 if not is_taken:
                     os.close(file)
-            now = time.monotonic()
+            before, tried = tried, time.monotonic()
+            waited += min(tried - before, _STOOD_STILL)
             if holding != seen:
-                seen, since = holding, now
-            if now - since > STANDSTILL:
+                seen, since = holding, waited
+            if waited - since > STANDSTILL:
                 with suppress(FileNotFoundError):  # somebody else did
                     term.rename(self.folder / str(int(term.name) + 1))
-            elif now > deadline:
+            elif waited > PATIENCE:
                 raise SqlError("55P03", "the lock of the storage is not to be had", hint="Try again later.")
             else:
                 time.sleep(_STEP)

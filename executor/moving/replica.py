@@ -40,7 +40,7 @@ from planner.program import Program
 
 _FOLDER: Final = "followed"
 #: Seconds for which a replica may be there without anybody knowing how far it is.
-_MOMENT: Final = 1.0
+_MOMENT: Final = 5.0
 
 
 def position_path(storage: Path, home: str, stream: int, follower: str) -> Path:

@@ -195,15 +195,16 @@ class Moving:
 
     def _look(self) -> None:
         own = self._registry.require(self._registry.name)
+        begun = dict(self._begun)  # before the claims: one that ends meanwhile has been claimed, and is not begun again
         claims = self._claims.all()
         mine = {query_id: claim for query_id, claim in claims.items() if self._claims.is_mine(claim)}
-        for query_id, reader in tuple(self._begun.items()):
+        for query_id, reader in begun.items():
             if query_id not in mine:
                 reader.cancel()  # it was deleted
         for query_id, claim in mine.items():
             if not claim.ordered and not self._claims.holds(query_id):
                 self._claims.drop_unheld(query_id)  # that was to be released, and could not
-        ordered = [query_id for query_id, claim in mine.items() if claim.ordered and query_id not in self._begun]
+        ordered = [query_id for query_id, claim in mine.items() if claim.ordered and query_id not in begun]
         if own.state == "up":
             for query_id in ordered:
                 self._begin(query_id)

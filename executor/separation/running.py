@@ -138,20 +138,24 @@ class RunningQuery:
     def progress(self) -> float:
         """The share of the work that is done, about. It never goes back, though between two statements there is none
         that could tell how far it is."""
-        finished, share, until = step = self.finished, self.share, self.until
+        efforts, step = self._efforts, (self.finished, self.share, self.until)
+        finished, share, until = step
         measured = self.measure()
         if step == (self.finished, self.share, self.until):  # else nobody knows of which step that is
             share += max(0.0, until - share) * measured
-        done = sum(self._efforts[:finished]) + share * sum(self._efforts[finished : finished + 1])
-        self._most = max(self._most, done / sum(self._efforts))
-        return self._most
+        done = sum(efforts[:finished]) + share * sum(efforts[finished : finished + 1])
+        with self._lock:
+            if efforts is self._efforts:
+                self._most = max(self._most, done / sum(efforts))
+            return self._most
 
     def begin_anew(self, names: tuple[str, ...], efforts: tuple[float, ...]) -> None:
         """It has given up what has finished, and runs in other steps."""
-        self.names, self._efforts = names, efforts
-        self.finished = self.rows = self.size = 0
-        self.share = self._most = 0.0
-        self.until = 1.0
+        with self._lock:
+            self.names, self._efforts = names, efforts
+            self.finished = self.rows = self.size = 0
+            self.share = self._most = 0.0
+            self.until = 1.0
 
     def advance(self, rows: int, size: int) -> None:
         """A pipeline has finished; all results that are kept have so many rows and bytes."""

@@ -127,7 +127,7 @@ class ArrivalScan(ABC):
         if timeout:
             until.append(max(self._begun, self.last_arrival()) + timeout - now)
             if until[0] <= 0:
-                return False
+                return self.wake.is_set()  # by what came since the last look, if this was held up for so long
         if progress:
             until.append(max(told + progress - now, 0.0))
         self.wake.wait(min(until, default=None))

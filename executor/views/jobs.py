@@ -61,7 +61,11 @@ class JobList:
 
     def all(self) -> list[JobRecord]:
         """Oldest first; what runs and what is postponed now come last."""
-        return [*self._ended, *self._running.copy().values(), *self._postponed.copy().values()]
+        running = self._running.copy()  # first: a job that ends meanwhile is among both then, and not among neither
+        ended = list(self._ended)
+        for record in ended:
+            running.pop(record.id, None)
+        return [*ended, *running.values(), *self._postponed.copy().values()]
 
     def begin(
         self, views: Iterable[str], stream: str, engine: str, rows: int, after: int, upto: int, detail: str = ""

@@ -47,6 +47,8 @@ RETRY: Final = 5.0
 READING: Final = 0.25
 #: Seconds for which loading and reading may hold background work back.
 LONGEST_WAIT: Final = 15.0
+#: States of Spark's in which it is waited for.
+_COMING: Final = ("idle", "starting")
 
 _DROPPED: Final = "the view was dropped meanwhile"
 
@@ -148,7 +150,7 @@ class Maintenance:
             self._postpone(stream, due, "rows are being loaded or read: background work waits for an idle core")
             return False
         spark = [task for task in due if self._wants_spark(task)]
-        if spark and self.spark is not None and self.spark.status().state == "starting":
+        if spark and self.spark is not None and self.spark.status().state in _COMING:
             if not pressed:
                 self._postpone(stream, spark, "Spark is starting")
                 due = [task for task in due if task not in spark]

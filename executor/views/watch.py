@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SHARE: Final = 0.2
 #: Seconds for which another server's answer is waited for, while nobody else is told anything.
 PATIENCE: Final = 2.0
+#: Seconds after which a look that failed is tried again, whether anything has changed since or not.
+AGAIN: Final = 1.0
 
 _LOGGER: Final = logging.getLogger(__name__)
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
@@ -163,13 +165,16 @@ class ViewWatch:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        has_failed = False
         while not self._ended.is_set():
-            self._event.wait()
+            self._event.wait(AGAIN if has_failed else None)
             self._event.clear()
             started = time.monotonic()
+            has_failed = False
             for name, watched, feed in self._current():
                 if not self._ended.is_set():
                     self._look(name, watched, feed)
+                    has_failed |= bool(watched.told)
             took = time.monotonic() - started
             self._ended.wait(max(PAUSE, took * (1 / SHARE - 1)))
 

@@ -48,7 +48,7 @@ server_check_delay = 0
     process = _start(folder)
     dsn = f"host=127.0.0.1 port={port} user={USER} dbname={DATABASE}"
     try:
-        wait_until(lambda: process.poll() is not None or _answers(dsn), 20, "PgBouncer")
+        wait_until(lambda: process.poll() is not None or _answers(dsn), 60, "PgBouncer")
         yield dsn
     finally:
         end(process)

@@ -262,17 +262,17 @@ class Terminal:
 
     def __exit__(self, *error: object) -> None:
         os.close(self._ours)
-        self._process.wait(10)
+        self._process.wait(60)
 
     def send(self, text: str) -> None:
         """Types."""
         os.write(self._ours, text.encode())
 
     def until(self, text: str) -> str:
-        """What is shown until a text has been. Fails after some seconds without anything new."""
+        """What is shown until a text has been. Fails after a minute without anything new."""
         shown = ""
         while text not in shown:
-            ready, _, _ = select.select([self._ours], [], [], 10)
+            ready, _, _ = select.select([self._ours], [], [], 60)
             assert ready, f"no {text!r} in {shown!r}"
             shown += os.read(self._ours, 4096).decode()
         return shown

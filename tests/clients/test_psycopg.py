@@ -126,10 +126,11 @@ def test_psycopg_async_pipelines_cursors_copy_and_notifications(server: Millstre
                 numbers = [row[0] async for row in named]
             await client.execute("LISTEN heard")
             await other.execute("NOTIFY heard, 'this'")
-            heard = [item.payload async for item in client.notifies(timeout=10, stop_after=1)]
-            sleeping = asyncio.create_task(other.execute("SELECT pg_sleep(60)"))
-            await asyncio.sleep(0.1)
-            await other.cancel_safe()
+            heard = [item.payload async for item in client.notifies(timeout=60, stop_after=1)]
+            sleeping = asyncio.create_task(other.execute("SELECT pg_sleep(600)"))
+            while not sleeping.done():  # a query that has not begun is not there to be cancelled
+                await other.cancel_safe()
+                await asyncio.sleep(0.05)
             with pytest.raises(psycopg.errors.QueryCanceled):
                 await sleeping
             return numbers, heard

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,12 +16,14 @@ import psycopg
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
+from tests.rig.beside import Beside
 from tests.rig.process import is_alive, wait_until
 from tests.rig.server import Millstream
 from tests.rig.standalone import Standalone
 from tests.server.cluster import expire
 from tests.server.test_cluster_views import SETUP, Writer, require
 from tests.server.test_separation import BRIEF, NUMBERS, begun
+from tests.spark.test_maintenance import driver
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -69,7 +73,9 @@ def spark_maintains(client: Client, rows: int) -> None:
     """Streams so many rows, and waits until jobs of Spark's have come to the last."""
     client.execute(f"INSERT INTO s SELECT g % 3, 1 FROM generate_series(1, {rows}) g".encode())
     behind = "SELECT rows_behind FROM millstream.views WHERE name = 'v'"
-    wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "Spark's maintenance")
+    wait_until(lambda: client.execute(behind).fetchone() == (0,), 120, "Spark's maintenance")
+    running = "SELECT count(*) FROM millstream.jobs WHERE status = 'running'"  # its rows count before it is done
+    wait_until(lambda: client.execute(running).fetchone() == (0,), 60, "end of the jobs")
     engines = "SELECT DISTINCT engine FROM millstream.jobs WHERE views NOT LIKE '%e.v%' AND status = 'done'"
     assert client.execute(engines).fetchall() == [("spark",)]
 
@@ -138,15 +144,21 @@ def test_a_query_of_sparks_outlives_a_worker_and_a_server(cluster: Cluster) -> N
     """It migrates to a server that dies with it, and whoever waits for it goes on with it; another is computed while
     one of the two workers dies."""
     one, two = cluster.one, cluster.two
-    with one.connect() as client:
+    with one.connect() as client, one.connect() as asking:
         wanted = client.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
-        migrating, children = begun(one, client, "spark"), two.processes()[1:]
+        children, process = two.processes()[1:], driver(client)
         assert len(children) > 1
-        ((query_id,),) = client.execute("SELECT millstream.migrate(%s, 'two')", (migrating.pid,)).fetchall()
+        os.kill(process, signal.SIGSTOP)  # until it is asked: it is in its first pipeline then
+        migrating = begun(one, client, "spark")
+        asked = Beside(asking.execute, "SELECT millstream.migrate(%s, 'two')", (migrating.pid,))
+        state = f"SELECT state FROM pg_stat_activity WHERE pid = {asking.info.backend_pid}".encode()
+        wait_until(lambda: client.execute(state).fetchone() == ("active",), 60, "the question")
+        os.kill(process, signal.SIGCONT)
+        ((query_id,),) = asked.result().fetchall()
         assert query_id is not None
         assert two.wait(60) < 0
         expire(cluster.storage, "two")
-        wait_until(lambda: not any(map(is_alive, children)), 20, "end of the driver and its JVM")
+        wait_until(lambda: not any(map(is_alive, children)), 60, "end of the driver and its JVM")
         total = "SELECT coalesce(sum(sum), 0) FROM v"
         ((before,),) = client.execute(total).fetchall()
         staying = begun(one, client, "spark")

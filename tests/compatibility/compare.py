@@ -48,7 +48,7 @@ class Peer:
 
     def _connect(self) -> abc.PGconn:
         found = PGconn.connect(self._dsn.encode())
-        for statement in ("SET TimeZone = 'UTC'", "SET statement_timeout = '10s'", *self._setup):
+        for statement in ("SET TimeZone = 'UTC'", "SET statement_timeout = '2min'", *self._setup):
             found.exec_(statement.encode())
         return found
 

@@ -40,8 +40,7 @@ class Comparison:
 
     def __init__(self, ours: str, theirs: str, engine: str = "embedded") -> None:
         path = (f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", f"SET search_path = {_SCHEMA}")
-        chosen = (f"SET query_engine = '{engine}'", "SET statement_timeout = '2min'")
-        self._ours, self._theirs = Peer(ours, chosen), Peer(theirs, path)
+        self._ours, self._theirs = Peer(ours, (f"SET query_engine = '{engine}'",)), Peer(theirs, path)
         self._outcomes = together if engine == "spark" else one_by_one
         for statement in statements():
             for peer in (self._ours, self._theirs):

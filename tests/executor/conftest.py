@@ -10,6 +10,7 @@ import pytest
 from executor.database import Database
 from tests.executor.client import Client, in_own_schema, open_database
 from tests.executor.moving import a as a
+from tests.executor.moving import patient as patient
 from tests.executor.moving import servers as servers
 from tests.executor.separating import everywhere as everywhere
 from tests.executor.separating import in_slices as in_slices

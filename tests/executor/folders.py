@@ -56,7 +56,7 @@ class Folder:
     def await_all(self, home: Client) -> None:
         """All has arrived at home."""
         query = "SELECT rows FROM millstream.streams WHERE name = 's'"
-        wait_until(lambda: home.run(query) == [(len(self.rows),)], 20, "the files' arrival")
+        wait_until(lambda: home.run(query) == [(len(self.rows),)], 60, "the files' arrival")
 
     def wanted(self) -> list[tuple[Any, ...]]:
         """The view over all rows, from scratch."""

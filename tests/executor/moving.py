@@ -11,12 +11,26 @@ import pytest
 from msgspec.structs import replace
 
 from catalog.objects import View
+from executor.cluster import lock, pulse, storage
 from executor.database import Database
+from executor.moving import borrowing, elsewhere, entering, extracting, replica
 from executor.moving.elsewhere import answer
 from executor.queries import OwnReader
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 
+#: For how long servers wait for each other.
+_PATIENCE = (
+    (lock, "STANDSTILL"),
+    (lock, "PATIENCE"),
+    (storage, "PATIENCE"),
+    (pulse, "_PATIENCE"),
+    (elsewhere, "_PATIENCE"),
+    (extracting, "_PATIENCE"),
+    (entering, "PATIENCE"),
+    (borrowing, "_PATIENCE"),
+    (replica, "_MOMENT"),
+)
 STREAM = "CREATE FOREIGN TABLE s (k int, n numeric(12,2), t text) SERVER stream"
 VIEW = "CREATE VIEW v AS SELECT k, count(*) AS c, sum(n) AS n, array_agg(t) AS t FROM s GROUP BY k"
 READ = "SELECT k, c, n, t FROM v ORDER BY k"
@@ -112,7 +126,14 @@ class Servers:
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Iterator[Servers]:
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that wait for each other as long as a machine with much else to do may need."""
+    for module, name in _PATIENCE:
+        monkeypatch.setattr(module, name, 60.0)
+
+
+@pytest.fixture
+def servers(tmp_path: Path, patient: None) -> Iterator[Servers]:
     opened = Servers(tmp_path)
     yield opened
     opened.close()

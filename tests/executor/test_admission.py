@@ -68,14 +68,14 @@ def test_waiting_ends_when_cancelled_when_moved_and_when_closed() -> None:
         wait_until(lambda: admission.waiting(7) == 1)
         backlog[7] = 0
         admission.moved()
-        first.result(10)
+        first.result(60)
         backlog[7] = 101
         wait_until(lambda: not admission.is_open(7))
         second = pool.submit(admission.wait, 7, "s", lambda: False)
         wait_until(lambda: admission.waiting(7) == 1)
         admission.close()
         with pytest.raises(SqlError, match="57P01"):
-            second.result(10)
+            second.result(60)
     assert admission.waiting(7) == 0
 
 
@@ -119,8 +119,8 @@ def test_writers_wait_for_maintenance_which_then_puts_nothing_off(resting: Datab
         assert Client(resting).run(streams) == [(2,)]
         assert Client(resting).run("SELECT n FROM v") == [(10_000,)], "readers wait for nothing"
         resting.maintenance.start()
-        assert insert.result(20) == "INSERT 0 1"
-        assert copy.result(20) == 20
+        assert insert.result(60) == "INSERT 0 1"
+        assert copy.result(60) == 20
     assert client.run("SELECT n FROM v") == [(10_021,)]
 
 
@@ -134,7 +134,7 @@ def test_a_waiting_writer_can_be_cancelled_and_its_transaction_fails(resting: Da
         wait_until(lambda: resting.admission.waiting(oid) == 1)
         client.session.cancel()
         with pytest.raises(SqlError, match="57014"):
-            insert.result(20)
+            insert.result(60)
     assert client.session.status == "E"
     client.run("ROLLBACK")
     assert client.run("SELECT n FROM v") == [(10_000,)]
@@ -178,7 +178,7 @@ def test_a_short_insert_goes_past_the_worker_threads_only_while_it_need_not_wait
     assert isinstance(insert, Insert)
     done = threading.Event()
     assert client.session.at_once.append(insert, [()], lambda error: done.set())
-    assert done.wait(20)
+    assert done.wait(60)
     client.run(VIEW)
     client.copy("COPY s FROM STDIN", [batch(10_000)])
     (oid,) = resting.streams

@@ -285,17 +285,17 @@ def test_a_query_waits_for_changes_and_ends_with_its_view(database: Database) ->
             client.run(f"INSERT INTO s VALUES ({number})")
             if limited.done():
                 break
-        assert len(limited.result(10)) == 2
+        assert len(limited.result(60)) == 2
         grouped: Future[Any] = pool.submit(reading.run, "SELECT sum(diff) FROM millstream.changes('v')")
-        wait_until(lambda: database.versions.waits, 10, "a reader")
+        wait_until(lambda: database.versions.waits, 60, "a reader")
         reading.session.cancel()
         with pytest.raises(SqlError, match="57014"):
-            grouped.result(10)
+            grouped.result(60)
         ended: Future[Any] = pool.submit(reading.run, "SELECT * FROM millstream.changes('v', NULL)")
-        wait_until(lambda: database.versions.waits, 10, "a reader")
+        wait_until(lambda: database.versions.waits, 60, "a reader")
         client.run("DROP VIEW v")
         with pytest.raises(SqlError, match="42P01"):
-            ended.result(10)
+            ended.result(60)
     assert not database.versions.waits
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from catalog.errors import SqlError
 from catalog.objects import View
 from executor.database import Database
 from executor.streams.scanning import Patience
+from executor.views import watch
 from executor.views.watch import Name
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers
@@ -121,7 +123,7 @@ def test_who_listens_is_told(servers: Servers, a: Client) -> None:
     def insert(count: int, changed: int) -> None:
         before = told["v"]
         rows.insert(a, count)
-        wait_until(lambda: told["v"] == before + changed, 20, "what there is to be told")
+        wait_until(lambda: told["v"] == before + changed, 60, "what there is to be told")
 
     database.view_watch.watch(NAME)
     insert(1, 2)
@@ -134,10 +136,33 @@ def test_who_listens_is_told(servers: Servers, a: Client) -> None:
     _ = servers["c"]
     (owned,) = moving.suspended()
     servers["c"].view_moving.resume(owned, lambda: False)
-    wait_until(lambda: told["v"] == before + 6, 20, "what came while nobody had it")
+    wait_until(lambda: told["v"] == before + 6, 60, "what came while nobody had it")
     insert(2, 4)
     database.view_watch.unwatch(NAME)
     assert a.run(READ) == rows.wanted()
+
+
+def test_who_could_not_be_asked_is_asked_again(servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while nothing more changes."""
+    database, told = servers["a"], list[int]()
+    database.view_watch.tell = lambda name, lsn, rows: told.append(rows)
+    servers.migrate("a", "b")
+    rows = Rows()
+    rows.insert(a, 3)
+    database.view_watch.watch(NAME)
+    ask, refused = database.elsewhere.ask, list[bytes]()
+
+    def refusing(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
+        if len(refused) < 2:
+            refused.append(question)
+            raise ConnectionRefusedError("nobody is there")
+        return ask(address, question, is_over)
+
+    monkeypatch.setattr(database.elsewhere, "ask", refusing)
+    monkeypatch.setattr(watch, "AGAIN", 0.01)
+    rows.insert(a, 1)
+    wait_until(lambda: told == [2], what="what has changed")
+    database.view_watch.unwatch(NAME)
 
 
 def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> None:
@@ -150,7 +175,7 @@ def test_listening_begins_while_nobody_has_it(servers: Servers, a: Client) -> No
     rows.insert(a, 3)
     (owned,) = moving.suspended()
     moving.resume(owned, lambda: False)
-    wait_until(lambda: not database.versions.suspended, 20, "the view")
+    wait_until(lambda: not database.versions.suspended, 60, "the view")
     while not told:  # what came before it was first seen is not told
         rows.insert(a, 1)
     database.view_watch.unwatch(NAME)

@@ -13,6 +13,7 @@ import pytest
 from executor.database import Database
 from executor.options import Options
 from executor.views import runtime as runtime_module
+from executor.views.jobs import JobList, JobRecord
 from executor.views.maintenance import Task
 from executor.views.runtime import Progress, ViewRuntime
 from tests.executor.client import Client
@@ -166,3 +167,17 @@ def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
     Client(database).run("DROP VIEW v")
     assert not database.is_live(runtime)
     assert database.storage.commit(runtime.view.oid, progress.path.stream, start, upto, tables) is None
+
+
+def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
+    """Also where it ends while somebody looks."""
+    jobs = JobList()
+
+    class Ending(dict[int, JobRecord]):
+        def copy(self) -> dict[int, JobRecord]:
+            jobs.end(record, "done")
+            return super().copy()
+
+    jobs._running = Ending()
+    record = jobs.begin(["v"], "s", "embedded", 1, 0, 1)
+    assert [job.status for job in jobs.all()] == ["done"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +23,8 @@ from executor.cluster import storage as storage_module
 from executor.cluster.claims import Claim, Claims
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
 
 #: Joins the storage under a name.
 Join = Callable[[str], "Server"]
@@ -307,6 +311,30 @@ def test_who_stands_still_loses_the_lock(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(path.name for path in term.rglob("*")) == ["5", "5.lock"]
 
 
+def test_who_waits_may_have_stood_still_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the one who has the lock, as on a machine that was suspended: that is no reason to take it away."""
+    tries, now = 0, 0.0
+
+    def clock() -> float:
+        nonlocal tries
+        tries += 1
+        return now
+
+    def more_tries() -> None:
+        before = tries
+        wait_until(lambda: tries > before + 5, what="tries")
+
+    monkeypatch.setattr(lock_module, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
+    one, two = Storage(tmp_path), Storage(tmp_path)
+    with one.exclusive():
+        waiting = Beside(two.exclusive().__enter__)
+        more_tries()
+        now = 100.0
+        more_tries()
+        one.write(tmp_path / "kept.json", {})
+    waiting.result()
+
+
 def test_a_lock_that_somebody_has_emptied(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
     (tmp_path / "lock/1").rmdir()
@@ -333,10 +361,11 @@ def test_a_storage_that_goes_away_under_the_lock(tmp_path: Path, monkeypatch: py
 
 
 def count(folder: Path, times: int, seed: int) -> int:
-    """A process that counts so often; how often it was told that it did."""
+    """A process that counts so often, and until the lock was taken away from one of them, which may begin late; how
+    often it was told that it did."""
     lock_module.STANDSTILL = 0.002
-    storage, path, chance, done = Storage(folder), folder / "count", random.Random(seed), 0
-    for _ in range(times):
+    storage, path, chance, done, turns = Storage(folder), folder / "count", random.Random(seed), 0, itertools.count()
+    while next(turns) < times or (folder / "lock/1").exists():
         with contextlib.suppress(SqlError), storage.exclusive():
             found = storage.read(path) or {"n": 0}
             if chance.random() < 0.3:

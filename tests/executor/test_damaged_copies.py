@@ -53,7 +53,7 @@ def forget(servers: Servers, rows: Rows, a: Client) -> None:
         rows.insert(a, 3000)
         assert servers.client("b").run("SELECT sum(c) FROM v") == a.run("SELECT sum(c) FROM v")
         servers.copied("b", "v")
-        wait_until(lambda: home.runtimes()[0].held == entry_of(servers).at, 20, "the home's knowing of the copy")
+        wait_until(lambda: home.runtimes()[0].held == entry_of(servers).at, 60, "the home's knowing of the copy")
         home.frontiers.release()
 
 
@@ -71,7 +71,7 @@ def test_a_view_is_rebuilt_at_home(
     damage(copy_of(servers, tmp_path, name))
     damage(copy_of(servers, tmp_path, name, "older"))
     lost(servers["a"], "b")
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    wait_until(lambda: servers.owner("v") == "a", 60, "the take-over")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()
     servers.stop("a")
@@ -102,7 +102,7 @@ def test_the_copy_before_is_taken(by: str, servers: Servers, a: Client, tmp_path
         _ = servers["c"]
         servers.stop("a")
         lost(servers["c"], "a", "b")
-    wait_until(lambda: bool(servers[by].runtimes()) and servers[by].runtimes()[0].away is None, 20, "the take-over")
+    wait_until(lambda: bool(servers[by].runtimes()) and servers[by].runtimes()[0].away is None, 60, "the take-over")
     assert servers.client(by).run(READ) == rows.wanted()
     rows.insert(servers.client("a"), 5)
     assert servers.client(by).run(READ) == rows.wanted()
@@ -115,12 +115,12 @@ def test_a_damaged_copy_gets_another_in_its_place(servers: Servers, a: Client, t
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     servers.empty("b")
     servers.client("b")
-    wait_until(lambda: entry_of(servers).handover != before.handover, 20, "another copy")
+    wait_until(lambda: entry_of(servers).handover != before.handover, 60, "another copy")
     after = entry_of(servers)
     assert (after.owner, after.at, after.older) == ("b", before.at, before.older)
     folder = tmp_path / "storage/views" / after.name
     kept = {after.handover, after.older}
-    wait_until(lambda: {path.name for path in folder.iterdir()} == kept, 20, "the damaged one's end")
+    wait_until(lambda: {path.name for path in folder.iterdir()} == kept, 60, "the damaged one's end")
     assert servers.client("b").run(READ) == rows.wanted()
 
 
@@ -149,7 +149,7 @@ def test_a_home_that_has_lost_its_own_state_begins_again(
     assert servers.client("b").run(READ) == rows.wanted(), "its guest is not lost with it"
     servers.stop("b")
     lost(servers["a"], "b")
-    wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+    wait_until(lambda: servers.owner("v") == "a", 60, "the take-over")
     assert again.run(READ) == rows.wanted()
 
 
@@ -163,7 +163,7 @@ def test_nobody_has_the_state(servers: Servers, a: Client, tmp_path: Path) -> No
     for which in ("handover", "older"):
         copy_of(servers, tmp_path, "manifest.json", which).write_bytes(b"{}")
     lost(servers["a"], "b")
-    wait_until(lambda: (entry_of(servers).error or [""])[0] == "XX001", 20, "the refusal")
+    wait_until(lambda: (entry_of(servers).error or [""])[0] == "XX001", 60, "the refusal")
     rows.insert(a, 5)
     for text in (READ, "SELECT count(*) FROM v"):
         with pytest.raises(SqlError, match='XX001: view "v" is on server "b", which does not answer') as raised:
@@ -192,7 +192,7 @@ def test_a_guest_whose_files_are_damaged(
         damage(path)
     rows.insert(a, 5)
     _ = servers["b"]
-    wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 20, "the view")
+    wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 60, "the view")
     assert servers.client("b").run(READ) == rows.wanted()
     assert a.run(READ) == rows.wanted()
 
@@ -208,7 +208,7 @@ def test_a_guest_is_damaged_and_so_is_its_copy(servers: Servers, a: Client, tmp_
         for path in tmp_path.glob(pattern):
             path.write_bytes(b"")
     _ = servers["b"]
-    wait_until(lambda: servers.owner("v") == "a", 20, "the view's coming home")
+    wait_until(lambda: servers.owner("v") == "a", 60, "the view's coming home")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()
 
@@ -250,7 +250,7 @@ def test_rows_that_came_while_it_left_count_once(servers: Servers, a: Client, tm
     (runtime,) = home.runtimes()
     home.view_moving._giving.give(runtime, "b")
     rows.insert(a, 5)
-    wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 20, "maintenance")
+    wait_until(lambda: servers.owner("v") == "b" and runtime.paths[0].durable > entry_of(servers).at, 60, "maintenance")
     servers.stop("b")
     copy_of(servers, tmp_path, "t0.parquet").write_bytes(b"")
     lost(home, "b")

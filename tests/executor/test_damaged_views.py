@@ -100,7 +100,7 @@ class Server:
         def is_settled() -> bool:
             return all(database.frontiers.backlog(oid) == 0 for oid in streams)
 
-        wait_until(is_settled, 20, "the maintenance")
+        wait_until(is_settled, 60, "the maintenance")
 
     def forget(self, rows: Rows) -> None:
         """The log has lost its begin."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from executor.options import Options
 from executor.streams.scanning import Patience
 from executor.views.frontiers import Frontiers
 from tests.executor.client import Client, open_database
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
 VIEW = "CREATE VIEW v AS SELECT page, sum(n) AS n FROM files GROUP BY page"
@@ -83,7 +83,7 @@ def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
     assert client.run(counted) == [(3,)]
     wait_until(lambda: client.run("SELECT sum(rows) FROM millstream.jobs WHERE status = 'done'") == [(3,)])
     wait_until(lambda: client.run("SELECT rows_behind FROM millstream.views") == [(0,)])
-    wait_until(lambda: (tmp_path / "data/shared/streams").glob("*/files.jsonl").__next__().stat().st_size > 0)
+    wait_until(lambda: bool(_names(tmp_path)))
     database.close()
     (folder / "one.csv").unlink()
     database = open_database(tmp_path / "data", **pace)
@@ -95,13 +95,15 @@ def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
 def test_a_file_that_vanishes_is_an_error_of_its_stream_until_it_is_back(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()
-    database = open_database(tmp_path / "data", source_poll=0.02, maintenance_idle=0.5)
+    database = Database(Options(tmp_path / "data", spark_enabled=False, source_poll=0.02, maintenance_idle=0.02))
+    database.watcher.start()
     client = Client(database)
     client.run(stream_over(folder, "parquet"))
     client.run(VIEW)
     write(folder, "one.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: client.run("SELECT rows FROM millstream.streams") == [(1,)])
     (folder / "one.parquet").rename(tmp_path / "aside")
+    database.maintenance.start()  # not before: it would have read the file
     message = '58P01%one.parquet" of stream "files" has vanished'
     error = f"SELECT count(*) FROM millstream.streams WHERE error LIKE '{message}'"
     wait_until(lambda: client.run(error) == [(1,)])
@@ -170,13 +172,11 @@ def test_a_query_of_the_stream_sees_files_that_arrive_meanwhile(tmp_path: Path) 
     write(folder, "before.parquet", {"page": ["a"], "n": [1]})
     wait_until(lambda: stream.last_lsn > 0)
     client.session.await_rows(Patience(0.0, 0.0), lambda notice: None)
-    with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(client.run, "SELECT page, n FROM files LIMIT 3")
-        wait_until(lambda: len(stream.waiting) == 1)
-        write(folder, "one.parquet", {"page": ["b", "c"], "n": [2, 3]})
-        write(folder, "two.parquet", {"page": ["d"], "n": [4]})
-        rows = found.result(20)
-    assert sorted(rows) == [("b", 2), ("c", 3), ("d", 4)]
+    found = Beside(client.run, "SELECT page, n FROM files LIMIT 3")
+    wait_until(lambda: len(stream.waiting) == 1)
+    write(folder, "one.parquet", {"page": ["b", "c"], "n": [2, 3]})
+    write(folder, "two.parquet", {"page": ["d"], "n": [4]})
+    assert sorted(found.result()) == [("b", 2), ("c", 3), ("d", 4)]
     database.close()
 
 

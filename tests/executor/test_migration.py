@@ -26,7 +26,7 @@ from tests.executor.test_separation_types import TABLE, THREE, TYPES, shown
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "patient")]
 
 #: Longer than any test here takes.
 LEASE = 600.0
@@ -84,7 +84,7 @@ def stored(database: Database) -> list[str]:
 
 def settled(database: Database) -> None:
     """Waits until no query is anybody's."""
-    wait_until(lambda: not database.separation.claims.all(), 60, "end of all queries")
+    wait_until(lambda: not database.separation.claims.all(), what="end of all queries")
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
@@ -160,6 +160,36 @@ def test_a_query_that_went_on_migrates_again(a: Database, b: Database, monkeypat
     assert stored(a) == []
 
 
+def test_what_was_given_up_is_not_begun_again(a: Database, b: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the target's own thread has looked at the claim a moment before it is given up."""
+    client = separable(a)
+    wanted = whole(client, QUERY)
+    Leaving(monkeypatch, a, "b")
+    tried, looked = list[str](), threading.Event()
+    moving, go_on = b.separation.moving, Separation.go_on
+    claims = moving._claims.all
+
+    def failing(self: Separation, *arguments: Any, **more: Any) -> Any:
+        if self is b.separation:
+            tried.append("b")
+            assert looked.wait(60)
+            raise SqlError("53200", "out of memory")
+        return go_on(self, *arguments, **more)
+
+    def late() -> Any:
+        found = claims()
+        if moving._begun:
+            looked.set()
+            wait_until(lambda: not moving._begun, what="its end")
+        return found
+
+    monkeypatch.setattr(moving._claims, "all", late)
+    monkeypatch.setattr(Separation, "go_on", failing)
+    assert client.run(QUERY) == wanted
+    settled(a)
+    assert tried == ["b"]
+
+
 def test_what_the_target_cannot_compute_is_computed_here(
     a: Database, b: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +261,7 @@ def test_no_two_servers_run_a_query(a: Database, b: Database, monkeypatch: pytes
     def watched(self: Separation, *arguments: Any, **more: Any) -> Any:
         if self is b.separation:
             monkeypatch.setattr(Separation, "go_on", go_on)
-            wait_until(lambda: not a.separation.running.all(), 20, "the source's end of it")
+            wait_until(lambda: not a.separation.running.all(), what="the source's end of it")
             with pytest.raises(SqlError, match='is running on server "b"') as raised:
                 Client(a).run(f"SELECT * FROM millstream.resume('{leaving.ids[0]}')")
             found.append((raised.value.sqlstate, *Client(a).run("SELECT state, server FROM millstream.queries")))
@@ -307,11 +337,11 @@ def test_a_server_that_is_drained(failures: int, a: Database, b: Database, monke
             if not any(self is query for query in a.separation.running.all()):
                 return
             if self.client.process == 7 and not draining:
-                wait_until(lambda: len(a.separation.running.all()) == 2, 60, "the other query")
+                wait_until(lambda: len(a.separation.running.all()) == 2, what="the other query")
                 draining.append(Beside(b.separation.moving.drain, "a", lambda: False, lambda moved: None))
             if self.client.process == 8:
-                wait_until(lambda: len(tried) > failures, 60, "that the first one has left")
-            wait_until(lambda: bool(self._requests), 60, "the wish to leave")
+                wait_until(lambda: len(tried) > failures, what="that the first one has left")
+            wait_until(lambda: bool(self._requests), what="the wish to leave")
 
     def failing(self: Separation, reader: Any, query: Any, keep: bool = False) -> Any:
         if self is b.separation:
@@ -356,7 +386,7 @@ def test_by_its_id_it_migrates_on(a: Database, b: Database, join: Open, monkeypa
                         server.separation.ask_for(who, wish, self.id, lambda: False, "c")
                     refused.append(raised.value.sqlstate)
                 moved.append(Beside(b.separation.ask_for, role, "migrate", self.id, lambda: False, "c"))
-                wait_until(lambda: bool(self._requests), 60, "the wish to leave")
+                wait_until(lambda: bool(self._requests), what="the wish to leave")
 
     begun, go_on = list[str](), c.separation.go_on
 

@@ -62,7 +62,7 @@ def test_there_and_back(servers: Servers, a: Client, folder: Folder) -> None:
             assert servers.client(name).run(READ) == folder.wanted(), (source, target)
         sources = {name: servers.client(name).run("SELECT source FROM millstream.streams") for name in ("a", target)}
         assert sources == {target: [("server",)]} | {"a": [("files",)]}
-    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+    wait_until(lambda: not servers["b"].streams, what="the guest's end")
 
 
 @only_csv
@@ -92,7 +92,7 @@ def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder,
             a.run(f"BEGIN; INSERT INTO c VALUES (1, '{written}'), (0, '{written}!'); COMMIT")
         wait_until(
             lambda: a.run("SELECT sum(rows) FROM millstream.streams WHERE name <> 'c'") == [(2 * written,)],  # noqa: B023
-            20,
+            60,
             "the files' arrival",
         )
         at_home = [a.run(read) for read in reads]
@@ -169,7 +169,7 @@ def test_a_server_without_the_folder(servers: Servers, a: Client, folder: Folder
     """It does not take the view, which goes on where it was."""
     folder.add(a, 5)
     assert a.run(READ) == folder.wanted()
-    wait_until(lambda: a.run("SELECT rows_behind FROM millstream.views") == [(0,)], 20, "maintenance")
+    wait_until(lambda: a.run("SELECT rows_behind FROM millstream.views") == [(0,)], what="maintenance")
     folder.path.rename(tmp_path / "aside")
     with pytest.raises(SqlError, match=r'58P01: server "b" cannot take view "v": folder ".*" of stream "s" does not'):
         servers.migrate("a", "b")
@@ -198,14 +198,14 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
             with pytest.raises(SqlError, match=f'58P01: file "{path}" of stream "s" {what}'):
                 servers.client(name).run(READ)
             told = f'file "{path}" of stream "s" {what}'
-            wait_until(lambda name=name, told=told: told in str(servers.client(name).run(ERROR)), 20, "its error")
+            wait_until(lambda name=name, told=told: told in str(servers.client(name).run(ERROR)), what="its error")
         kept.rename(path)
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
-            wait_until(lambda name=name: servers.client(name).run(ERROR) == [(None,)], 20, "the end of its error")
+            wait_until(lambda name=name: servers.client(name).run(ERROR) == [(None,)], what="the end of its error")
     path = folder.put([(1, "not a number", "")])
     for _ in range(2):
-        wait_until(lambda: _fails(servers.client("b"), "22P04"), 20, "the error")
+        wait_until(lambda: _fails(servers.client("b"), "22P04"), what="the error")
         assert _fails(servers.client("a"), "22P04"), "it is the view's value, wherever that is"
         servers.stop("b")
 
@@ -246,7 +246,7 @@ def test_what_a_guest_may_not(servers: Servers, a: Client, folder: Folder) -> No
         a.run("ALTER FOREIGN TABLE s OPTIONS (ADD null 'x')")
     a.run("DROP FOREIGN TABLE s CASCADE")
     names = servers["b"].storage.stream_folder(0).parent
-    wait_until(lambda: not servers["b"].streams and not list(names.iterdir()), 20, "the guest's end")
+    wait_until(lambda: not servers["b"].streams and not list(names.iterdir()), what="the guest's end")
 
 
 @only_csv
@@ -314,7 +314,7 @@ def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -
     a.run(folder.stream)
     a.run(VIEW)
     folder.add(a, 5)
-    wait_until(lambda: servers.knows("v"), 20, "a copy")
+    wait_until(lambda: servers.knows("v"), what="a copy")
     folder.add(a, 5)
     _ = servers["c"]
     servers.stop("a")
@@ -322,12 +322,12 @@ def test_it_is_copied_unasked_and_taken_over(servers: Servers, folder: Folder) -
     wanted = folder.wanted()
     del folder.rows[-1]
     lost(servers["c"], "a")
-    wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+    wait_until(lambda: bool(servers["c"].runtimes()), what="the take-over")
     assert servers.client("c").run(READ) == folder.wanted(), "nobody follows the folder now"
     a = servers.client("a")
     folder.rows.append((0, "1.00", "late"))
     folder.await_all(a)
-    wait_until(lambda: servers.owner("v") == "a", 20, "the view's way home")
+    wait_until(lambda: servers.owner("v") == "a", what="the view's way home")
     assert a.run(READ) == wanted
     assert late.exists()
 
@@ -350,13 +350,13 @@ def test_a_copy_is_damaged(which: str, by: str, servers: Servers, a: Client, fol
     servers.stop("b")
     if by == "a":
         lost(servers["a"], "b")
-        wait_until(lambda: servers.owner("v") == "a", 20, "the take-over")
+        wait_until(lambda: servers.owner("v") == "a", what="the take-over")
         folder.add(a, 2)
     elif which == "handover":
         _ = servers["c"]
         servers.stop("a")
         lost(servers["c"], "a", "b")
-        wait_until(lambda: bool(servers["c"].runtimes()), 20, "the take-over")
+        wait_until(lambda: bool(servers["c"].runtimes()), what="the take-over")
     else:
         return  # nothing leads there without the home
     assert servers.client(by).run(READ) == folder.wanted()
@@ -379,13 +379,13 @@ def test_a_guest_is_damaged(servers: Servers, a: Client, folder: Folder, tmp_pat
             path.write_bytes(b"")
         folder.add(a, 2)
         _ = servers["b"]
-        wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], 20, "the view")
+        wait_until(lambda: [item.is_lost for item in servers["b"].runtimes()] == [False], what="the view")
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
     servers.empty("b")
     folder.add(a, 2)
     _ = servers["b"]
-    wait_until(lambda: bool(servers["b"].runtimes()), 20, "the view")
+    wait_until(lambda: bool(servers["b"].runtimes()), what="the view")
     for name in "ba":
         assert servers.client(name).run(READ) == folder.wanted()
 
@@ -543,7 +543,7 @@ class Story:
             self.files()
             self.servers.lose(self.owner, "a")
             for name in ("v", "w"):
-                wait_until(lambda: self.servers.owner(name) == "a", 20, "the take-over")  # noqa: B023
+                wait_until(lambda: self.servers.owner(name) == "a", what="the take-over")  # noqa: B023
             self.servers.stop(self.owner)
             self.owner = "a"
 

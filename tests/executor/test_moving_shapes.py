@@ -206,7 +206,7 @@ class Scenario:
             self._servers.lose(lost, "a")
             for entry in self._servers["a"].view_moving.ownership.all():
                 if entry.owner == lost:
-                    wait_until(partial(self._is_home, entry.name), 20, "the take-over")
+                    wait_until(partial(self._is_home, entry.name), what="the take-over")
             self._at = {name: "a" if at == lost else at for name, at in self._at.items()}
             self._servers.stop(lost)
 

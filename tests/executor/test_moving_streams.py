@@ -57,7 +57,7 @@ def test_there_and_back(servers: Servers, both: Client) -> None:
         insert(servers.client("a"), 2)
         total += 1
         assert servers.client("a").run(READ) == counted(total)
-        wait_until(lambda t=target: not servers[t].streams, 20, "the replicas' end")
+        wait_until(lambda t=target: not servers[t].streams, what="the replicas' end")
 
 
 def test_a_transaction_is_seen_whole(servers: Servers, both: Client) -> None:
@@ -92,7 +92,7 @@ def test_a_replica_that_is_there_already(servers: Servers, both: Client) -> None
     insert(both, 2)
     assert servers.client("b").run(READ) == counted(7)
     servers.migrate("b", "a", "w")
-    wait_until(lambda: len(servers["b"].streams) == 1, 20, "the other replica's end")
+    wait_until(lambda: len(servers["b"].streams) == 1, what="the other replica's end")
     insert(both, 2)
     assert servers.client("b").run("SELECT sum(c) FROM v") == [(16,)]
     assert both.run(READ) == counted(8)
@@ -129,7 +129,7 @@ def test_a_lost_server(servers: Servers, both: Client) -> None:
     servers.copied("b", "w")
     insert(both, 4)
     servers.lose("b", "a")
-    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    wait_until(lambda: servers.owner("w") == "a", what="the take-over")
     assert both.run(READ) == counted(6)
 
 
@@ -148,7 +148,7 @@ def test_a_damaged_copy(pattern: str, servers: Servers, both: Client, tmp_path: 
     for path in (tmp_path / "storage").glob(f"views/*/{pattern}"):
         path.write_bytes(b"")
     lost(servers["a"], "b")
-    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    wait_until(lambda: servers.owner("w") == "a", what="the take-over")
     assert a.run(READ) == [(0, 6, 7), (1, 6, 7)]
 
 

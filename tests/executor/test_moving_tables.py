@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from catalog.errors import SqlError
 from catalog.objects import View
+from executor.moving import borrowing
 from executor.moving.elsewhere import answer
 from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question
 from executor.moving.replica import replica_of
@@ -273,8 +274,11 @@ def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
         assert not b.borrowing.at(views)
 
 
-def test_a_home_that_shows_less_than_its_log_has(servers: Servers, home: Client) -> None:
+def test_a_home_that_shows_less_than_its_log_has(
+    servers: Servers, home: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is behind such an answer may have been read already, and would be missed."""
+    monkeypatch.setattr(borrowing, "_PATIENCE", 60.0)
     servers.migrate("a", "b", "w")
     ask, answers = servers["b"].elsewhere.ask, list[int]()
 
@@ -367,7 +371,7 @@ def test_tables_of_a_view_that_is_away_stay_as_they_are(servers: Servers, home: 
     assert "server a is asked" in str(servers.client("b").run("EXPLAIN SELECT * FROM w"))
     assert "server a is asked" in str(servers.client("b").run("EXPLAIN (FORMAT json) SELECT * FROM w"))
     home.run("DROP TABLE users CASCADE")
-    wait_until(lambda: servers["b"].catalog.find("w") is None, 20, "its end there")
+    wait_until(lambda: servers["b"].catalog.find("w") is None, what="its end there")
 
 
 def _has_changed(feed: ChangeFeed, reader: OwnReader, number: int) -> bool:
@@ -381,7 +385,7 @@ def test_changes_of_tables_are_changes_of_the_view(servers: Servers, home: Clien
         feed, reader = database.changes.feed(database.catalog.require("w").oid, home), OwnReader(database)
         number = feed.start(reader, None)
         home.run("UPDATE users SET name = name || '!' WHERE id = 1")
-        wait_until(partial(_has_changed, feed, reader, number), 20, "the change")
+        wait_until(partial(_has_changed, feed, reader, number), what="the change")
         (found,) = feed.since(reader, number)
         assert [row[-1] for row in zip(*found.rows.to_pydict().values(), strict=True)] == [-1, 1]
 
@@ -390,7 +394,7 @@ def test_the_guest_is_lost(servers: Servers, home: Client) -> None:
     servers.migrate("a", "b", "w")
     home.run("INSERT INTO posts VALUES (1, 1); UPDATE users SET name = 'Eve' WHERE id = 1")
     servers.lose("b", "a")
-    wait_until(lambda: servers.owner("w") == "a", 20, "the take-over")
+    wait_until(lambda: servers.owner("w") == "a", what="the take-over")
     assert home.run(READ) == [("Bob", 2), ("Eve", 2)]
 
 

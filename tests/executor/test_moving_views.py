@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from executor.commit.records import Followed
 from executor.moving import elsewhere, giving
+from executor.moving import replica as replica_module
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
 from executor.moving.replica import Replica, Replicas, replica_of
@@ -25,6 +27,7 @@ from planner.statements import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
 from tests.executor.test_separation import outcome
+from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
@@ -44,7 +47,7 @@ def test_there_and_back(servers: Servers, a: Client) -> None:
         servers.migrate("b", "a")
         rows.insert(a, 3)
         assert a.run(READ) == rows.wanted()
-        wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+        wait_until(lambda: not servers["b"].streams, what="the replica's end")
 
 
 def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers, a: Client) -> None:
@@ -52,6 +55,7 @@ def test_who_has_begun_and_has_not_said_so_may_be_asked_to_give(servers: Servers
     rows.insert(a, 5)
     servers.migrate("a", "b")
     moving = servers["b"].view_moving
+    moving.checkpoints.close()  # a copy would be another entry
     (taken,) = moving.ownership.all()
     moving.ownership.change(taken, replace(taken, taken=False))  # as a server that died then finds it
     servers.migrate("b", "a")
@@ -119,7 +123,7 @@ def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, m
         if not left.is_set():
             left.set()
             servers.migrate("b", "c")
-            wait_until(lambda: servers["b"].catalog.find("v") is None, 20, "its end there")
+            wait_until(lambda: servers["b"].catalog.find("v") is None, what="its end there")
         return found
 
     monkeypatch.setattr(elsewhere, "replica_of", leaving)
@@ -158,7 +162,7 @@ def test_a_snapshot_that_is_older_than_the_last_copy(servers: Servers, a: Client
     servers.copied("b", "v")
     (runtime,) = servers["a"].runtimes()
     (entry,) = servers["a"].view_moving.ownership.all()
-    wait_until(lambda: runtime.held == entry.at, 20, "the home's knowing of the copy")
+    wait_until(lambda: runtime.held == entry.at, what="the home's knowing of the copy")
     (stream,) = servers["a"].streams.values()
     stream.feed.release(entry.at)
     rows.insert(a, 5)
@@ -269,31 +273,31 @@ def test_two_views_share_a_replica(servers: Servers, a: Client) -> None:
     assert a.run(READ) == rows.wanted()
     servers.migrate("b", "a", "w")
     assert a.run("SELECT * FROM w") == [(20, 19)]
-    wait_until(lambda: not servers["b"].streams, 20, "the replica's end")
+    wait_until(lambda: not servers["b"].streams, what="the replica's end")
 
 
 def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
     servers: Servers, a: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are not applied from the log's begin."""
+    monkeypatch.setattr(replica_module, "_MOMENT", 60.0)
     rows = Rows()
     rows.insert(a, 5)
     replicas = servers["b"].replicas
     recorded = replicas.recorded
-    looking: list[threading.Thread] = []
+    looking: list[Beside[None]] = []
 
     def late(lsn: int, part: Followed) -> None:
         replica = replicas.get(part.stream)
         assert replica is not None
         if not looking:
-            looking.append(threading.Thread(target=replica.catch_up))
-            looking[0].start()
-            looking[0].join(0.2)
+            looking.append(Beside(replica.catch_up))
+            time.sleep(0.2)  # so long it may do what it should not
         recorded(lsn, part)
 
     monkeypatch.setattr(replicas, "recorded", late)
     servers.migrate("a", "b")
-    looking[0].join()
+    looking[0].result()
     assert servers.client("b").run(READ) == rows.wanted()
     rows.insert(a, 5)
     assert servers.client("b").run(READ) == rows.wanted()
@@ -302,7 +306,7 @@ def test_who_sees_a_replica_before_it_is_known_how_far_it_is(
 def test_a_view_that_is_dropped_at_home_is_nowhere(servers: Servers, a: Client) -> None:
     servers.migrate("a", "b")
     a.run("DROP VIEW v")
-    wait_until(lambda: not servers["b"].streams, 20, "the guest's end")
+    wait_until(lambda: not servers["b"].streams, what="the guest's end")
     with pytest.raises(SqlError, match="42P01"):
         servers.client("b").run(READ)
     a.run(VIEW)
@@ -497,7 +501,7 @@ class Scenario:
             self._servers.lose(lost, "a")
             for number, owner in enumerate(self._owners):
                 if self._servers.knows(f"v{number}"):
-                    wait_until(lambda v=f"v{number}", o=owner: self._servers.owner(v) == o, 20, "the take-over")
+                    wait_until(lambda v=f"v{number}", o=owner: self._servers.owner(v) == o, what="the take-over")
             self._servers.stop(lost)
 
     def read(self) -> None:

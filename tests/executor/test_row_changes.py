@@ -30,6 +30,8 @@ class Loop:
     def __init__(self, database: Database) -> None:
         self.calls: list[Callable[[], None]] = []
         self.answers: list[SqlError | None] = []
+        # Else it may be in the way for a moment, and a commit is a thread's, which answers later.
+        database.maintenance.close()
         database.row_changes.serve(self.calls.append, self.calls.append)
 
     def turn(self) -> None:

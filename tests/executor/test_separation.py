@@ -8,6 +8,7 @@ import pytest
 
 from executor.database import Database
 from executor.separation import choosing, service
+from executor.separation.running import Client as Asker
 from executor.separation.running import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, separable, whole
@@ -50,6 +51,21 @@ def test_after_every_pipeline(name: str, client: Client, monkeypatch: pytest.Mon
             break
         found = client.run(f"SELECT * FROM millstream.resume('{query_id}')")
         assert (found if "ORDER BY" in query else sorted(found)) == wanted, after
+
+
+def test_progress_of_steps_that_are_given_up_counts_no_more() -> None:
+    """Also where somebody asks for it just then."""
+    query = RunningQuery(Asker(), ("a", "b"), (1.0, 1.0))
+    query.advance(1, 1)
+
+    def meanwhile() -> float:
+        query.begin_anew(("c",), (1.0,))
+        return 0.0
+
+    query.measure = meanwhile
+    assert query.progress == 0.0
+    query.measure = lambda: 0.25
+    assert query.progress == 0.25
 
 
 @pytest.mark.parametrize("name", ["rows by a subquery", "the smallest of each"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from executor.database import Database
 from executor.point_sources import point_reader
 from executor.tables import keyed_rows
 from executor.trace import index
+from executor.views import frontiers
 from planner.statements import Query
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
@@ -119,6 +121,12 @@ def _few_make_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_rows, "_GATHERED", 3)
 
 
+@pytest.fixture
+def rows_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a test takes, nobody gives an engine's file what waits for it but who reads."""
+    monkeypatch.setattr(frontiers, "_LATE", math.inf)
+
+
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_STEPS)
@@ -136,6 +144,7 @@ def test_reads_by_key_are_the_engines(database: Database, steps: list[tuple[int,
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("rows_wait")
 def test_what_is_acknowledged_survives_a_crash(tmp_path: Path) -> None:
     """The file of the tables has nothing of what waits; the log has it."""
     chance, rows = random.Random(3), dict[int, int]()
@@ -163,6 +172,7 @@ def test_what_is_acknowledged_survives_a_crash(tmp_path: Path) -> None:
         assert Client(database).run("SELECT count(*) FROM h") == [(60,)]
 
 
+@pytest.mark.usefixtures("rows_wait")
 def test_rows_wait_until_an_engine_reads_them(database: Database, client: Client) -> None:
     client.run("CREATE TABLE waiting (k int PRIMARY KEY, n int); INSERT INTO waiting VALUES (1, 1), (2, 2)")
     assert client.run("SELECT count(*) FROM waiting") == [(2,)]

@@ -120,7 +120,8 @@ def test_a_failed_sync_fails_all(held: Database, disk: CountingDisk) -> None:
 
 def test_who_has_seen_a_refused_change_is_refused(held: Database, disk: CountingDisk) -> None:
     disk.may_sync.clear()
-    first = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"])
+    first, sequencer = _run_behind_each_other(held, ["UPDATE t SET n = 5 WHERE k = 1"]), held.sequencer
+    wait_until(lambda: sequencer._last_written == held.tables.unsettled.last, LONG, "write before the one refused")
     running = [*first]
     for text in ["UPDATE t SET n = 6 WHERE k = 2", "UPDATE t SET n = n + 1 WHERE k = 2", "DELETE FROM t WHERE k = 3"]:
         running.append(begin(Client(held), text))

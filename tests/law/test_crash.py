@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from operator import gt
 
 import psycopg
 import pytest
@@ -104,10 +105,12 @@ def _check(server: Millstream, last: list[int]) -> None:
 def _round(
     server: Millstream, start: list[int], seed: str, kill: Callable[[], None], single: bool = False
 ) -> list[int]:
-    """A client for each start loads until ``kill``; afterwards the server is started again and checked."""
+    """A client for each start loads, and has had an answer, until ``kill``; then the server is started again and
+    checked."""
     clients = [Client(server, key, begin, f"{seed} {key}", single) for key, begin in enumerate(start, start=1)]
     for client in clients:
         client.start()
+    wait_until(lambda: all(map(gt, (client.acknowledged for client in clients), start)), 60, "answers to all clients")
     kill()
     for client in clients:
         client.join()
@@ -176,7 +179,7 @@ def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_
     source = random.Random("whole")
     relations = ("events", "others", "ledger")
     settings = {"maintenance_rows": 20, "maintenance_idle": 0.1, "log_segment_bytes": "1MB", "spark_enabled": False}
-    sent = acknowledged = 0
+    sent = acknowledged = last = 0
     with Millstream(settings=settings) as server:
         with server.connect() as client:
             client.execute("CREATE FOREIGN TABLE events (n integer) SERVER stream")
@@ -199,15 +202,14 @@ def test_transactions_over_streams_and_a_table_are_whole_though_the_recovery_is_
         for _ in range(6 if whole else 3):
             writer = threading.Thread(target=write, daemon=True)
             writer.start()
+            wait_until(lambda: acknowledged > last, 60, "a transaction")  # noqa: B023
             time.sleep(source.uniform(0.05, 1.5))  # the random moment itself
             server.kill9()
             writer.join()
             for _ in range(2):
-                killer = threading.Timer(source.uniform(0.2, 1.0), server.kill9)
-                killer.start()
-                with suppress(AssertionError):  # it ended before it answered
-                    server.start()
-                killer.join()
+                server.begin()
+                time.sleep(source.uniform(0.2, 1.0))  # whether it answers by then or not
+                server.kill9()
             server.restart()
             with server.connect() as client:
                 (last,) = client.execute("SELECT count(*) FROM ledger").fetchone() or (0,)

@@ -87,7 +87,7 @@ def test_views_follow_a_changing_enum(mirror: Mirror) -> None:
             mirror.restart(crash=True)
             mirror.check()
     engine = "spark" if len(mirror.views) == len(PLAIN) else "embedded"
-    wait_until(lambda: mirror.jobs(engine) > 0, 60, f"a job of {engine}")
+    wait_until(lambda: mirror.jobs(engine) > 0, 120, f"a job of {engine}")
     mirror.insert("orders", rows(labels, 5, source), one_statement=False)
     mirror.check()
     mirror.restart(crash=False)

@@ -73,7 +73,7 @@ class Postgres:
             cwd=self._folder,
             **self._as_account(),
         )
-        wait_until(self._answers, 30, "PostgreSQL")
+        wait_until(self._answers, 60, "PostgreSQL")
 
     @property
     def pid(self) -> int:
@@ -100,7 +100,7 @@ class Postgres:
     def _answers(self) -> bool:
         assert self._process.poll() is None, f"PostgreSQL ended at once:\n{self.log()}"
         try:
-            self.connect(connect_timeout=2).close()
+            self.connect(connect_timeout=20).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -7,11 +7,15 @@ import signal
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 _PR_SET_PDEATHSIG = 1
+#: What holds the ports of servers; enough for all that run at a time.
+_held: deque[socket.socket] = deque()
+_MOST_HELD = 100
 
 
 class Process(Protocol):
@@ -26,10 +30,15 @@ class Process(Protocol):
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port for a server, which nobody else is given before the server listens, and while it starts again:
+    bound here, it is only for those who set SO_REUSEADDR and name it, as servers do."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    _held.append(held)
+    if len(_held) > _MOST_HELD:
+        _held.popleft().close()
+    return int(held.getsockname()[1])
 
 
 def die_with_parent(signal_number: int = signal.SIGKILL) -> Callable[[], None]:
@@ -59,7 +68,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60, what: str = "
         time.sleep(0.01)
 
 
-def end(process: Process, signal_number: int = signal.SIGTERM, seconds: float = 20) -> None:
+def end(process: Process, signal_number: int = signal.SIGTERM, seconds: float = 60) -> None:
     """Signals a process and waits; kills it when it does not end in time."""
     if process.poll() is None:
         process.send_signal(signal_number)

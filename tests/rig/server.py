@@ -152,7 +152,7 @@ class Millstream:
         assert self._process is not None
         assert self._process.poll() is None, f"Millstream ended at once:\n{self.log()[-6000:]}"
         try:
-            self.connect(connect_timeout=5).close()
+            self.connect(connect_timeout=20).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -56,7 +56,8 @@ class Standalone:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={self._count}",
         }
-        self._processes.append(run_script("spark-class", [f"{_DEPLOY}.{name}", *words], self._log, own, signal.SIGTERM))
+        log = self._folder / f"{len(self._processes)}.log"
+        self._processes.append(run_script("spark-class", [f"{_DEPLOY}.{name}", *words], log, own, signal.SIGTERM))
 
     def kill_worker(self) -> None:
         """A worker dies; its executors notice by themselves."""
@@ -70,7 +71,7 @@ class Standalone:
             end(process)
         self._processes.clear()
         try:
-            wait_until(lambda: not self.processes(), 10, "end of the executors")
+            wait_until(lambda: not self.processes(), 60, "end of the executors")
         finally:
             for pid in self.processes():
                 with contextlib.suppress(ProcessLookupError):
@@ -85,11 +86,7 @@ class Standalone:
                     found.append(int(entry.name))
         return found
 
-    @property
-    def _log(self) -> Path:
-        return self._folder / "spark.log"
-
     def _is_ready(self) -> bool:
-        text = self._log.read_text(errors="replace")
-        assert all(process.poll() is None for process in self._processes), text[-6000:]
-        return text.count("Successfully registered with master") == self._count
+        _, *workers = logs = [log.read_text(errors="replace") for log in sorted(self._folder.glob("*.log"))]
+        assert all(process.poll() is None for process in self._processes), "".join(logs)[-6000:]
+        return all("Successfully registered with master" in log for log in workers)

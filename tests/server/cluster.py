@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
-from tests.rig.process import wait_until
+from tests.rig.process import stat, wait_until
 from tests.rig.server import Millstream
 from tests.server.test_separation import BRIEF, NUMBERS
 
@@ -38,6 +38,14 @@ def expire(storage: Path, name: str) -> None:
     changed.replace(entry)
 
 
+def stands_still(server: Millstream) -> bool:
+    """Whether it was killed, or stopped."""
+    try:
+        return stat(server.pid)[0] in "ZT"
+    except (FileNotFoundError, ProcessLookupError):  # who forked it knows already that it has ended
+        return True
+
+
 class Cluster:
     """A storage folder, and a server ``s`` that survives all tests of a file."""
 
@@ -47,18 +55,22 @@ class Cluster:
         self.survivor = server(folder, "s")
 
     def doomed(self, failpoint: str) -> Millstream:
-        """A server that dies, or stands still, at a failpoint, and is lost soon after."""
-        return server(self.storage, next(self._names), 3, failpoint)
+        """A server that dies, or stands still, at a failpoint, and is lost as soon as its lease is made to expire."""
+        return server(self.storage, next(self._names), failpoint=failpoint)
 
     def queries(self) -> list[str]:
         """What is left of queries on storage, whether it counts or not."""
         return sorted(path.name for path in self.storage.glob("queries/*"))
 
     def settled(self) -> None:
-        """Waits until no query runs, or is still to be taken over."""
+        """Waits until no query runs, or is still to be taken over, be it one of which there is no more than a claim."""
         with self.survivor.connect() as client:
             query = "SELECT count(*) FROM millstream.queries WHERE state <> 'finished'"
-            wait_until(lambda: client.execute(query).fetchone() == (0,), 60, "end of all queries")
+
+            def is_settled() -> bool:
+                return client.execute(query).fetchone() == (0,) and not any(self.storage.glob("claims/*.json"))
+
+            wait_until(is_settled, 60, "end of all queries")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from server.config import Chosen, Config
@@ -66,18 +66,26 @@ class Peer:
         self.feed(struct.pack(">ihh", len(body) + 8, 3, 0) + body)
 
     @property
+    def session(self) -> Session:
+        """Its session."""
+        return cast(Session, self.connection.handler)
+
+    @property
     def express(self) -> Express:
         """What the session has learned."""
-        return cast(Session, self.connection.handler).express
+        return self.session.express
 
-    def feed(self, *pieces: bytes, answers: int = 1) -> bytes:
-        """Gives bytes piece by piece; what comes back up to so many ReadyForQuery or the end."""
-        return self._loop.run(self._feed(pieces, answers))
+    def feed(self, *pieces: bytes, answers: int = 1, then: Callable[[], object] | None = None) -> bytes:
+        """Gives bytes piece by piece, and does something in the same turn of the loop; what comes back up to so many
+        ReadyForQuery or the end."""
+        return self._loop.run(self._feed(pieces, answers, then))
 
-    async def _feed(self, pieces: tuple[bytes, ...], answers: int) -> bytes:
+    async def _feed(self, pieces: tuple[bytes, ...], answers: int, then: Callable[[], object] | None) -> bytes:
         for piece in pieces:
             if not self.pipe.closed:
                 self.connection.data_received(piece)
+        if then is not None:
+            then()
         async with asyncio.timeout(60):
             while not self.pipe.closed and count(self.pipe.data) < answers:
                 self.pipe.wrote.clear()

@@ -68,7 +68,7 @@ def test_a_waiting_copy_is_not_read_and_can_be_cancelled(tmp_path: Path) -> None
             return other.execute("SELECT writers_waiting FROM millstream.streams").fetchone() == (1,)
 
         def cancel() -> None:
-            wait_until(waiting, 20, "the COPY waits")
+            wait_until(waiting, 60, "COPY that waits")
             client.cancel_safe()
 
         canceller = Beside(cancel)
@@ -81,4 +81,5 @@ def test_a_waiting_copy_is_not_read_and_can_be_cancelled(tmp_path: Path) -> None
             with pytest.raises(psycopg.errors.QueryCanceled):
                 client.execute("INSERT INTO s VALUES (1, 1)")
         assert other.execute("SELECT rows FROM v").fetchall() == [(50_000,)]
-        assert other.execute("SELECT count(*) > 0 FROM millstream.jobs WHERE status = 'failed'").fetchone() == (True,)
+        failed = "SELECT count(*) > 0 FROM millstream.jobs WHERE status = 'failed'"
+        wait_until(lambda: other.execute(failed).fetchone() == (True,), 60, "job that failed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,9 @@ import pytest
 from psycopg import sql
 
 from server.config import Address, Config
+from tests.rig.beside import Beside
 from tests.rig.postgres import Postgres
+from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, execute
@@ -177,12 +178,13 @@ def test_who_waits_for_a_block_hears_a_cancel(running: Millstream) -> None:
         first.execute("BEGIN")
         first.execute("UPDATE awaited SET n = n + 1 WHERE k = 1")
         second.execute("BEGIN")
-        timer = threading.Timer(0.02, second.cancel)
-        timer.daemon = True
-        timer.start()
+        waiting = Beside(second.execute, "UPDATE awaited SET n = n + 1 WHERE k = 1")
+        blockers, pids = "SELECT pg_blocking_pids(%s)", [each.info.backend_pid for each in (first, second)]
+        with running.connect() as other:
+            wait_until(lambda: other.execute(blockers, pids[1:]).fetchone() == (pids[:1],), 60, "wait for the block")
+        second.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled):
-            second.execute("UPDATE awaited SET n = n + 1 WHERE k = 1")
-        timer.join()
+            waiting.result()
         second.execute("ROLLBACK")
         first.execute("COMMIT")
         assert second.execute("SELECT n FROM awaited").fetchone() == (4,)

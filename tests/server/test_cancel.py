@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import struct
-import threading
-import time
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,9 +18,12 @@ import pytest
 
 from catalog.errors import SqlError
 from server.cancel import CancelRegistry
+from server.config import Address, Config
 from server.session import Session
+from tests.rig.beside import Beside
 from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream
+from tests.server.in_process import opened, request
 from tests.server.wire import Wire, error_fields, letters, rows
 
 Client = psycopg.Connection[Any]
@@ -38,23 +41,39 @@ def numbers(running: Millstream) -> Millstream:
     return running
 
 
+def await_active(server: Millstream, pid: int) -> None:
+    """Returns when the server works on what a session has sent: earlier a request to cancel it means nothing."""
+    query = "SELECT state FROM pg_stat_activity WHERE pid = %s AND query LIKE 'SELECT count(*) FROM numbers a%%'"
+    with server.connect() as client:
+        wait_until(lambda: client.execute(query, (pid,)).fetchone() == ("active",), 60, "query")
+
+
 @pytest.mark.slow
 def test_cancel_request_stops_a_query_and_keeps_the_session(numbers: Millstream) -> None:
     with numbers.connect() as client:
-        timer = threading.Timer(0.3, client.cancel_safe)
-        timer.start()
+        working = Beside(client.execute, ENDLESS)
+        await_active(numbers, client.info.backend_pid)
+        client.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled) as caught:
-            client.execute(ENDLESS)
-        timer.join()
+            working.result()
         assert str(caught.value).startswith("canceling statement due to user request")
         assert client.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_cancel_that_comes_before_the_thread_of_its_query(tmp_path: Path) -> None:
+    """As one does that the server reads together with it."""
+    config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
+    with opened(config, {}) as house:
+        peer = house.peer()
+        peer.query("CREATE TABLE numbers AS SELECT n FROM generate_series(1, 2000) n; SET statement_timeout = '20s'")
+        assert b"due to user request" in peer.feed(request(("Q", ENDLESS.encode() + b"\0")), then=peer.session.cancel)
+        assert b"2000" in peer.query("SELECT count(*) FROM numbers")
+
+
 def test_statement_timeout(numbers: Millstream) -> None:
     with numbers.connect() as client:
-        client.execute("SET statement_timeout = '200ms'")
         with pytest.raises(psycopg.errors.QueryCanceled) as caught:
-            client.execute(ENDLESS)
+            client.execute(f"SET statement_timeout = '200ms'; {ENDLESS}".encode())  # undone: what follows has its time
         assert str(caught.value).startswith("canceling statement due to statement timeout")
         assert client.execute("SELECT 1").fetchone() == (1,)
 
@@ -82,6 +101,7 @@ def test_a_wrong_key_does_nothing(numbers: Millstream) -> None:
         wire.start()
         process, key = wire.backend
         wire.send(("Q", ENDLESS.encode() + b"\0"))
+        await_active(numbers, process)
         _request(numbers, process, bytes((key[0] ^ 1, *key[1:])))
         wire.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
@@ -108,8 +128,8 @@ def test_a_vanished_client_stops_working(numbers: Millstream) -> None:
     with Wire(numbers.port) as wire:
         wire.start()
         wire.send(("Q", ENDLESS.encode() + b"\0"))
-        time.sleep(0.1)
-    wait_until(lambda: not is_busy(numbers.pid), 10, "the query's end")
+        wait_until(lambda: is_busy(numbers.pid), 60, "query")
+    wait_until(lambda: not is_busy(numbers.pid), 60, "end of the query")
 
 
 def _request(server: Millstream, process: int, key: bytes) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.cluster import TABLE, Cluster, name_of
+from tests.server.cluster import TABLE, Cluster, expire, name_of, stands_still
 from tests.server.test_separation import MANY, NUMBERS, begun, suspended, types
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,9 @@ PARITIES = (
 
 
 def lost(cluster: Cluster, server: Millstream) -> None:
-    """Waits until the others know that a server is gone."""
+    """Waits until a server stands still, and then until the others know that it is gone."""
+    wait_until(lambda: stands_still(server), 60, "the failpoint")
+    expire(cluster.storage, name_of(server))
     with cluster.survivor.connect() as client:
         query = f"SELECT state FROM millstream.servers WHERE name = '{name_of(server)}'"
         wait_until(lambda: client.execute(query.encode()).fetchone() == ("lost",), 60, "the end of the lease")
@@ -98,9 +100,10 @@ def test_the_target_dies(failpoint: str, cluster: Cluster, wanted: list[Any]) ->
     with cluster.doomed(failpoint) as target, cluster.survivor.connect() as client:
         running = begun(cluster.survivor, client)
         client.execute("SELECT millstream.migrate(%s, %s)", (running.pid, name_of(target)))
+        assert target.wait(60) == -signal.SIGKILL
+        expire(cluster.storage, name_of(target))
         running.wait()
         assert running.rows == wanted
-        assert target.wait(60) == -signal.SIGKILL
         cluster.settled()
     assert cluster.queries() == []
 
@@ -115,6 +118,8 @@ def test_who_takes_over_dies(failpoint: str, cluster: Cluster, wanted: list[Any]
             try:
                 running = begun(first, client)
                 asking.pgconn.send_query(f"SELECT millstream.checkpoint({running.pid})".encode())
+                wait_until(lambda: stands_still(first), 60, "the failpoint")
+                expire(cluster.storage, name_of(first))
                 assert second.wait(60) == -signal.SIGKILL
             finally:
                 os.kill(cluster.survivor.pid, signal.SIGCONT)

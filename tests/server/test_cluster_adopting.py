@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from executor.cluster.failpoints import VARIABLE
-from tests.rig.process import stat, wait_until
+from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
-from tests.server.cluster import expire, server
+from tests.server.cluster import expire, server, stands_still
 from tests.server.test_cluster_views import SETUP, Writer, copies, migrate, placed, require, state_of
 
 pytestmark = pytest.mark.slow
@@ -101,7 +101,7 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None
             wait_until(lambda: state_of(client, "a") == ("lost",), 60, "the end of the lease")
             asked = threading.Thread(target=_ask, args=(b,))
             asked.start()
-            wait_until(lambda: _stands_still(b), 60, "the failpoint")
+            wait_until(lambda: stands_still(b), 60, "the failpoint")
             expire(tmp_path, "b")
             wait_until(lambda: state_of(client, "b") == ("lost",), 60, "the end of the other lease")
             if is_zombie:
@@ -128,14 +128,6 @@ def test_who_adopts_is_gone_for_good_too(failpoint: str, tmp_path: Path) -> None
         b.environment = {}
         with pytest.raises(AssertionError, match='the streams of server "b" are those of server "c" now'):
             b.start()
-
-
-def _stands_still(server: Millstream) -> bool:
-    """Whether it was killed, or stopped."""
-    try:
-        return stat(server.pid)[0] in "ZT"
-    except (FileNotFoundError, ProcessLookupError):  # who forked it knows already that it has ended
-        return True
 
 
 def _ask(adopter: Millstream, lost: str = "a") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from executor.cluster.failpoints import VARIABLE
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream, together
-from tests.server.cluster import expire, server
+from tests.server.cluster import expire, server, stands_still
 
 pytestmark = pytest.mark.slow
 
@@ -192,16 +193,14 @@ def test_kills_under_copy(tmp_path: Path) -> None:
                 done = int(found[0])
 
 
-LEASE = 3
-
-
 def state_of(client: psycopg.Connection, name: str) -> tuple[str, ...] | None:
     return client.execute("SELECT state FROM millstream.servers WHERE name = %s", (name,)).fetchone()
 
 
 def copies(storage: Path) -> set[str]:
     """The copies of guests' states that are whole."""
-    return {path.parent.name for path in storage.glob("views/*/*/manifest.json")}
+    found = glob.glob(f"{storage}/views/*/*/manifest.json")  # unlike Path's, it may meet folders that go meanwhile
+    return {Path(name).parent.name for name in found}
 
 
 def log_of(running: Millstream) -> int:
@@ -300,15 +299,22 @@ def await_no_views(zombie: psycopg.Connection) -> None:
 
 def test_a_zombie_with_a_view(tmp_path: Path) -> None:
     """It stands still between a copy and the entry, for longer than its lease: what it wrote does not count."""
-    standing = "view-copied:stop"
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, standing) as b, a.connect() as client:
+    standing = server(tmp_path, "b", failpoint="view-copied:stop")
+    with server(tmp_path, "a") as a, standing as b, a.connect() as client:
         client.execute(SETUP)
         writer = Writer(client)
         writer.copy(1000)
         migrate(client, "b")
         writer.copy(1000)
-        wait_until(lambda: len(copies(tmp_path)) > 1, 60, "the copy that does not count")
-        require(client, writer.done)  # waits for the owner, and then for who comes after it
+        wait_until(lambda: stands_still(b), 60, "the copy that does not count")
+        assert len(copies(tmp_path)) > 1
+        reading = Beside(require, client, writer.done)  # waits for the owner, and then for who comes after it
+        with a.connect() as other:
+            state = "SELECT state FROM pg_stat_activity WHERE pid = %s"
+            pid = (client.info.backend_pid,)
+            wait_until(lambda: other.execute(state, pid).fetchone() == ("active",), 60, "question")
+        expire(tmp_path, "b")
+        reading.result()
         assert placed(client) == ("a",)
         writer.copy(1000)
         require(client, writer.done)
@@ -317,21 +323,24 @@ def test_a_zombie_with_a_view(tmp_path: Path) -> None:
             await_no_views(zombie)
             with pytest.raises(psycopg.errors.UndefinedTable):
                 zombie.execute("SELECT * FROM v")
-        assert "its lease was taken over" in b.log()
-        assert copies(tmp_path) == set()
+        wait_until(lambda: "its lease was taken over" in b.log(), 60, "word that it was refused")
+        wait_until(lambda: copies(tmp_path) == set(), 60, "end of what it wrote")
         writer.copy(1000)
         require(client, writer.done)
 
 
 def test_who_stands_still_keeps_no_lock(tmp_path: Path) -> None:
     """Between comparing an entry and writing it, under the storage's lock: others go on, and it writes nothing."""
-    standing = "view-entry:stop"
-    with server(tmp_path, "a", LEASE) as a, server(tmp_path, "b", LEASE, standing) as b, a.connect() as client:
+    standing = server(tmp_path, "b", failpoint="view-entry:stop")
+    with server(tmp_path, "a") as a, standing as b, a.connect() as client:
         client.execute(SETUP)
         writer = Writer(client)
         writer.copy(1000)
+        asking = Beside(migrate, client, "b")
+        wait_until(lambda: stands_still(b), 60, "the failpoint")
+        expire(tmp_path, "b")
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match='server "b" is gone'):
-            migrate(client, "b")
+            asking.result()
         assert placed(client) == ("a",)
         writer.copy(1000)
         require(client, writer.done)

@@ -114,7 +114,7 @@ def test_several_statements_are_a_block(wire: Wire) -> None:
 def test_a_failed_commit_ends_what_its_transaction_made(wire: Wire) -> None:
     wire.query("CREATE TABLE failing (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
     wire.query("LISTEN f")
-    wire.query("BEGIN; SET LOCAL statement_timeout = '9s'; DECLARE h CURSOR WITH HOLD FOR SELECT 1; NOTIFY f")
+    wire.query("BEGIN; SET LOCAL statement_timeout = '90s'; DECLARE h CURSOR WITH HOLD FOR SELECT 1; NOTIFY f")
     wire.query("INSERT INTO failing VALUES (1), (1)")
     assert letters(wire.query("COMMIT")) == "EZ"
     assert error_fields(wire.query("FETCH h"))["C"] == "34000"

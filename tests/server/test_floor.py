@@ -126,7 +126,7 @@ def test_rows_of_one_beside_idle_clients_and_then_among_others(
             (3, *_all(1000)),
             (9, *_all(1)),
         ]
-        assert [note.channel for note in idle[0].notifies(timeout=5, stop_after=1)] == ["spoken"]
+        assert [note.channel for note in idle[0].notifies(timeout=60, stop_after=1)] == ["spoken"]
 
 
 def _listening() -> Floor:

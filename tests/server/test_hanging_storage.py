@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,10 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.rig.beside import Beside
+from tests.rig.beside import Beside, Repeating
 from tests.rig.process import end, spawn, wait_until
 from tests.rig.server import Millstream, together
-from tests.server.cluster import server
+from tests.server.cluster import expire, server
 from tests.server.test_cluster_views import Writer, await_no_views, migrate, placed, state_of
 from tests.server.test_separation import begun
 from tests.server.test_unreachable_log import SETUP, can_be_read, require
@@ -34,7 +33,8 @@ pytestmark = [
     ),
 ]
 
-LEASE = 2
+#: Seconds; a server that has much to do must not be taken for lost, and the storage hangs for longer.
+LEASE = 15
 #: Nothing of what is mounted is remembered, as with NFS and actimeo=0; locks are those of what lies below.
 OPTIONS = ("-f", "--multithreaded", "--enable-lock-forwarding", "-o", "attr_timeout=0,entry_timeout=0")
 
@@ -48,7 +48,7 @@ class Disk:
         self.folder.mkdir()
         command = ["bindfs", *(options or OPTIONS), str(self.below), str(self.folder)]
         self._process = spawn(command, folder / "bindfs.log")
-        wait_until(lambda: self.folder.is_mount() or self._process.poll() is not None, 20, "the mount")
+        wait_until(lambda: self.folder.is_mount() or self._process.poll() is not None, 60, "the mount")
         if self._process.poll() is not None:
             pytest.skip(f"nothing can be mounted here: {(folder / 'bindfs.log').read_text().strip()}")
 
@@ -102,19 +102,17 @@ def begin(running: Millstream, statement: str, *values: int) -> tuple[Client, Be
     return client, Beside(run)
 
 
-def slowest(client: Client, is_over: threading.Event) -> float:
-    """The longest time that an answer took which needs no storage."""
-    most = 0.0
-    while not is_over.is_set():
-        asked = time.monotonic()
-        assert client.execute("SELECT count(*) FROM w").fetchone() is not None
-        most = max(most, time.monotonic() - asked)
-    return most
+def are_states(client: Client, wanted: Sequence[object]) -> bool:
+    """Whether a server has its storage back, and knows what it knew of all."""
+    try:
+        return states(client) == wanted
+    except psycopg.Error:
+        return False
 
 
 def are_active(client: Client, waiting: Sequence[tuple[Client, Beside[str]]]) -> bool:
-    """Whether all statements have begun."""
-    pids = [waits.info.backend_pid for waits, _ in waiting]
+    """Whether all statements have begun, and those that have not ended wait."""
+    pids = [waits.info.backend_pid for waits, work in waiting if not work.is_over]
     query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid = ANY(%s)"
     return client.execute(query, (pids,)).fetchone() == (len(pids),)
 
@@ -130,35 +128,49 @@ def test_servers_wait_for_their_storage(servers: Servers, disk: Disk) -> None:
             writer.done += 1
             writing.execute("UPDATE few SET n = n + 1 WHERE k = %s", (1,))
         require(there, "v", writer.done)
-        before, is_over = states(client), threading.Event()
+        before, answers = states(client), list[object]()
         leaving = begun(one, client)
-        with disk.hanging():
+
+        def answer() -> None:
+            """What needs no storage."""
+            answers.append(other.execute("SELECT count(*) FROM w").fetchone())
+
+        def go_on() -> None:
+            """Others are answered, whoever waits."""
+            known = len(answers)
+            wait_until(lambda: len(answers) > known + 2, what="answers that need no storage")
+
+        since = time.monotonic()
+        with disk.hanging(), Repeating(answer):
             at_one = [  # the first while that query runs
                 begin(one, f"SELECT millstream.checkpoint({leaving.pid})"),
                 begin(one, "INSERT INTO s VALUES (%s, %s)", writer.done % 2, writer.done),
                 begin(one, "UPDATE few SET n = n + 1 WHERE k = %s", 1),
                 begin(one, "CREATE TABLE u (k int)"),
             ]
-            asked = Beside(slowest, other, is_over)
             at_two = [begin(two, "SELECT sum(c) FROM v"), begin(two, "SELECT count(*) FROM millstream.servers")]
             for session, its in ((client, at_one), (there, at_two)):
                 wait_until(lambda session=session, its=its: are_active(session, its), 60, "their begin")
             waiting = at_one + at_two
+            go_on()
             for waits, _ in waiting:
                 waits.cancel()
-            assert [work.result() for _, work in waiting] == ["57014"] * len(waiting)
+            is_early = time.monotonic() < since + 4
+            ends = {work.result() for _, work in waiting}
+            # After five seconds a server knows, and nobody begins to wait.
+            assert ends == {"57014"} or (not is_early and ends <= {"57014", "58030"})
             for statement in ("migrate('v', 'two')", "suspend('w')", "drain('two')", "checkpoint('w')"):
                 assert fails(client, f"SELECT millstream.{statement}") == "58030", statement
             assert fails(there, "SELECT sum(c) FROM v") == "58030"
             assert client.execute("SELECT n FROM few").fetchone() == (5,)
-            is_over.set()
-            assert asked.result() < 2
+            go_on()
+            time.sleep(max(0.0, since + LEASE + 1 - time.monotonic()))
         leaving.wait()
         assert leaving.rows is not None
         for waits, _ in waiting:
             waits.close()
         wait_until(lambda: can_be_read(there), 60, "the storage")
-        assert states(client) == before, "nobody counts another's silence"
+        wait_until(lambda: are_states(client, before), 60, "state in which nobody has counted another's silence")
         writing.execute("UPDATE few SET n = 7 WHERE k = 1")
         ((rows,),) = there.execute("SELECT sum(c)::int FROM v").fetchall()
         assert rows in (writer.done, writer.done + 1), "what was cancelled may have happened"
@@ -178,6 +190,7 @@ def test_who_was_away_for_too_long_is_fenced(servers: Servers, disk: Disk) -> No
         writer.copy(1000)
         with disk.hanging():
             for name in ("one", "two"):
+                expire(disk.below / "storage", name)
                 wait_until(lambda name=name: state_of(watching, name) == ("lost",), 60, "the end of a lease")
             wait_until(lambda: placed(watching) == ("three",), 60, "the take-over")
             require(watching, "v", writer.done)
@@ -197,4 +210,4 @@ def test_a_server_ends_without_its_storage(tmp_path: Path) -> None:
         waiting = begin(alone, "CREATE TABLE u (k int)")
         wait_until(lambda: are_active(client, [waiting]), 60, "its begin")
         os.kill(alone.pid, signal.SIGINT)
-        assert alone.wait(20) == 1
+        assert alone.wait(60) == 1

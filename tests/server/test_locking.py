@@ -130,7 +130,7 @@ def test_who_waits_for_the_tables_is_seen_to(statement: str, running: Millstream
             seen.append(sql.execute(query, about).fetchone())
             return seen[-1] == ("active", "Lock", "object")
 
-        wait_until(is_waiting, 20, "the wait")
+        wait_until(is_waiting, 60, "the wait")
         assert set(seen) <= {("active", "Lock", "object"), ("active", None, None), ("idle in transaction", None, None)}
         first.execute("COMMIT")
         waiting.result()

@@ -114,13 +114,13 @@ def test_psycopg_and_asyncpg(running: Millstream, sql: psycopg.Connection[Any]) 
         found: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
         await connection.add_listener("drivers", lambda _, __, *rest: found.set_result(rest))
         await asyncio.to_thread(sql.execute, "SELECT pg_notify('drivers', 'hello')")
-        result = await asyncio.wait_for(found, 20)
+        result = await asyncio.wait_for(found, 60)
         await connection.close()
         return result
 
     sql.execute("LISTEN drivers")
     assert asyncio.run(listen()) == ("drivers", "hello")
-    (notice,) = sql.notifies(timeout=20, stop_after=1)
+    (notice,) = sql.notifies(timeout=60, stop_after=1)
     assert (notice.channel, notice.payload, notice.pid) == ("drivers", "hello", sql.info.backend_pid)
 
 
@@ -152,7 +152,7 @@ def test_how_full_the_queue_is() -> None:
 def rows_told(connection: psycopg.Connection[Any], enough: int) -> list[tuple[int, int]]:
     """LSNs and numbers of rows of notices about views, until so many rows were told."""
     found: list[tuple[int, int]] = []
-    for notice in connection.notifies(timeout=20):
+    for notice in connection.notifies(timeout=60):
         payload = json.loads(notice.payload)
         found.append((payload["lsn"], payload["rows"]))
         if sum(rows for _, rows in found) >= enough:
@@ -175,7 +175,7 @@ def test_listen_to_a_view(running: Millstream, sql: psycopg.Connection[Any]) -> 
         found = reader.execute("SELECT diff, k, n FROM millstream.changes('watched', %s)", (first,)).fetchall()
         assert sorted(found) == [(-1, 2, 1), (1, 2, 2), (1, 3, 1)]
         sql.execute("NOTIFY watched, 'by hand'")
-        (notice,) = listener.notifies(timeout=20, stop_after=1)
+        (notice,) = listener.notifies(timeout=60, stop_after=1)
         assert notice.payload == "by hand"
 
 
@@ -185,7 +185,7 @@ def test_a_view_that_comes_later_and_again(running: Millstream, sql: psycopg.Con
         listener.execute("LISTEN later")
         for _ in range(2):
             sql.execute("CREATE VIEW later AS SELECT count(*) AS n FROM later_stream HAVING count(*) > 0")
-            wait_until(lambda: _hears(sql, listener), 20, "a notice")
+            wait_until(lambda: _hears(sql, listener), 60, "a notice")
             sql.execute("DROP VIEW later")
 
 
@@ -219,9 +219,9 @@ def test_who_may_not_read_a_view_is_not_told(running: Millstream, sql: psycopg.C
         listener.execute("LISTEN hidden")
         sql.execute("INSERT INTO hidden_stream VALUES (1)")
         sql.execute("NOTIFY hidden, 'by hand'")
-        assert [notice.payload for notice in listener.notifies(timeout=20, stop_after=1)] == ["by hand"]
+        assert [notice.payload for notice in listener.notifies(timeout=60, stop_after=1)] == ["by hand"]
         sql.execute("GRANT SELECT ON hidden TO nosy")
-        wait_until(lambda: _changes(sql, listener), 20, "a notice")
+        wait_until(lambda: _changes(sql, listener), 60, "a notice")
     sql.execute("REVOKE SELECT ON hidden FROM nosy")
     sql.execute("DROP ROLE nosy")
 

@@ -33,6 +33,12 @@ pytestmark = pytest.mark.slow
 __all__ = ["certificates"]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stands between two servers may be slow."""
+    monkeypatch.setattr("server.peers._CONNECT", 60.0)
+
+
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("storage") / "storage"
@@ -149,7 +155,7 @@ class Relay:
     def _run(self) -> None:
         one, _ = self._listening.accept()
         with one, contextlib.suppress(OSError):
-            one.settimeout(20)
+            one.settimeout(60)
             one.recv(8)  # SSLRequest
             self._work(one, self._port)
 
@@ -157,14 +163,14 @@ class Relay:
 def without_tls(one: socket.socket, port: int) -> None:
     """Says that there is none, and passes on what comes."""
     one.sendall(b"N")
-    with socket.create_connection(("127.0.0.1", port), 20) as other:
+    with socket.create_connection(("127.0.0.1", port), 60) as other:
         passed_on(one, other)
 
 
 def passed_on(one: socket.socket, other: socket.socket) -> None:
     """Until one of the two ends; an answer may come in several pieces."""
     others = {one: other, other: one}
-    while readable := select.select((one, other), (), (), 20)[0]:
+    while readable := select.select((one, other), (), (), 60)[0]:
         for source in readable:
             source.settimeout(0.05)
             try:
@@ -186,7 +192,7 @@ def test_nobody_stands_between_two_servers(certificates: Path, tmp_path: Path) -
         own.load_cert_chain(certificates / "alice.crt", certificates / "alice.key")
         asks = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         asks.check_hostname, asks.verify_mode = False, ssl.CERT_NONE
-        with socket.create_connection(("127.0.0.1", port), 20) as other:
+        with socket.create_connection(("127.0.0.1", port), 60) as other:
             other.sendall(struct.pack(">ii", 8, SSL))
             assert other.recv(1) == b"S"
             with own.wrap_socket(one, server_side=True) as asking, asks.wrap_socket(other) as answering:

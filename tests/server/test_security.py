@@ -82,7 +82,7 @@ def server(certificates: Path) -> Iterator[Millstream]:
 
 def connect(server: Millstream, user: str, password: str = "", **options: object) -> psycopg.Connection[tuple[object]]:
     address = {"host": "localhost", "hostaddr": "127.0.0.1", "port": server.port, "dbname": "millstream"}
-    given = {"sslmode": "prefer", "sslcert": "none", "connect_timeout": 20, **options}
+    given = {"sslmode": "prefer", "sslcert": "none", "connect_timeout": 60, **options}
     return psycopg.connect(**address, user=user, password=password, autocommit=True, **given)  # type: ignore[arg-type]
 
 
@@ -211,7 +211,7 @@ def test_tls_at_once_needs_its_protocol(server: Millstream, certificates: Path) 
     context = ssl.create_default_context(cafile=str(certificates / "root.crt"))
     context.set_alpn_protocols(["postgresql"])
     with (
-        socket.create_connection(("127.0.0.1", server.port), 20) as plain,
+        socket.create_connection(("127.0.0.1", server.port), 60) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         assert client.selected_alpn_protocol() == "postgresql"
@@ -228,7 +228,7 @@ def test_tls_at_once_needs_its_protocol(server: Millstream, certificates: Path) 
 
 def answered(server: Millstream, context: ssl.SSLContext) -> bytes:
     """What comes back when TLS is begun unasked."""
-    with socket.create_connection(("127.0.0.1", server.port), 20) as plain:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as plain:
         try:
             with context.wrap_socket(plain, server_hostname="localhost") as client:
                 client.sendall(start_packet("trusted"))
@@ -300,7 +300,7 @@ def test_the_table_is_read_anew(server: Millstream, certificates: Path) -> None:
             assert "line 7: trust is for loopback addresses only" in server.log()
             hba.write_text("host all trusted 127.0.0.1/32 reject\n" + TABLE)
             os.kill(server.pid, signal.SIGHUP)
-            wait_until(lambda: _is_refused(server), 20, "the table")
+            wait_until(lambda: _is_refused(server), 60, "the table")
         finally:
             hba.write_text(TABLE)
             assert admin.execute("SELECT pg_reload_conf()").fetchone() == (True,)

@@ -26,6 +26,8 @@ LONG = (
 )
 #: The same rows of a third of those.
 BRIEF = LONG.replace("(1, 3)", "(1, 1)")
+#: The same rows of a thousand times as many, which nobody waits for: it is cancelled.
+ENDLESS = LONG.replace("(1, 3)", "(1, 3000)")
 NUMBERS = itertools.count(1000)
 SHORT = "SELECT n, count(*) FROM (SELECT k % 10 AS n, count(*) FROM t GROUP BY k) g GROUP BY n ORDER BY n"
 
@@ -136,7 +138,7 @@ def test_who_may(server: Millstream, client: psycopg.Connection[Any]) -> None:
         for statement in (f"SELECT * FROM millstream.resume('{query_id}')", f"SELECT millstream.forget('{query_id}')"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 other.execute(statement.encode())
-        running = begun(server, client)
+        running = begun(server, client, query=ENDLESS)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             other.execute("SELECT millstream.suspend(%s)", (running.pid,))
     client.execute("SELECT pg_cancel_backend(%s)", (running.pid,))
@@ -208,7 +210,7 @@ def test_explain_shows_pipelines(client: psycopg.Connection[Any]) -> None:
 
 
 def test_a_cancelled_wait(server: Millstream, client: psycopg.Connection[Any]) -> None:
-    running = begun(server, client)
+    running = begun(server, client, query=ENDLESS)
     with server.connect() as asking:
         asking.execute("SET statement_timeout = 20")
         with pytest.raises(psycopg.errors.QueryCanceled):
@@ -227,7 +229,7 @@ def test_progress_in_pg_stat_activity(server: Millstream, client: psycopg.Connec
     assert row[-6:] == (None,) * 6
     attributes = "SELECT attname FROM pg_attribute WHERE attrelid = 'pg_stat_activity'::regclass AND attnum > 0"
     assert [name for (name,) in client.execute(f"{attributes} ORDER BY attnum".encode())] == names
-    running = begun(server, client)
+    running = begun(server, client, query=ENDLESS)
     query = f"SELECT state, {', '.join(added)} FROM pg_stat_activity WHERE pid = %s"
     found: list[Any] = []
 

@@ -43,6 +43,7 @@ def test_statement_timeout_of_a_copy_that_waits_for_its_client(wire: Wire, numbe
     assert error_fields(messages)["M"] == "canceling statement due to statement timeout"
     wire.send(("f", b"given up\0"))
     assert letters(wire.until_ready()) == "Z"
+    wire.query("SET statement_timeout = 0")
     assert ("D", b"\0\1\0\0\0\1" + b"0") in wire.query("SELECT count(*) FROM timed WHERE i = -9")
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
-from tests.server.cluster import TABLE, server
+from tests.server.cluster import TABLE, expire, server
 from tests.server.test_full_disk import full, mounted
 from tests.server.test_separation import BRIEF, NUMBERS, Running, begun, suspended
 
@@ -159,7 +159,7 @@ def test_views_stay_where_they_are(fault: str, servers: Servers, storage: Path) 
 
 
 def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: Path) -> None:
-    three = server(storage, "three", 2, "manifest:stop")
+    three = server(storage, "three", failpoint="manifest:stop")
     three.settings["log_on_storage"] = False
     with three, servers[1].connect() as other:
         wanted = other.execute(BRIEF.format(next(NUMBERS)).encode()).fetchall()
@@ -171,6 +171,7 @@ def test_who_dies_meanwhile_is_taken_over_afterwards(servers: Servers, storage: 
             with renamed(storage):
                 three.kill9()
             running.wait()
+        expire(storage, "three")
         ended = "SELECT query_id FROM millstream.queries WHERE state = 'finished'"
         wait_until(lambda: other.execute(ended).fetchone() is not None, 60, "its rows")
         ((query_id,),) = other.execute(ended).fetchall()

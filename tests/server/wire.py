@@ -14,7 +14,7 @@ class Wire:
     """One socket. Messages are (type letter, body)."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._buffer = b""
         self.backend = (0, b"")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from executor.engine import EngineUnavailable
 from executor.spark.engine import SparkEngine
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings
+from tests.rig.beside import Beside
 from tests.rig.process import is_alive, wait_until
 from tests.rig.sampling import sample
 
@@ -24,8 +25,8 @@ ENDLESS = "SELECT count(*) AS n FROM range(1000000000000) WHERE id % 7 = rand()"
 
 
 def settings(folder: Path) -> SparkSettings:
-    """Quick to notice and to restart."""
-    return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=5.0, backoff=0.1)
+    """Quick to look, and to restart."""
+    return SparkSettings(folder, "local[1]", "512m", heartbeat=0.2, heartbeat_timeout=60.0, backoff=0.1)
 
 
 def job(process: SparkProcess, folder: Path, sql: str, seconds: float = 60.0) -> dict[str, object]:
@@ -86,9 +87,10 @@ def _listening(pids: set[int | None]) -> list[str]:
     inodes = set()
     for pid in pids:
         for entry in Path(f"/proc/{pid}/fd").iterdir():
-            target = os.readlink(entry)
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+                target = os.readlink(entry)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
     found = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text(encoding="utf-8").splitlines()[1:]:
@@ -109,19 +111,22 @@ def test_kill_in_a_job_fails_it_and_a_new_driver_comes(supervisor: SparkProcess,
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(EngineUnavailable):
-        running.result(30)
+        running.result(60)
     after = restarted(process, before)
     assert after.restarts == before.restarts + 1
     wait_for_end(before)
     assert "error" not in job(process, tmp_path / "again", "SELECT 1 AS n")
 
 
-def test_a_jvm_that_hangs_is_replaced(process: SparkProcess, tmp_path: Path) -> None:
+def test_a_jvm_that_hangs_is_replaced(process: SparkProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = process.status
     assert before.jvm is not None
     os.kill(before.jvm, signal.SIGSTOP)
+    statements = [{"state": "s", "sql": "SELECT 1 AS n"}]
+    _, running = process.submit("run", job=1, inputs=[], statements=statements, output=str(tmp_path / "out"))
+    monkeypatch.setattr(process, "settings", replace(process.settings, heartbeat_timeout=1.0))
     with pytest.raises(EngineUnavailable, match="has not answered"):
-        job(process, tmp_path / "out", "SELECT 1 AS n")
+        running.result(60)
     wait_for_end(before)
 
 
@@ -144,21 +149,19 @@ def test_stop_leaves_no_process(process: SparkProcess) -> None:
 
 def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path) -> None:
     heard: list[Status] = []
-    broken = replace(settings(tmp_path / "spark"), master="no-such-master", backoff=60.0)
+    broken = replace(settings(tmp_path / "spark"), master="no-such-master", backoff=600.0)
     supervisor = SparkProcess(broken, notify=heard.append)
     supervisor.start()
-    wait_until(lambda: supervisor.status.state == "failed", 60, "failure")
+    wait_until(lambda: len(heard) > 1, 120, "failure")
     assert "Spark cannot start" in supervisor.status.reason
     assert [status.state for status in heard] == ["starting", "failed"]
-    started = time.monotonic()
-    supervisor.stop()
-    assert time.monotonic() - started < 10  # it does not wait for the backoff
+    Beside(supervisor.stop).result()  # it does not wait for the backoff
 
 
 def test_a_connect_endpoint_without_its_packages_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)  # as Python sees a package that is not there
     supervisor = SparkProcess(replace(settings(tmp_path), master="sc://127.0.0.1:15002"))
-    assert not supervisor.wait_ready(10)
+    assert not supervisor.wait_ready(60)
     assert "millstream[connect]: no grpc" in supervisor.status.reason
     supervisor.stop()
 
@@ -169,7 +172,7 @@ def test_the_log_says_that_the_embedded_engine_works_alone(
     monkeypatch.setitem(sys.modules, "grpc", None)
     engine = SparkEngine(tmp_path, "sc://127.0.0.1:15002")
     engine.start()
-    engine.process.wait_ready(10)
+    engine.process.wait_ready(60)
     engine.close()
     assert [item.levelname for item in caplog.records if item.message.endswith("the embedded engine works alone")] == [
         "WARNING"
@@ -178,7 +181,7 @@ def test_the_log_says_that_the_embedded_engine_works_alone(
 
 def test_without_java_spark_is_absent_with_one_line(tmp_path: Path) -> None:
     supervisor = SparkProcess(settings(tmp_path), environment={"JAVA_HOME": str(tmp_path)}, folder_of_jvms=tmp_path)
-    assert not supervisor.wait_ready(10)
+    assert not supervisor.wait_ready(60)
     assert supervisor.status.state == "absent"
     assert "apt-get install" in supervisor.status.reason
     assert "\n" not in supervisor.status.reason

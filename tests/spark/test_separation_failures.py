@@ -17,6 +17,7 @@ from executor.database import Database
 from executor.separation import artifact, moving, service
 from executor.separation.on_spark import SparkResults
 from executor.spark.engine import SparkEngine
+from executor.spark.java import Java
 from executor.spark.process import SparkProcess
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, separable
@@ -32,11 +33,22 @@ QUERY = (
 )
 
 
+class Mortal(SparkProcess):
+    """Whose next driver comes when a test lets it, and not while one looks what there is without."""
+
+    may_start = True
+
+    def _spawn(self, java: Java | None) -> Any:
+        if not self.may_start:
+            raise OSError("not yet")
+        return super()._spawn(java)
+
+
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkEngine]:
-    """Whose JVM is killed; another one comes by itself."""
+    """Whose JVM is killed."""
     engine = SparkEngine(tmp_path_factory.mktemp("spark"), master="local[2]", driver_memory="512m")
-    engine.process = SparkProcess(replace(engine.settings, backoff=0.1, backoff_limit=0.1))
+    engine.process = Mortal(replace(engine.settings, backoff=0.1, backoff_limit=0.1))
     yield engine
     engine.close()
 
@@ -62,8 +74,9 @@ class Victim:
         self.deaths: list[str] = []
 
     def die(self, step: str) -> None:
-        jvm = self._engine.status().jvm
-        assert jvm is not None
+        jvm, process = self._engine.status().jvm, self._engine.process
+        assert jvm is not None and isinstance(process, Mortal)
+        process.may_start = False
         os.kill(jvm, signal.SIGKILL)
         wait_until(lambda: self._engine.status().state != "ready", 60, "notice of the JVM's end")
         self.deaths.append(step)
@@ -81,6 +94,8 @@ class Victim:
 
 def living(engine: SparkEngine) -> Victim:
     """The JVM that is there, or comes."""
+    assert isinstance(engine.process, Mortal)
+    engine.process.may_start = True
     assert engine.process.wait_ready(180), engine.status()
     return Victim(engine)
 
