@@ -1,7 +1,8 @@
 """``python -m tests.rig.forking``: a process that has loaded what a server loads, and forks one whenever it is asked.
 
-What runs in a server, its arguments, environment, log and session are then those of ``python -m server``, and it has no
-other open files. It ends with this process, and this process ends when nobody can ask it any more.
+What runs in a server, but for queries that are to wait (``tests.rig.holding``), its arguments, environment, log and
+session are then those of ``python -m server``, and it has no other open files. It ends with this process, and this
+process ends when nobody can ask it any more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 from server.main import command
 from server.memory import collect_later, keep_freed_memory, leave_out_pandas
 from tests.rig.forked import NUMBER, Request
+from tests.rig.holding import hold_queries
 from tests.rig.process import die_with_parent
 
 #: What a server loads before its first client, in its order.
@@ -36,6 +38,7 @@ def main(asked: socket.socket) -> None:
     leave_out_pandas()
     for name in _MODULES:
         import_module(name)
+    hold_queries()
     with selectors.DefaultSelector() as events:
         events.register(asked, selectors.EVENT_READ)
         while True:

@@ -11,15 +11,16 @@ import psycopg
 import pytest
 
 from tests.rig.beside import Beside
+from tests.rig.holding import HELD
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 
 pytestmark = pytest.mark.slow  # a server of its own
 
-#: Rows of a cross join that take a second or more, within which a test can find and ask who computes them.
+#: Rows of a cross join that take a second or more.
 MANY = "t a, t b, t c, generate_series(1, 3) d WHERE (a.k + b.k * c.k * d) % 7 = 1"
-#: Three pipelines, of which the first takes so long. The server answers a repeated text at once, so each has a number
-#: of its own.
+#: Three pipelines, of which the first takes so long, within which a test can find and ask it. The server answers a
+#: repeated text at once, so each has a number of its own.
 LONG = (
     f"SELECT n, count(*) FROM (SELECT a.k % 10 AS n, count(*) AS c FROM {MANY} AND a.k < {{}} GROUP BY a.k) g "
     "GROUP BY n ORDER BY n"
@@ -74,8 +75,9 @@ def is_running(client: psycopg.Connection[Any], pid: int) -> bool:
 
 
 def begun(server: Millstream, client: psycopg.Connection[Any], engine: str = "auto", query: str = LONG) -> Running:
+    """A query that runs, and stays where it could leave until it is asked."""
     assert not is_running(client, 0)  # what the first such look takes must not be the query's time
-    running = Running(server, query.format(next(NUMBERS)), engine)
+    running = Running(server, f"{query.format(next(NUMBERS))} {HELD}", engine)
     wait_until(lambda: is_running(client, running.pid), 60, "the query")
     return running
 
@@ -154,7 +156,7 @@ def test_a_new_role_of_an_old_name(server: Millstream, client: psycopg.Connectio
     dsn = server.dsn().replace("user=millstream", "user={}")
     with psycopg.connect(dsn.format("first"), autocommit=True) as first:
         first.execute("SET separable = on")
-        work = Beside(first.execute, LONG.format(next(NUMBERS)).encode())
+        work = Beside(first.execute, f"{LONG.format(next(NUMBERS))} {HELD}".encode())
         wait_until(lambda: is_running(client, first.info.backend_pid), 60, "the query")
         ((query_id,),) = client.execute("SELECT millstream.suspend(%s)", (first.info.backend_pid,)).fetchall()
         assert isinstance(work.error(), psycopg.errors.QueryCanceled)
