@@ -206,6 +206,7 @@ class SparkProcess:
         finally:
             _kill_group(child.process)
         reader.join()
+        reason = child.reason or reason  # the driver's own is read last, and says more
         _close(child.process.stdin)
         _close(child.process.stdout)
         self._bury(child, reason)
@@ -248,10 +249,7 @@ class SparkProcess:
                 if self._stopping:
                     break
                 if child.process.poll() is not None:
-                    return (
-                        child.reason
-                        or f"the Spark driver ended with code {child.process.returncode}, see {self.settings.log}"
-                    )
+                    return f"the Spark driver ended with code {child.process.returncode}, see {self.settings.log}"
                 hung = self._hung(child)
             if hung is not None:
                 return hung

@@ -6,8 +6,10 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -147,7 +149,15 @@ def test_stop_leaves_no_process(process: SparkProcess) -> None:
         process.request("ping")
 
 
-def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path) -> None:
+def test_a_driver_that_cannot_start_is_failed_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is read when the driver has ended already."""
+    event = SparkProcess._event
+
+    def late(*given: Any) -> None:
+        time.sleep(1)
+        event(*given)
+
+    monkeypatch.setattr(SparkProcess, "_event", late)
     heard: list[Status] = []
     broken = replace(settings(tmp_path / "spark"), master="no-such-master", backoff=600.0)
     supervisor = SparkProcess(broken, notify=heard.append)
