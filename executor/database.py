@@ -96,7 +96,8 @@ class Database(Core):
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)
-            self.registry = self._join(options)
+            log = published(options)
+            self.registry = Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
         except BaseException:
             self.close_files()
             raise
@@ -111,10 +112,6 @@ class Database(Core):
         self.advisory = Locks()
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
-
-    def _join(self, options: Options) -> Registry:
-        log = published(options)
-        return Registry(self.shared, options.server_name, options.address, options.server_lease, log=log)
 
     @classmethod
     def open(cls, options: Options) -> Database:

@@ -223,7 +223,7 @@ class Session:
     async def work(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Calls a function that may block, in a worker thread. Raises 57014 when it was cancelled."""
         self._working = True
-        self._cancel_again()  # where that came before the thread
+        self._cancel_again()  # a cancel may have come before there was a thread to stop
         try:
             return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
         except SqlError as error:

@@ -86,8 +86,8 @@ class StreamRuntime(Struct):
             event.set()
 
     def stands(self, why: str | None) -> bool:
-        """Why no rows come, or views cannot read those that have, or None, of which the log tells the first; whether
-        that is over, so that what failed by it is worth another try."""
+        """Notes ``why`` no rows come, or views cannot read those that have; None where nothing is in the way. Logs it
+        the first time. Whether it was so and is over, so that what failed by it is worth another try."""
         before, self.error = self.error, why
         if why is not None and before is None:
             _LOGGER.warning('stream "%s" stands still: %s', self.stream.name, why)

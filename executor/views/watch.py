@@ -1,4 +1,5 @@
-"""Continuous views that somebody wants to be told about: one thread that looks when what they are made of has changed.
+"""Continuous views that somebody wants to be told about: one thread that looks when what they are made of has changed,
+and again where it could not.
 
 Owns: which names are watched, for how many, and when to look: never more than a share of the time, so that bursts
 become one notice and writers notice nothing. What is told is an LSN and how many rows have changed

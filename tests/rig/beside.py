@@ -49,9 +49,14 @@ class Repeating:
         self._ended.set()
         self._calls.result()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a call has raised, so that there are no more."""
+        return self._calls.is_over
+
     def has_done(self, times: int) -> bool:
         """Whether so many calls have returned, or one has raised, so that there is nothing left to wait for."""
-        return self._done >= times or self._calls.is_over
+        return self._done >= times or self.has_failed
 
     def _run(self) -> None:
         while not self._ended.is_set():
