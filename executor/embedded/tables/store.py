@@ -73,7 +73,6 @@ class ReadSnapshot:
         self._connection = connection
         self._open = True
         connection.begin()
-        connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
 
     def query(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
