@@ -8,6 +8,13 @@ result. So both engines run the same four, and equal columns of several aggregat
     max_by(y, x)  max(row(x, y))                       its second field
     max_rows(r, 9) max_rows(r, 9)                      itself: the nine greatest of all states'
     var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
+    var_samp(f)   spread(f)                            spread_final('var_samp', spread)
+    corr(g, f)    paired_spread(g, f)                  spread_final('corr', paired spread)
+
+The spread of doubles is PostgreSQL's transition value (float8_accum, float8_regr_accum in float.c): an array of the
+count N, the sum Sx, and the sum of squares Sxx of the distances from the mean; of pairs (Y, X) N, Sx, Sxx, Sy, Syy and
+Sxy. They merge as float8_combine and float8_regr_combine do. A sum of squares of the values themselves would lose the
+spread of values that are far from zero: of 10^9 and more, all digits.
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
 x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival. Sums and squares of integers and
@@ -22,7 +29,7 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, numeric, record
+from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
 from planner.algebra import SortKey
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.incremental.signature import key_of
@@ -37,11 +44,16 @@ _IDEMPOTENT: Final = frozenset(
 _SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
 #: Aggregates that keep the first rows of each group, which are as many as their second argument says.
 _OF_ROWS: Final = {"min_rows": "merged_min_rows", "max_rows": "merged_max_rows"}
+#: Aggregates of doubles, and of pairs of them, that make a state of their own.
+_OF_SPREADS: Final = {"spread": "merged_spread", "paired_spread": "merged_paired_spread"}
 #: By an aggregate that fills a column of a group's state, the one that merges two.
-MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}, **_OF_ROWS}
+MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}, **_OF_ROWS, **_OF_SPREADS}
 #: Functions that make results of merged columns, and which no statement calls.
-FINALS: Final = frozenset(("avg_final", "variance_final"))
+FINALS: Final = frozenset(("avg_final", "variance_final", "spread_final"))
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
+_REGRESSIONS: Final = frozenset(
+    ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope")
+) | {"regr_sxx", "regr_sxy", "regr_syy"}
 _COLLECTING: Final = frozenset(("string_agg", "array_agg"))
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
@@ -66,8 +78,9 @@ class StateColumn(Struct, frozen=True):
 
 
 def merge_of(fill: AggregateCall, column: Column) -> AggregateCall:
-    """The aggregate that merges values of a ``column`` that another one has filled; its constants are the same."""
-    return AggregateCall(MERGES[fill.function], (ColumnRef(column), *fill.arguments[1:]), column.type)
+    """The aggregate that merges values of a ``column`` that another one has filled."""
+    constants = fill.arguments[1:] if fill.function in _OF_ROWS else ()
+    return AggregateCall(MERGES[fill.function], (ColumnRef(column), *constants), column.type)
 
 
 class Split(Struct, frozen=True):
@@ -101,8 +114,12 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _sum(call)
         case "avg":
             return _average(call, never_null)
+        case name if name in _VARIANCES and call.type == FLOAT8:
+            return _of_spreads(call, "spread", (_widened(call.arguments[0]),))
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case name if name in _REGRESSIONS:
+            return _of_spreads(call, "paired_spread", call.arguments)
         case "min_by" | "max_by":
             return _beside_extreme(call)
         case "min_rows" | "max_rows":
@@ -183,14 +200,20 @@ def _beside_extreme(call: AggregateCall) -> Split:
     return Split((column,), lambda merged: Call("field", (merged[0], Literal(2, INT4)), call.type))
 
 
+def _of_spreads(call: AggregateCall, function: str, arguments: tuple[Scalar, ...]) -> Split:
+    fill = AggregateCall(function, arguments, array(FLOAT8), filter=call.filter)
+    kind = Literal(call.function, TEXT)
+    column = StateColumn(_named(function, call), fill)
+    return Split((column,), lambda merged: Call("spread_final", (kind, *merged), FLOAT8))
+
+
 def _variance(call: AggregateCall, never_null: frozenset[Column]) -> Split:
-    argument = _widened(call.arguments[0])
+    """Of integers and numerics, exactly."""
+    argument = call.arguments[0]
     number = argument
     if argument.type.name in _INTEGER_DIGITS:
         number = Cast(argument, numeric(_INTEGER_DIGITS[argument.type.name], 0))
     square = Call("mul", (number, number), _square_type(number.type))
-    if argument.type == FLOAT8:
-        square = Call("square", (argument,), FLOAT8)
     columns = (
         _count(call, never_null),
         _sum_column(call, argument, _named("sum", call)),
