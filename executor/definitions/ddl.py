@@ -7,7 +7,7 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,6 +101,10 @@ Definition = (
     | ChangeRights
     | ChangeDefaults
 )
+
+
+#: A notice with this SQLSTATE is a WARNING.
+_WARNING: Final = "01000"
 
 
 def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
@@ -305,6 +309,11 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
+    if statement.kept is not None:
+        require_same(catalog, statement.kept)
+        if view != statement.kept:
+            change_object(transaction, catalog, view)
+        return Result(tag)
     missing = [oid for oid in view.depends_on if oid not in catalog.objects]
     if missing:
         raise undefined_table(str(missing[0]))
@@ -338,7 +347,8 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
-    return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+    warnings = (SqlError(_WARNING, text) for text in statement.warnings)
+    return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
