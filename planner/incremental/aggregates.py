@@ -17,8 +17,8 @@ Sxy. They merge as float8_combine and float8_regr_combine do. A sum of squares o
 spread of values that are far from zero: of 10^9 and more, all digits.
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
-x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival. Sums and squares of integers and
-numerics are exact.
+x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival, and so do documents. Sums and squares
+of integers and numerics are exact.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop
 _REGRESSIONS: Final = frozenset(
     ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope")
 ) | {"regr_sxx", "regr_sxy", "regr_syy"}
-_COLLECTING: Final = frozenset(("string_agg", "array_agg"))
+_DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
+_COLLECTING: Final = _DOCUMENTS | {"string_agg", "array_agg"}
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 #: Squares keep this many decimals where 38 digits do not hold all (catalog.types.UNCONSTRAINED).
@@ -125,11 +126,7 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
         case "min_rows" | "max_rows":
             return Split((StateColumn(call.function, call),), lambda columns: columns[0])
         case name if name not in _SELF_MERGING:
-            gathers = name.startswith("json")
-            instead = (
-                "Gather with array_agg() or string_agg() in the view." if gathers else "Use it in a query of a view."
-            )
-            raise unsupported(f"{name}() over the rows of a stream", instead)
+            raise unsupported(f"{name}() over the rows of a stream", "Use it in a query of a view.")
         case name:
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain),), lambda columns: columns[0])
@@ -232,21 +229,24 @@ def _square_type(argument: SqlType) -> SqlType:
 
 def _child(call: AggregateCall) -> Child:
     arguments = call.arguments
-    if call.function == "string_agg" and not _is_constant(arguments[1]):
+    if call.distinct and call.function == "count" and isinstance(arguments[0], Call) and arguments[0].function == "row":
+        return _distinct_rows(call, arguments[0].arguments)
+    if call.distinct and call.function == "string_agg" and not _is_constant(arguments[1]):
         raise unsupported(
-            "string_agg with a delimiter that is not a constant in a continuous view",
+            "string_agg(DISTINCT ...) with a delimiter that is not a constant in a continuous view",
             "Write the delimiter as a literal.",
         )
-    if call.function == "string_agg" and call.type.name == "bytea":
-        raise unsupported("string_agg of bytea in a continuous view", "Gather with array_agg().")
     if call.function in _ORDERED_SETS and _is_constant(call.order_by[0].expression):
         raise unsupported(f"{call.function} of a constant in a continuous view", "Order by a column.")
     sorted_by = tuple(key.expression for key in call.order_by if call.function in _ORDERED_SETS)
     values = tuple(item for item in arguments if not _is_constant(item)) or sorted_by or arguments[:1]
+    if call.function in _DOCUMENTS:  # which are made when they are read: an engine that writes none may fill the state
+        used = {column for item in values for column in used_columns(item)}
+        values = tuple(ColumnRef(column) for column in sorted(used, key=_place)) or arguments[:1]
     order = call.order_by
     if call.distinct and not order:
         order = tuple(SortKey(item) for item in values)  # PostgreSQL finds distinct values by sorting them
-    keeps_null = call.function == "array_agg"
+    keeps_null = call.function in _DOCUMENTS | {"array_agg"}
     present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
     only = (*(() if call.filter is None else (call.filter,)), *present)
     keys = tuple(key.expression for key in order if not _is_constant(key.expression))
@@ -254,6 +254,16 @@ def _child(call: AggregateCall) -> Child:
     plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
     stored = tuple({key_of(item): item for item in (*values, *keys)}.values())
     return Child(not call.distinct, stored, only, plain)
+
+
+def _distinct_rows(call: AggregateCall, fields: tuple[Scalar, ...]) -> Child:
+    """count(DISTINCT (a, b)): a row counts whatever its fields are."""
+    only = () if call.filter is None else (call.filter,)
+    return Child(False, fields, only, AggregateCall("count", (), INT8))
+
+
+def _place(column: Column) -> int:
+    return column.id
 
 
 def _is_constant(scalar: Scalar) -> bool:
