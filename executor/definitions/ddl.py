@@ -41,6 +41,8 @@ from executor.tables.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
+from planner.bind.context import Context
+from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.definitions import (
     AlterExtension,
@@ -328,6 +330,7 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         catalog = drop_object(transaction, catalog, old.oid)
     view = replace(view, oid=free_oid(core, catalog, view))
     notices = list(statement.notices)
+    warnings = [SqlError(_WARNING, text) for text in statement.warnings]
     if view.continuous:
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
@@ -340,15 +343,29 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
-        notices += planned.notices
+        warnings += _frozen(catalog, statement, planned)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
-    warnings = (SqlError(_WARNING, text) for text in statement.warnings)
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
+
+
+def _frozen(catalog: Catalog, statement: CreateView, planned: incremental.Planned) -> list[SqlError]:
+    """Warnings of tables that the view reads once, with a text of the view that reads them as they are."""
+    if not planned.notices:
+        return []
+    text = live_text(Context(catalog), statement)
+    hint = (
+        "No other text of this view is known that reads it as it is. To read it anew, drop the view and create it"
+        " again, which then begins without the rows so far."
+        if text is None
+        else f"This view reads it as it is, and begins without the rows so far: {text}"
+    )
+    *others, last = planned.notices
+    return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
