@@ -75,7 +75,7 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
         case Redefine(item=Stream() | View() as item):
             require_distinct(item.columns)
             return statement
-        case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
+        case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
             return viewed(Carrying(objects, new), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
