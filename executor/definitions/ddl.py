@@ -73,7 +73,7 @@ from planner.incremental.names import stored_name
 from planner.labels import labels_of
 from planner.program import Static
 from planner.statistics import Statistics
-from planner.view_rules import RULES, Places
+from planner.view_rules import RULES
 from planner.walk import walk
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
-        statics = {static.name: _evaluate(transaction, static, statement.places) for static in planned.program.statics}
+        statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
         for path in planned.program.paths:
@@ -410,14 +410,15 @@ def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremen
         raise
 
 
-def _evaluate(transaction: Transaction, static: Static, places: Places) -> pa.Table:
+def _evaluate(transaction: Transaction, static: Static, statement: CreateView) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
             construct = f'joining view "{item.name}" below the grouping of a continuous view'
             instead = "Join it to the grouped result instead."
+            places = statement.places
             raise unsupported(construct, instead, places.of([item]) or places.first, RULES["tables"])
-    table = transaction.writer().query(static.relation, {}, ())
+    table = transaction.writer().query(static.relation, {}, (), statement.view.time_zone)
     return table.rename_columns([stored_name(column) for column in static.columns])
 
 

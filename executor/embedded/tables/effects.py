@@ -57,9 +57,9 @@ Modification = Insert | Update | Delete | Merge | Modifying
 class Arguments(Struct, frozen=True):
     """What a statement runs with besides the tables."""
 
-    parameters: Parameters = ()
-    bindings: Bindings = field(default_factory=dict)
-    time_zone: str = "UTC"
+    parameters: Parameters
+    bindings: Bindings
+    time_zone: str
     evaluate: Evaluate = plainly
     #: Rows that the statement changes already, by table.
     taken: Mapping[int, Change] = field(default_factory=dict)

@@ -74,9 +74,7 @@ class ReadSnapshot:
         self._open = True
         connection.begin()
 
-    def query(
-        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
-    ) -> pa.Table:
+    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
         try:
             return self._connection.query(relation, bindings, parameters, timezone)
