@@ -324,7 +324,7 @@ def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
         client = Client(database)
         with pytest.raises(SqlError, match='unique constraint "i"'):
             client.run("INSERT INTO t VALUES (3, 'one')")
-        table = database.catalog.find("t")
+        table = database.catalog.at("public", "t")
         assert isinstance(table, Table)
         assert (table.comment, [column.comment for column in table.columns]) == ("x", [None, "y", None])
         client.run("DROP INDEX i; INSERT INTO t VALUES (3, 'one')")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pglast.enums import DropBehavior, SortByDir, SortByNulls
 from pglast.stream import RawStream
 
-from catalog.catalog import Catalog, whole_path
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name, quote_name
 from catalog.objects import Index, Table, UniqueKey, View
@@ -25,6 +25,7 @@ from planner.bind.definitions.index_parts import index_parts, labels_of
 from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
+from planner.bind.search_path import searched
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
@@ -190,7 +191,7 @@ def _chosen_name(catalog: Catalog, table: Table, parts: tuple[str, ...]) -> str:
 
 
 def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
-    return catalog.find(name, schema) is not None or _in_schema(catalog, name, schema) is not None
+    return catalog.at(schema, name) is not None or _in_schema(catalog, name, schema) is not None
 
 
 def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
@@ -205,9 +206,7 @@ def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
 
 def _search(binding: Binding, name: str, schema: str | None) -> Table | None:
     """The table with the index that a possibly unqualified name means."""
-    context = binding.context
-    schemas = whole_path(context.search_path) if schema is None else (schema,)
-    found = (_in_schema(context.catalog, name, each) for each in schemas)
+    found = (_in_schema(binding.context.catalog, name, each) for each in searched(binding, schema))
     return next((table for table in found if table is not None), None)
 
 
