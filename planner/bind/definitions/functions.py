@@ -330,7 +330,7 @@ def dependents_of(binding: Binding, functions: list[Function], by_name: bool = F
                 yield describe(binding, item), name
             if isinstance(item, Table | Stream):
                 for words in texts_calling(item, function.oid, context):
-                    yield f"{words} of {describe(binding, item)}", name
+                    yield words.format(describe(binding, item)), name
         for declared in catalog.types.values():
             if isinstance(declared, Domain) and texts_calling(declared, function.oid, context):
                 yield f"type {declared}", name
