@@ -33,8 +33,9 @@ from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
 #: Seconds that a client has to take its last messages when the server ends.
@@ -46,8 +47,6 @@ SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
 _STRANGERS: Final = 100
-#: RowDescriptions kept.
-_DESCRIPTIONS: Final = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class Opened(Struct, frozen=True):
     database: Database
     plans: PlanCache
     points: Points
-    descriptions: Bounded[bytes]
+    descriptions: Descriptions
     view_channels: ViewChannels
     secret: bytes
 
@@ -163,8 +162,8 @@ class Server:
         return self._opened.result().points
 
     @property
-    def descriptions(self) -> Bounded[bytes]:
-        """RowDescriptions by plan and formats."""
+    def descriptions(self) -> Descriptions:
+        """RowDescriptions of all sessions."""
         return self._opened.result().descriptions
 
     @property
@@ -311,8 +310,9 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.peers import Peers
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
     with contextlib.ExitStack() as failing:
@@ -321,4 +321,4 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
         views = ViewChannels(database.view_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()
-    return Opened(database, PlanCache(config.statement_length), Points(threads), Bounded(_DESCRIPTIONS), views, secret)
+    return Opened(database, PlanCache(config.statement_length), Points(threads), Descriptions(), views, secret)

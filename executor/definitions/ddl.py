@@ -320,7 +320,7 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
     if missing:
         raise undefined_table(str(missing[0]))
     rights = None
-    old = catalog.find(view.name, view.schema) if statement.replaces else None
+    old = catalog.at(view.schema, view.name) if statement.replaces else None
     if isinstance(old, View) and not old.continuous and not view.continuous:
         _replace_view(transaction, catalog, old, statement)
         return Result(tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
