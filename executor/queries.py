@@ -26,6 +26,7 @@ from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
 from executor.choosing import Choice, choose
+from executor.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
@@ -425,7 +426,9 @@ class Reader:
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
             return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
-        found = files.find(files.table_of(catalog, reading.scan))
+        table = files.table_of(catalog, reading.scan)
+        require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
+        found = files.find(table)
         return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:

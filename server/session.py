@@ -175,7 +175,7 @@ class Session:
         """Answers an error and undoes what it makes undone."""
         ready = self.connection.machine.fail()
         logger.debug("error pid=%d %s", self.backend.process, error)
-        self.connection.send(encoder.error_response(error))
+        self.connection.send(encoder.error_response(self.server.own_paths.hidden(error, self.query)))
         self.pending.clear()
         if self.copying is not None or self.implicit:
             return self._undo(ready)
@@ -314,9 +314,9 @@ class Session:
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
         self.cursors.close(None)
-        copy, self.copying = self.copying, None
-        if copy is not None:
-            await copy.abort()
+        if self.copying is not None:
+            await self.copying.abort()
+            self.copying = None
         await self.work(self._close)
 
     def _close(self) -> None:
