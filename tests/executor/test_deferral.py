@@ -90,7 +90,7 @@ def test_a_transaction_commits_where_its_end_has_every_partner(tmp_path: Path, s
 
 
 def test_an_update_that_leaves_the_key_alone_waits_for_nothing(tmp_path: Path) -> None:
-    """A table that refers to itself: PostgreSQL queues the check of a row only where its key or its reference changes."""
+    """A table that refers to itself: the check of a row is queued only where its key or its reference changes."""
     with closing(open_database(tmp_path)) as database:
         client = Client(database)
         client.run(
