@@ -399,8 +399,9 @@ class Reader:
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
-        if keep and snapshot is not None:
-            transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
+            if keep and snapshot is not None:
+                self.database.pinned.pin(lsn)
+                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
