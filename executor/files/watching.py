@@ -11,10 +11,9 @@ import logging
 from collections.abc import Callable
 
 from catalog.errors import SqlError
-from executor.commit.records import FilesArrived
 from executor.core import Core
 from executor.files.arrived import FileFeed
-from executor.files.following import FileSource, count_rows
+from executor.files.following import FileSource
 from executor.periodic import Periodic
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.trace.layout import home_of
@@ -59,12 +58,17 @@ class SourceWatcher:
         told = None
         try:
             durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
-            found = source.poll(feed.known(durable))
-            if found:
-                rows = tuple(count_rows(path, stream.stream) for path, _, _ in found)
-                part = FilesArrived(oid, tuple(found), file_format(stream.stream), rows)
+            part = feed.take(source.poll(feed.known(durable)))
+            if part is not None:
                 self._core.sequencer.submit((part,)).wait()
+            told = next((_told(item.error) for item in feed.refused), None)
+            feed.clear(durable)
         except SqlError as error:
             told = str(error)
+        self._core.versions.suspend(oid, bool(feed.refused))  # no earlier answer is given again meanwhile
         if stream.stands(told):
             self._retry(oid)
+
+
+def _told(error: SqlError) -> str:
+    return f"{error} ({error.where})" if error.where else str(error)
