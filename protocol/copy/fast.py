@@ -33,6 +33,8 @@ from protocol.values.scales import scales_of_texts
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _ZERO, _X, _LOWER = (np.uint8(byte) for byte in (0x30, 0x78, 0x20))
+#: What some programs write before text in UTF-8.
+_MARK: Final = b"\xef\xbb\xbf"
 #: What may be an exponent above zero.
 _EXPONENT: Final = re.compile(rb"[0-9.][eE]\+?[0-9]")
 _FIRST_DAY: Final = -719_162  # 0001-01-01
@@ -133,7 +135,7 @@ class FastParser(Struct, frozen=True):
     def _is_regular(self, block: Block) -> bool:
         """Whether lines and quotes are what both parsers agree on."""
         data, end = block.data, block.end
-        if b"\0" in data:
+        if b"\0" in data or data.startswith(_MARK):  # which pyarrow takes for no part of the text
             return False
         if end != b"\n" or b"\r" in data:
             returns, newlines = count_byte(data, 13), count_byte(data, 10)
