@@ -325,7 +325,8 @@ class Database(Core):
         feed: Ring | FileFeed
         layout = Layout.of(stream)
         if is_followed(stream):
-            feed = FileFeed(stream, self.storage.names_of_files(stream.oid))
+            store, converted = self.storage.names_of_files(stream.oid), self.storage.converted_files(stream.oid)
+            feed = FileFeed(stream, store, converted)
         else:
             feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
