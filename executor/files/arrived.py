@@ -4,25 +4,31 @@ Owns: the names, in memory and in a file that outlives the log's records of them
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
 the names that the other one has found, in the same folder, and rows have their places there.
 
-    files.jsonl    a record a line, in LSN order: [lsn, [[path, size, mtime], ...], [rows, ...]], and behind these the
-                   place of the rows, where it is another LSN
+    files.jsonl    a record a line (executor/commit/lines), in LSN order: [lsn, [[path, size, mtime], ...], [rows,
+                   ...]], and behind these the place of the rows, where it is another LSN
+
+Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
+(executor/forgotten); where one of them is missing, no file can be told from those that have arrived, and the stream
+stands still with an error.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
 
+from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.commit.files import replace_file
+from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
 from executor.files.following import SourceFile, read_files, verify
 
@@ -51,17 +57,27 @@ class ArrivedFiles(Struct, frozen=True):
 class FileFeed:
     """The files that arrived in a folder, in LSN order."""
 
-    def __init__(self, stream: Stream, store: Path) -> None:
-        """``store`` is where the names outlive the log."""
+    def __init__(self, stream: Stream, store: Path, noted: End | None = None) -> None:
+        """``store`` is where the names outlive the log, and ``noted`` how long that was when the log last forgot
+        names."""
         self._stream = stream
         self._store = store
         self._lock = threading.Lock()
-        self._arrived = _read_store(store)
+        self._arrived, self._end = _read_store(store, noted)
         self._stored = len(self._arrived)
+        #: Why it is not known which files have arrived; XX001.
+        self.damage: SqlError | None = None
+        if noted is not None and self._end is None:
+            self.damage = _damaged(stream, store)
 
     def alter(self, stream: Stream) -> None:
         """The stream is defined otherwise."""
         self._stream = stream
+
+    def require_names(self) -> None:
+        """Raises XX001 where it is not known which files have arrived."""
+        if self.damage is not None:
+            raise replace(self.damage)
 
     def publish(self, lsn: int, part: FilesArrived) -> int:
         """Adds a part of a record; one that is known already is passed over."""
@@ -84,10 +100,11 @@ class FileFeed:
             return self._arrived[-1].lsn if self._arrived else 0
 
     def known(self, durable: int) -> dict[str, tuple[int, int]]:
-        """Size and mtime of every file that ever arrived, by path.
+        """Size and mtime of every file that ever arrived, by path. Raises XX001.
 
         A file whose rows every view has durably, up to LSN ``durable``, may have been cleared away since.
         """
+        self.require_names()
         with self._lock:
             return {
                 path: (size, mtime)
@@ -97,7 +114,8 @@ class FileFeed:
             }
 
     def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
-        """The records of an interval."""
+        """The records of an interval. Raises XX001."""
+        self.require_names()
         with self._lock:
             lsns = [item.lsn for item in self._arrived]
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
@@ -131,50 +149,72 @@ class FileFeed:
         with self._lock:  # a crash may have cut short the names of one record
             return max(0, self._arrived[self._stored - 1].lsn - 1) if self._stored else 0
 
+    @property
+    def stored_end(self) -> End | None:
+        """How long the store is; None where it is damaged."""
+        with self._lock:
+            return self._end
+
     def release(self, upto: int) -> None:
         """The log may forget records up to this LSN, so their names go to the store."""
         with self._lock:
             fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
-            if not fresh:
+            if not fresh or self._end is None:
                 return
+            data, end = add_lines(self._end, map(_document, fresh))
             self._store.parent.mkdir(parents=True, exist_ok=True)
             with open(self._store, "ab") as file:
-                size = file.tell()
                 try:
-                    file.write("".join(map(_line, fresh)).encode())
+                    file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:
-                    os.truncate(self._store, size)  # what is written next must not follow half a line
+                    os.truncate(self._store, self._end.length)  # what is written next must not follow half a line
                     raise
             self._stored += len(fresh)
+            self._end = end
 
 
-def begin_store(path: Path, arrived: ArrivedFiles) -> None:
-    """Writes what a stream begins with. Raises OSError."""
+def begin_store(path: Path, arrived: ArrivedFiles) -> End:
+    """Writes what a stream begins with; how long that is. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, _line(arrived).encode())
+    data, end = add_lines(End(), (_document(arrived),))
+    replace_file(path, data)
+    return end
 
 
 def _counts(part: FilesArrived) -> tuple[int | None, ...]:
     return part.rows or (None,) * len(part.files)  # earlier versions have not logged them
 
 
-def _line(item: ArrivedFiles) -> str:
+def _document(item: ArrivedFiles) -> list[object]:
     places = () if item.place == item.lsn else (item.place,)
-    return json.dumps([item.lsn, item.files, item.rows, *places]) + "\n"
+    return [item.lsn, item.files, item.rows, *places]
 
 
-def _read_store(path: Path) -> list[ArrivedFiles]:
-    """The stored records; a line that a crash cut short is still in the log."""
-    found: list[ArrivedFiles] = []
-    if not path.exists():
-        return found
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):
-            path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
-            break
-        lsn, files, rows, *place = json.loads(line)
-        files = tuple((name, size, mtime) for name, size, mtime in files)
-        found.append(ArrivedFiles(lsn, files, tuple(rows), place[0] if place else lsn))
-    return found
+def _read_store(path: Path, noted: End | None) -> tuple[list[ArrivedFiles], End | None]:
+    """The stored records, and where they end: None where some of those that are ``noted`` are missing. Lines behind
+    these are still in the log, so one that is none ends the file. A file of an earlier version is written anew."""
+    found = read_lines(path.read_bytes() if path.exists() else b"")
+    if noted is not None and (not found.confirms(noted) or found.is_plain):
+        return [], None
+    arrived = [_arrived(*document) for document in found.documents]
+    if found.is_plain:
+        data, end = add_lines(End(), map(_document, arrived))
+        replace_file(path, data)
+        return arrived, end
+    if path.exists():
+        os.truncate(path, found.end.length)
+    return arrived, found.end
+
+
+def _arrived(lsn: int, files: list[list[Any]], rows: list[int | None], *place: int) -> ArrivedFiles:
+    named = tuple((name, size, mtime) for name, size, mtime in files)
+    return ArrivedFiles(lsn, named, tuple(rows), place[0] if place else lsn)
+
+
+def _damaged(stream: Stream, store: Path) -> SqlError:
+    what = "is not what was written" if store.exists() else "is missing"
+    path = "/".join(store.parts[-3:])
+    message = f'which files have arrived in stream "{stream.name}" is not known: "{path}" {what}'
+    return SqlError("XX001", message, hint="Put the file back as it was, or drop the stream and create it again.")
