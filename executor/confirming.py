@@ -31,6 +31,6 @@ def require_tables(core: Core) -> None:
         if core.tables.is_new:
             message = '"tables.duckdb" is missing'
         raise SqlError("XX001", f"{message}, and the log begins behind LSN {log.first_lsn}", hint=_HINT)
-    if core.control.found is not None and applied > log.last_lsn:
+    if core.control.log.found is not None and applied > log.last_lsn:
         message = f"the log is corrupted: it ends at LSN {log.last_lsn}, and the tables have changes up to {applied}"
         raise SqlError("XX001", message, hint=_HINT)

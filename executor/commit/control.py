@@ -19,7 +19,6 @@ import mmap
 import os
 import struct
 import zlib
-from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
@@ -32,54 +31,71 @@ _MAGIC: Final = b"MILLCTL1"
 _MARK: Final = struct.Struct("<QQQQ")
 _CRC: Final = struct.Struct("<I")
 _SLOT: Final = 64
+_LENGTH: Final = _MARK.size + _CRC.size
 
 
-class Place(IntEnum):
-    """What is marked."""
-
-    LOG = 0
-    SEQUENCES = 1
-
-
-class Mark(Struct, frozen=True, order=True):
-    """A file, by its number, is ``end`` bytes long at least. ``check`` is a checksum of these, where one is known."""
+class Mark(Struct, frozen=True):
+    """A file, by its number (0: there was none yet), is ``end`` bytes long at least. ``check`` is a checksum of these,
+    where one is known."""
 
     file: int = 0
     end: int = 0
     check: int = 0
 
 
+class Marker:
+    """One mark's place in the control file. ``put`` is for one thread at a time."""
+
+    def __init__(self, memory: mmap.mmap, place: int) -> None:
+        self._memory = memory
+        self._slots = tuple(_SLOT * (1 + 2 * place + copy) for copy in range(2))
+        self._serial = 0
+        #: What the file had when it was opened; None where it was new, or not what was written.
+        self.found: Mark | None = None
+
+    def read(self) -> bool:
+        """Finds the newer valid copy; False where there is none, though something was stored."""
+        copies = [self._memory[at : at + _LENGTH] for at in self._slots]
+        valid = [copy for copy in copies if _CRC.unpack_from(copy, _MARK.size)[0] == zlib.crc32(copy[: _MARK.size])]
+        if not valid:
+            self.found = None if any(map(any, copies)) else Mark()
+            return self.found is not None
+        self._serial, *values = max(_MARK.unpack_from(copy) for copy in valid)
+        self.found = Mark(*values)
+        return True
+
+    def put(self, file: int, end: int, check: int = 0) -> None:
+        """The disk has a file up to there."""
+        self._serial = serial = self._serial + 1
+        data = _MARK.pack(serial, file, end, check)
+        at = self._slots[serial & 1]
+        self._memory[at : at + _LENGTH] = data + _CRC.pack(zlib.crc32(data))
+
+
 class Control:
-    """An open control file. Any thread may store marks; those of one place come from one at a time."""
+    """An open control file."""
 
     def __init__(self, path: Path) -> None:
         """Opens or makes it. Raises OSError."""
-        self._path = path
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             found = os.pread(descriptor, _SIZE, 0)
-            if len(found) < _SIZE or not found.startswith(_MAGIC):
+            is_known = len(found) == _SIZE and found.startswith(_MAGIC)
+            if not is_known:
                 os.ftruncate(descriptor, 0)
-                os.posix_fallocate(descriptor, 0, _SIZE)
+                os.posix_fallocate(descriptor, 0, _SIZE)  # what is stored in memory must not meet a full disk
                 os.pwrite(descriptor, _MAGIC, 0)
             self._memory = mmap.mmap(descriptor, _SIZE)
         finally:
             os.close(descriptor)
-        self._serials = [0, 0]
-        #: The marks that the file had; None where it was new, or not what was written.
-        self.found: dict[Place, Mark] | None = None
-        marks = {place: self._read(place) for place in Place} if found.startswith(_MAGIC) else {}
-        if marks and None not in marks.values():
-            self.found = {place: mark for place, mark in marks.items() if mark is not None}
-        elif found:
+        #: The last segment of the log, by its number.
+        self.log = Marker(self._memory, 0)
+        #: The sequences' file, by how often it was written anew.
+        self.sequences = Marker(self._memory, 1)
+        if is_known:
+            is_known = all([self.log.read(), self.sequences.read()])
+        if found and not is_known:
             _LOGGER.warning('"%s" is not what was written: it is made anew, and confirms nothing of before', path.name)
-
-    def mark(self, place: Place, mark: Mark) -> None:
-        """The disk has a file up to there."""
-        serial = self._serials[place] = self._serials[place] + 1
-        data = _MARK.pack(serial, mark.file, mark.end, mark.check)
-        at = _SLOT * (1 + 2 * place + serial % 2)
-        self._memory[at : at + _MARK.size + 4] = data + _CRC.pack(zlib.crc32(data))
 
     def sync(self) -> None:
         """Returns when the disk has the marks. Raises OSError."""
@@ -89,21 +105,3 @@ class Control:
         """Syncs and closes it."""
         self.sync()
         self._memory.close()
-
-    def _read(self, place: Place) -> Mark | None:
-        """The newer valid copy; none where both are damaged; an empty one where none was stored yet."""
-        newest: tuple[int, Mark] | None = None
-        empty = 0
-        for copy in range(2):
-            at = _SLOT * (1 + 2 * place + copy)
-            data = self._memory[at : at + _MARK.size]
-            (crc,) = _CRC.unpack_from(self._memory, at + _MARK.size)
-            serial, *values = _MARK.unpack(data)
-            if not any(data) and not crc:
-                empty += 1
-            elif crc == zlib.crc32(data) and (newest is None or serial > newest[0]):
-                newest = serial, Mark(*values)
-        if newest is None:
-            return Mark() if empty == 2 else None
-        self._serials[place] = newest[0]
-        return newest[1]

@@ -43,15 +43,16 @@ class Lines(Struct, frozen=True):
         return end == End() or end in self.ends
 
 
-def add_lines(before: End, documents: Iterable[Any]) -> tuple[bytes, End]:
-    """Lines behind an end, and where they end."""
-    pieces, check = list[bytes](), before.check
+def add_lines(before: End, documents: Iterable[Any]) -> tuple[bytes, list[End]]:
+    """Lines behind an end, and where each of them ends."""
+    pieces, ends, end = list[bytes](), list[End](), before
     for document in documents:
         text = json.dumps(document, separators=(",", ":")).encode()
-        check = zlib.crc32(text, check)
+        check = zlib.crc32(text, end.check)
         pieces.append(b"%0*x %s\n" % (_DIGITS, check, text))
-    data = b"".join(pieces)
-    return data, End(before.length + len(data), check)
+        end = End(end.length + len(pieces[-1]), check)
+        ends.append(end)
+    return b"".join(pieces), ends
 
 
 def read_lines(data: bytes) -> Lines:

@@ -33,7 +33,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.chain import Chain
-from executor.commit.control import Control, Mark, Place
+from executor.commit.control import Control
 from executor.commit.encoding import Encoded, Kind, decode_references
 from executor.commit.files import Files, Watch, begin_writeback, disk_error, sync_folder
 from executor.commit.pool import SegmentPool
@@ -329,7 +329,7 @@ class Log:
         if end > target.durable:
             target.durable = end
             if self._control is not None and target is self._current:
-                self._control.mark(Place.LOG, Mark(target.number, end))
+                self._control.log.put(target.number, end)
 
     def records(self, after: int, upto: int | None = None) -> Iterator[tuple[int, pa.Buffer]]:
         """LSN and payload of the commits in (after, upto] (all above ``after``). Raises 72000 if they were recycled."""
@@ -401,14 +401,13 @@ class Log:
         if self._segments:  # a process that died may have left its last records to the operating system
             self._files.sync(self._segments[-1].descriptor)
         if self._segments and self._control is not None:
-            self._control.mark(Place.LOG, Mark(self._segments[-1].number, self._segments[-1].end))
+            self._control.log.put(self._segments[-1].number, self._segments[-1].end)
 
     def _require_end(self) -> None:
         """Raises XX001 where the log ends before the end that was confirmed."""
-        found = None if self._control is None else self._control.found
-        if found is None:
+        mark = None if self._control is None else self._control.log.found
+        if mark is None:
             return
-        mark = found[Place.LOG]
         last = self._segments[-1] if self._segments else None
         if mark.file and (last is None or last.number < mark.file):
             raise corrupted(f"{layout.segment_name(mark.file)} is missing")
@@ -448,7 +447,7 @@ class Log:
             return disk_error(error, "write to the log")
         self._segments.append(self._current)
         if self._control is not None:
-            self._control.mark(Place.LOG, Mark(self._current.number, HEADER))
+            self._control.log.put(self._current.number, HEADER)
         return None
 
     def _write(self, entries: Sequence[tuple[Encoded, int]]) -> list[Position | SqlError]:

@@ -58,17 +58,17 @@ class FileFeed:
     """The files that arrived in a folder, in LSN order."""
 
     def __init__(self, stream: Stream, store: Path, noted: End | None = None) -> None:
-        """``store`` is where the names outlive the log, and ``noted`` how long that was when the log last forgot
-        names."""
+        """``store`` is where the names outlive the log, and ``noted`` how much of that the log has forgotten."""
         self._stream = stream
         self._store = store
         self._lock = threading.Lock()
-        self._arrived, self._end = _read_store(store, noted)
-        self._stored = len(self._arrived)
         #: Why it is not known which files have arrived; XX001.
         self.damage: SqlError | None = None
-        if noted is not None and self._end is None:
-            self.damage = _damaged(stream, store)
+        found = _read_store(store, noted)
+        if found is None:
+            self.damage, found = _damaged(stream, store), ([], [])
+        #: What has arrived; of the first of these, which are stored, where each one's line ends.
+        self._arrived, self._ends = found
 
     def alter(self, stream: Stream) -> None:
         """The stream is defined otherwise."""
@@ -147,21 +147,22 @@ class FileFeed:
     def stored_lsn(self) -> int:
         """Above which LSN the log may have names that the store has not."""
         with self._lock:  # a crash may have cut short the names of one record
-            return max(0, self._arrived[self._stored - 1].lsn - 1) if self._stored else 0
+            return max(0, self._arrived[len(self._ends) - 1].lsn - 1) if self._ends else 0
 
-    @property
-    def stored_end(self) -> End | None:
-        """How long the store is; None where it is damaged."""
+    def stored_end(self, upto: int) -> End:
+        """Where the store's names of records up to an LSN end."""
         with self._lock:
-            return self._end
+            stored = bisect_right(self._arrived, upto, hi=len(self._ends), key=lambda item: item.lsn)
+            return self._ends[stored - 1] if stored else End()
 
     def release(self, upto: int) -> None:
         """The log may forget records up to this LSN, so their names go to the store."""
         with self._lock:
-            fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
-            if not fresh or self._end is None:
+            fresh = [item for item in self._arrived[len(self._ends) :] if item.lsn <= upto]
+            if not fresh or self.damage is not None:
                 return
-            data, end = add_lines(self._end, map(_document, fresh))
+            before = self._ends[-1] if self._ends else End()
+            data, ends = add_lines(before, map(_document, fresh))
             self._store.parent.mkdir(parents=True, exist_ok=True)
             with open(self._store, "ab") as file:
                 try:
@@ -169,16 +170,15 @@ class FileFeed:
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:
-                    os.truncate(self._store, self._end.length)  # what is written next must not follow half a line
+                    os.truncate(self._store, before.length)  # what is written next must not follow half a line
                     raise
-            self._stored += len(fresh)
-            self._end = end
+            self._ends += ends
 
 
 def begin_store(path: Path, arrived: ArrivedFiles) -> End:
     """Writes what a stream begins with; how long that is. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data, end = add_lines(End(), (_document(arrived),))
+    data, (end,) = add_lines(End(), (_document(arrived),))
     replace_file(path, data)
     return end
 
@@ -192,20 +192,20 @@ def _document(item: ArrivedFiles) -> list[object]:
     return [item.lsn, item.files, item.rows, *places]
 
 
-def _read_store(path: Path, noted: End | None) -> tuple[list[ArrivedFiles], End | None]:
-    """The stored records, and where they end: None where some of those that are ``noted`` are missing. Lines behind
-    these are still in the log, so one that is none ends the file. A file of an earlier version is written anew."""
+def _read_store(path: Path, noted: End | None) -> tuple[list[ArrivedFiles], list[End]] | None:
+    """The stored records, and where each one's line ends; None where some of those that are ``noted`` are missing.
+    Those behind are still in the log, so a line that is none ends the file. One of an earlier version is written
+    anew."""
     found = read_lines(path.read_bytes() if path.exists() else b"")
-    if noted is not None and (not found.confirms(noted) or found.is_plain):
-        return [], None
-    arrived = [_arrived(*document) for document in found.documents]
+    if noted not in (None, End()) and (found.is_plain or noted not in found.ends):
+        return None
+    arrived, ends = [_arrived(*document) for document in found.documents], list(found.ends)
     if found.is_plain:
-        data, end = add_lines(End(), map(_document, arrived))
+        data, ends = add_lines(End(), map(_document, arrived))
         replace_file(path, data)
-        return arrived, end
-    if path.exists():
+    elif path.exists():
         os.truncate(path, found.end.length)
-    return arrived, found.end
+    return arrived, ends
 
 
 def _arrived(lsn: int, files: list[list[Any]], rows: list[int | None], *place: int) -> ArrivedFiles:

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import Sequence
-from executor.commit.control import Control, Mark, Place
+from executor.commit.control import Control, Mark
 from executor.commit.files import Files, disk_error, replace_file
 from executor.commit.lines import End, Lines, add_lines, read_lines
 
@@ -65,7 +65,7 @@ class SequenceStore:
         #: States of which no value is known.
         self._lost: set[int] = set()
         found = read_lines(path.read_bytes() if path.exists() else b"")
-        confirmed = None if control is None or control.found is None else control.found[Place.SEQUENCES]
+        confirmed = None if control is None else control.sequences.found
         #: Why the file is not what was written, until it is written anew.
         self._damage = _damage_of(path, found, confirmed or Mark())
         self._generation = max(confirmed.file if confirmed is not None else 0, _generation_of(found))
@@ -177,7 +177,7 @@ class SequenceStore:
         """A line that is on the disk when this returns. Raises 53100 and 58030."""
         if self._damage is not None or not self._generation or self._end.length > _LONG:
             self._rewrite()
-        data, end = add_lines(self._end, [(state, value, called)])
+        data, (end,) = add_lines(self._end, [(state, value, called)])
         try:
             self._file.write(data)
             self._files.sync(self._file.fileno())
@@ -194,7 +194,7 @@ class SequenceStore:
         ]
         generation = self._generation + 1
         lines = [*values, *((state,) for state in sorted(self._lost))]
-        data, end = add_lines(End(), [(generation, len(lines)), *lines])
+        data, ends = add_lines(End(), [(generation, len(lines)), *lines])
         try:
             if self._damage is not None and self._path.exists():
                 os.replace(self._path, self._path.with_name(self._path.name + ".damaged"))
@@ -204,12 +204,12 @@ class SequenceStore:
         except OSError as error:
             raise disk_error(error, "write the sequences' values") from error
         self._damage, self._generation = None, generation
-        self._confirm(end)
+        self._confirm(ends[-1])
 
     def _confirm(self, end: End) -> None:
         self._end = end
         if self._control is not None:
-            self._control.mark(Place.SEQUENCES, Mark(self._generation, end.length, end.check))
+            self._control.sequences.put(self._generation, end.length, end.check)
 
 
 def _generation_of(found: Lines) -> int:

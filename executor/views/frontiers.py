@@ -93,9 +93,9 @@ class Frontiers:
         names = dict[int, End]()
         for oid, runtime in core.streams.items():
             if isinstance(runtime.feed, FileFeed):
-                if (end := runtime.feed.stored_end) is None:
+                if runtime.feed.damage is not None:
                     return False  # the log has what the file may lack
-                names[oid] = end
+                names[oid] = runtime.feed.stored_end(upto)
         stored = min(core.tables.stored_lsn, upto)
 
         def change(known: Forgotten) -> Forgotten:

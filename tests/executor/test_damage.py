@@ -91,11 +91,13 @@ class Folder:
     def write(self, client: Client, rows: int) -> None:
         """Rows more in each relation."""
         first, self.truth.rows = self.truth.rows, self.truth.rows + rows
-        numbers = range(first, self.truth.rows)
-        client.run(f"INSERT INTO s VALUES {', '.join(f'({number % 3}, {number})' for number in numbers)}")
-        client.run(f"INSERT INTO keyed (n, label) VALUES {', '.join(f'({number}, {number})' for number in numbers)}")
-        values = ", ".join(f"({number})" for number in numbers)
-        client.run(f"BEGIN; INSERT INTO z VALUES {values}; INSERT INTO loose (n) VALUES {values}; COMMIT")
+        numbers = f"FROM generate_series({first}, {self.truth.rows - 1}) i"
+        client.run(
+            f"INSERT INTO s SELECT i % 3, i {numbers}; INSERT INTO keyed (n, label) SELECT i, md5(i::text) {numbers}"
+        )
+        client.run(
+            f"BEGIN; INSERT INTO z SELECT i {numbers}; INSERT INTO loose SELECT i, md5(i::text) {numbers}; COMMIT"
+        )
 
     def follow(self, client: Client, files: int) -> None:
         """Files more, which have been counted."""
@@ -137,6 +139,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         client = Client(database)
         for _ in range(4):
             _work(folder, database, client)
+        database.frontiers._note = lambda *_: False  # type: ignore[method-assign]  # the log keeps the rest
+        for _ in range(3):
+            folder.write(client, 700)
         folder.write(client, 20)
         folder.follow(client, 1)
         folder.draw(client, 3)
@@ -231,14 +236,13 @@ KINDS: Final = {
 CASES: Final = list(itertools.product(KINDS, DAMAGES, ("closed", "killed"), (0, -1)))
 #: What a run has of it.
 SOME: Final = [
-    *[("log", damage, "killed", -1) for damage in ("flip 0.0", "flip last", "zero last", "cut last", "delete")],
+    *[("log", damage, "killed", -1) for damage in ("flip last", "zero last", "delete")],
     *[("log", damage, "closed", 0) for damage in ("flip 0.1", "delete")],
-    *[("wal", damage, "killed", 0) for damage in ("cut 0.5", "flip 0.5", "delete")],
-    *[("tables", damage, "closed", 0) for damage in ("flip 0.3", "cut 0.5", "delete", "older")],
-    *[("sequences", damage, "killed", 0) for damage in ("flip 0.3", "cut 0.5", "delete", "older")],
-    *[("names", damage, "closed", 0) for damage in ("flip 0.1", "cut 0.9", "delete", "older")],
-    *[(kind, damage, "killed", 0) for kind in ("control", "forgotten") for damage in ("flip 0.0", "delete", "older")],
-    *[("manifest", damage, "closed", 0) for damage in ("flip 0.5", "older")],
+    *[("wal", damage, "killed", 0) for damage in ("cut 0.5", "flip 0.5")],
+    *[("tables", damage, "closed", 0) for damage in ("flip 0.3", "delete", "older")],
+    *[("sequences", damage, "killed", 0) for damage in ("flip 0.3", "delete", "older")],
+    *[("names", damage, "closed", 0) for damage in ("flip 0.1", "delete", "older")],
+    *[("control", "delete", "killed", 0), ("forgotten", "flip 0.5", "closed", 0), ("manifest", "older", "closed", 0)],
 ]  # fmt: skip
 COUNTS: Final[Counter[str]] = Counter()
 
@@ -272,7 +276,7 @@ def _outcome(folder: Folder, path: Path) -> str:
     """What a server makes of a folder: everything is right, a part of it, or it does not start. Asserts that it is one
     of the three, at the first start and at the next."""
     lost: set[str] = set()
-    for _ in range(2):
+    for is_first in (True, False):
         try:
             database = folder.open()
         except SqlError as error:
@@ -280,10 +284,11 @@ def _outcome(folder: Folder, path: Path) -> str:
             return "refused"
         with closing(database):
             client = Client(database)
-            lost |= _compare(client, folder, path)
             database.watcher._work()  # which files have come is asked now
+            if is_first:
+                lost |= _compare(client, folder, path)
+                _insert(client, folder, path, lost)
             _draw(client, folder, path, lost)
-            _insert(client, folder, path, lost)
             lost |= _compare(client, folder, path)
     return "in part" if lost else "whole"
 
