@@ -31,6 +31,7 @@ from server.points import Found
 from server.portals import Portal, find_portal
 from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows, with_shapes
+from server.statement_log import log_execution, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -196,6 +197,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         return None
     if portal.cursor is None:
+        log_execution(session, portal.bind.statement, plan.raw, portal.values)
         statement = plan.statement
         if not message.max_rows and _is_of_block(session, plan):
             answer = partial(_answered, session, portal)
@@ -211,7 +213,8 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             known = _known_answer(session, portal, plan)
             if known is not None:
                 _answered(session, portal, known.data)
-                session.series.follow(portal, known)
+                if not logs(session.logs, above="ddl"):
+                    session.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 

@@ -57,6 +57,7 @@ from server.portals import Made, Portal
 from server.prepared import Prepared
 from server.series import Series
 from server.settings import Settings
+from server.statement_log import logs
 from server.styled import PLAIN, check_styles
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class Session:
         self.idle = IdleClock(self.server.loop, connection.end)
         self.started = self.transaction_time = self.statement_time = _now()
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
+        self.logs = "none"  # which statements are logged
         self.query = ""  # the last statement that was not answered by express
         self._working = False
         self._cancelled: SqlError | None = None
@@ -162,6 +164,7 @@ class Session:
             self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
+        at_rest = at_rest and not logs(self.logs, above="ddl")
         return self.express.answer if at_rest and not self.idle.is_running else None
 
     @property
@@ -311,6 +314,7 @@ class Session:
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""
         self.idle.stop()
+        self._log_end()
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
         self.cursors.close(None)
@@ -318,6 +322,14 @@ class Session:
             await self.copying.abort()
             self.copying = None
         await self.work(self._close)
+
+    def _log_end(self) -> None:
+        if self.server.config.log_disconnections:
+            logger.info(
+                "disconnection pid=%d user=%s database=%s host=%s port=%d session_time=%s",
+                *(self.backend.process, self.login, self.database_name, *self.connection.peer),
+                _now() - self.started,
+            )
 
     def _close(self) -> None:
         try:
@@ -366,6 +378,7 @@ class Session:
         if key is self._told:
             return
         self._told = key
+        self.logs = self.settings.value("log_statement")
         self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
         self.db.read_only = self.settings.read_only

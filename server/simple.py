@@ -32,6 +32,7 @@ from server.express import Answered
 from server.planning import Plan, Shared
 from server.points import Found
 from server.rows import describe_rows, literal_values
+from server.statement_log import log_text, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -60,6 +61,8 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     session.portals.pop("", None)  # it lives up to the next Query, even in a block
     text = message.text
+    if logs(session.logs, above="ddl"):
+        return _run(session, text)
     if len(text) < _SHORT:
         known = _known_of_block(session, text)
         if known is not None and blocks.answered(session, *known, partial(_ready, session), None):
@@ -164,6 +167,7 @@ async def _run(session: Session, text: str) -> None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         session.ready()
         return
+    log_text(session, text, raws)
     whole = text if len(raws) == 1 else None
     if whole is None:
         session.begin_implicit()

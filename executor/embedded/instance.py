@@ -43,6 +43,14 @@ _SETTINGS: Final[dict[str, Any]] = {
 _RESTART: Final = "Restart the server."
 
 
+def _unopened(path: Path, error: SqlError) -> SqlError:
+    """What keeps DuckDB from a file, where it has no state of its own, is the file's content or the disk."""
+    if error.sqlstate != "XX000":
+        return error
+    is_disk = error.message.startswith("IO Error")
+    return SqlError("58030" if is_disk else "XX001", f'could not open "{path.name}": {error.message}')
+
+
 class Instance:
     """A DuckDB instance in memory, the tables' file attached where there is one. No SQL reaches the network, nor files
     outside ``folders`` and ``spill``, where it writes what exceeds its memory (53200 without one).
@@ -59,7 +67,7 @@ class Instance:
             try:
                 self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
             except duckdb.Error as error:
-                raise translate(error) from error
+                raise _unopened(path, translate(error)) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
