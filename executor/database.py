@@ -69,6 +69,7 @@ from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
+from planner.cancellation import to_the_end
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -174,7 +175,8 @@ class Database(Core):
 
         try:
             chain = None if transaction.write is None else transaction.write.chain
-            self.sequencer.commit(record, sync or transaction.catalog is not None, register, chain)
+            is_synced = sync or transaction.catalog is not None
+            to_the_end(self.sequencer.commit, record, is_synced, register, chain)
         except BaseException as error:
             # harmless where the tables' part is committed already
             transaction.rollback(error if isinstance(error, SqlError) else None)

@@ -72,6 +72,7 @@ class ReadSnapshot:
         self._database = database
         self._connection = connection
         self._open = True
+        connection.may_be_left = True
         connection.begin()
         connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
 
@@ -113,6 +114,7 @@ class ReadSnapshot:
             self._connection.commit()
         except SqlError:
             self._connection.rollback()
+        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 
