@@ -122,10 +122,11 @@ def _meets(statement: Statement, objects: Objects) -> bool:
 
 def _pads(nodes: list[Node]) -> bool:
     """Whether texts get blanks, which are shown: but for parameters that are only compared."""
-    compared = {id(item) for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments}
-    return any(
-        isinstance(node, Cast | Parameter) and is_padded(node.type) and id(node) not in compared for node in nodes
-    )
+    padded = {id(node) for node in nodes if isinstance(node, Cast | Parameter) and is_padded(node.type)}
+    if not padded:
+        return False
+    compared = (item for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments)
+    return not padded.issubset(map(id, compared))
 
 
 def _is_mixed_outside(nodes: list[Node]) -> bool:

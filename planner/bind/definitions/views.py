@@ -112,7 +112,7 @@ def _create(
     continuous = bool(binding.streams)
     schema, notices = _schema(binding, name, continuous)
     catalog = binding.context.catalog
-    old = catalog.find(name.relname, schema)
+    old = catalog.at(schema, name.relname)
     exists = is_taken(binding, name, schema, tolerated or replaces)
     if continuous:
         _refuse_changing(binding, query.relation)
