@@ -69,6 +69,7 @@ from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
+from planner.order_system_rows import PLACE
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -144,7 +145,8 @@ class Database(Core):
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
-        return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
+        names = [*(item.name for item in sequence.columns), PLACE]
+        return pa.Table.from_arrays([*arrays, pa.array([0])], names=names)
 
     # Commit -----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
 from planner.expression import ColumnRef
+from planner.order_system_rows import order_system_rows
 from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.walk import Node, walk
@@ -75,7 +76,7 @@ class PlanCache:
         known = self._plans.get(id(relation))
         if known is not None and known[0] is relation:
             return known[1]
-        plan = plan_of(optimise(relation))
+        plan = plan_of(optimise(order_system_rows(relation)))
         with self._lock:
             if len(self._plans) >= _REMEMBERED:
                 self._plans.clear()

@@ -107,7 +107,7 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if not isinstance(found, tuple):
         return None
     chosen, types = found
-    if name in LOOKED_UP:
+    if name in LOOKED_UP or (name in ("to_regproc", "to_regtype") and isinstance(arguments[0], Literal)):
         return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
         return _current_schemas(env, arguments, node)
@@ -142,14 +142,12 @@ def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:
 
 
 #: Functions that only look for a name among PostgreSQL's own and users' functions, operators and collations.
-LOOKED_UP: Final = frozenset(
-    f"to_{kind}" for kind in ("regproc", "regprocedure", "regoper", "regoperator", "regcollation")
-)
+LOOKED_UP: Final = frozenset(f"to_{kind}" for kind in ("regprocedure", "regoper", "regoperator", "regcollation"))
 _NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | LOOKED_UP | {"current_schemas"}
 
 
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """to_regproc('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
+    """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
     from planner.bind.calls.named_oids import named_oid  # which needs bodies
 
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
@@ -161,7 +159,7 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
         return Literal(named_oid(env.binding, str(text.value), kind.name), kind)
     except SqlError as error:
         is_none = error.sqlstate in ("42883", "42725", "3F000")
-        if not is_none and name != "to_regcollation":
+        if not is_none and name not in ("to_regcollation", "to_regtype"):
             raise
         return Literal(None, kind)
 
