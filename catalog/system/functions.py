@@ -284,7 +284,16 @@ _SIMPLE: Final[dict[str, str]] = {
     "point(float8, float8)": "('(' || $1::text || ',' || $2::text || ')')::point",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_server_port()": "current_setting('port')::int4",
+    "inet_server_addr()": "(SELECT server_addr::inet FROM pg_lookups.own_connection)",
     "pg_rotate_logfile()": "false",
+    **dict.fromkeys(
+        (
+            *("pg_stat_reset()", "pg_stat_reset_shared(text)", "pg_stat_reset_slru(text)", "pg_stat_clear_snapshot()"),
+            *("pg_stat_reset_single_table_counters(oid)", "pg_stat_reset_single_function_counters(oid)"),
+            *("pg_stat_reset_replication_slot(text)", "pg_stat_force_next_flush()"),
+        ),
+        "''",
+    ),
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
@@ -405,6 +414,9 @@ TABLES: Final[dict[str, str]] = {
     "pg_options_to_table(_text)": "SELECT split_part(o, '=', 1) AS option_name, "
     "substr(o, strpos(o, '=') + 1) AS option_value FROM unnest($1) o",
     "pg_show_all_settings()": "SELECT * FROM pg_settings",
+    "pg_available_extensions()": "SELECT name, default_version, comment FROM pg_available_extensions",
+    "pg_available_extension_versions()": "SELECT name, version, superuser, trusted, relocatable, schema, requires, "
+    "comment FROM pg_available_extension_versions",
     "pg_listening_channels()": "SELECT channel AS pg_listening_channels FROM pg_lookups.listening_channels",
     "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
     "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",
