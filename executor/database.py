@@ -72,6 +72,7 @@ from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
 from planner.cancellation import to_the_end
+from planner.order_system_rows import PLACE
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -152,7 +153,8 @@ class Database(Core):
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
-        return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
+        names = [*(item.name for item in sequence.columns), PLACE]
+        return pa.Table.from_arrays([*arrays, pa.array([0])], names=names)
 
     # Commit -----------------------------------------------------------------------------------------------------
 

@@ -89,6 +89,7 @@ class DatabaseSession:
         self.advisory = Holder(database.advisory, self.is_cancelled, self.has_writer, lambda: self.awaits_writer)
         #: Takes the notifications that statements make.
         self.notify: drawing.Notify = lambda channel, payload: None
+        self.ask: drawing.Ask = lambda function, arguments: None
         #: Takes what statements say meanwhile.
         self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
@@ -330,9 +331,18 @@ class DatabaseSession:
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
         drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
-        names = (catalog, self.search_path)
-        calls = (self._sleep, partial(self._lock, transaction))
-        return Caller(drawings, self.sequences, self.notify, *names, *calls, self.read_only, self.user).evaluate
+        return Caller(
+            drawings,
+            self.sequences,
+            self.notify,
+            catalog,
+            self.search_path,
+            self._sleep,
+            self.ask,
+            partial(self._lock, transaction),
+            self.read_only,
+            self.user,
+        ).evaluate
 
     def _lock(self, transaction: Transaction, function: str, numbers: list[int]) -> bool:
         """A function of advisory locks. Raises 40P01, 55P03 and 57014."""
