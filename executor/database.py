@@ -346,7 +346,8 @@ class Database(Core):
         feed: Ring | FileFeed
         layout = Layout.of(stream)
         if is_followed(stream):
-            feed = FileFeed(stream, self.storage.names_of_files(stream.oid), self.forgotten.names.get(stream.oid))
+            store, converted = self.storage.names_of_files(stream.oid), self.storage.converted_files(stream.oid)
+            feed = FileFeed(stream, store, converted, self.forgotten.names.get(stream.oid))
         else:
             feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
@@ -360,6 +361,7 @@ class Database(Core):
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
+        runtime.pinned = self.pinned
         for feed in feeds.values():
             if isinstance(feed, FileFeed) and feed.damage is not None:
                 runtime.fail(ViewError(feed.damage, 0))

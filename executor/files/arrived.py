@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,9 @@ from catalog.objects import Stream
 from executor.commit.files import replace_file
 from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
-from executor.files.following import SourceFile, read_files, verify
+from executor.files.converted import ConvertedFiles, are_exact
+from executor.files.following import SourceFile, verify
+from executor.files.reader import numbered, read_file
 
 #: A usual row's size, until more is known.
 ROW_BYTES: Final = 100
@@ -54,13 +56,30 @@ class ArrivedFiles(Struct, frozen=True):
         return ArrivedFiles(self.lsn, tuple(files), tuple(rows), self.place)
 
 
+class RefusedFile(Struct, frozen=True):
+    """A file that does not fit its stream, and why."""
+
+    file: SourceFile
+    error: SqlError
+
+    def raised(self) -> SqlError:
+        """What a read raises: each its own, since an error that is raised again and again keeps the frames of all."""
+        error = self.error
+        hint = "The stream goes on once the file is replaced or removed."
+        return SqlError(error.sqlstate, error.message, error.detail, hint, where=error.where)
+
+
 class FileFeed:
     """The files that arrived in a folder, in LSN order."""
 
-    def __init__(self, stream: Stream, store: Path, noted: End | None = None) -> None:
-        """``store`` is where the names outlive the log, and ``noted`` how much of that the log has forgotten."""
+    def __init__(self, stream: Stream, store: Path, converted: Path | None = None, noted: End | None = None) -> None:
+        """``store`` is where the names outlive the log, and ``noted`` how much of that the log has forgotten;
+        ``converted`` is a folder for what both engines read."""
         self._stream = stream
         self._store = store
+        self._converted = ConvertedFiles(store.parent / "converted" if converted is None else converted)
+        #: Files that do not fit the stream, and why: they have not arrived.
+        self.refused: tuple[RefusedFile, ...] = ()
         self._lock = threading.Lock()
         #: Why it is not known which files have arrived; XX001.
         self.damage: SqlError | None = None
@@ -134,8 +153,67 @@ class FileFeed:
 
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         """The rows, read by this process; their places come with them."""
-        parts = [read_files(item.files, self._stream, item.place) for item in self.files(after, upto)]
-        return pa.concat_tables(parts)
+        return pa.concat_tables(self.tables(after, upto))
+
+    def tables(self, after: int, upto: int) -> Iterator[pa.Table]:
+        """The same, a file at a time."""
+        for item in self.files(after, upto):
+            for place, file in enumerate(item.files):
+                verify(file, self._stream.name)
+                table = self._converted.read(file, self._stream)
+                if table is None:
+                    table = read_file(file[0], self._stream, self._stream.columns)
+                yield numbered(table, item.place, place)
+
+    def are_exact(self, after: int, upto: int) -> bool:
+        """Whether Spark may read the files of an interval as they are."""
+        return are_exact((file for item in self.files(after, upto) for file in item.files), self._stream)
+
+    def check(self) -> None:
+        """Raises why a file in the folder is none of the stream's: without its rows nothing is up to date."""
+        for item in self.refused:
+            raise item.raised()
+
+    def take(self, found: Sequence[SourceFile]) -> FilesArrived | None:
+        """The files among these that fit the stream, as a record's part; ``refused`` has the others from now on, and no
+        file any more that has been mended or is gone. One that was refused is read again once it has changed. Raises
+        58030."""
+        still = {item.file: item for item in self.refused if item.file in found}
+        fitting: list[tuple[SourceFile, int]] = []
+        for file in found:
+            if file in still:
+                continue
+            try:
+                rows = self._converted.convert(file, self._stream)
+                verify(file, self._stream.name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                message = f'could not read file "{file[0]}" of stream "{self._stream.name}": {error.strerror or error}'
+                raise SqlError("58030", message) from None
+            except SqlError as error:
+                if error.sqlstate == "58P01":  # it changes while it is read: the next look finds it again
+                    continue
+                still[file] = RefusedFile(file, error)
+                continue
+            fitting.append((file, rows))
+        self.refused = tuple(still.values())
+        if not fitting:
+            return None
+        files, counts = tuple(file for file, _ in fitting), tuple(rows for _, rows in fitting)
+        return FilesArrived(self._stream.oid, files, self._stream.option("format", "parquet"), counts)
+
+    def clear(self, durable: int) -> None:
+        """The views have all rows up to an LSN, so that only the files of later ones are kept converted."""
+        with self._lock:
+            needed = [file for item in self._arrived if item.lsn > durable for file in item.files]
+        self._converted.keep(needed, self._stream)
+
+    @property
+    def count(self) -> int:
+        """How many files have arrived."""
+        with self._lock:
+            return sum(len(item.files) for item in self._arrived)
 
     def require(self, after: int) -> None:
         """What came behind an LSN is as it was then. Raises 58P01, OSError."""

@@ -240,6 +240,10 @@ class ViewStore:
         """Where a stream's names of files are that arrived."""
         return self.stream_folder(oid) / "files.jsonl"
 
+    def converted_files(self, oid: int) -> Path:
+        """A folder for what engines read in the place of a stream's files, gone when the server starts again."""
+        return self._scratch / f"stream{oid}"
+
     def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> End | None:
         """Writes which files have arrived in a stream before its creation is logged, and nowhere else: how long that
         is. Raises 53100, 58030."""
@@ -256,6 +260,7 @@ class ViewStore:
     def drop_stream(self, oid: int) -> None:
         """The stream is gone."""
         shutil.rmtree(self.stream_folder(oid), ignore_errors=True)
+        shutil.rmtree(self.converted_files(oid), ignore_errors=True)
 
     def drop_orphans(self, views: set[int], streams: set[int]) -> None:
         """Deletes what a crash left: folders of views and streams that never came to exist or were dropped, and
