@@ -71,6 +71,7 @@ from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
+from planner.cancellation import to_the_end
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -183,7 +184,8 @@ class Database(Core):
 
         try:
             chain = None if transaction.write is None else transaction.write.chain
-            self.sequencer.commit(record, sync or self._is_stored_at_once(transaction), register, chain)
+            is_synced = sync or self._is_stored_at_once(transaction)
+            to_the_end(self.sequencer.commit, record, is_synced, register, chain)
         except BaseException as error:
             # harmless where the tables' part is committed already
             transaction.rollback(error if isinstance(error, SqlError) else None)

@@ -23,6 +23,7 @@ from msgspec import Struct
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
+from planner.cancellation import current
 from planner.lengths import LIMIT, MOST
 
 #: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
@@ -112,10 +113,11 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
     """A call in a thread of its own, whose stack holds what the longest text can nest."""
     results: list[_Result] = []
     errors: list[BaseException] = []
+    calls = current()
 
     def run() -> None:
         try:
-            results.append(function(argument))
+            results.append(function(argument) if calls is None else calls.leave(function, argument))
         except BaseException as error:  # handed to the caller below
             errors.append(error)
 

@@ -63,7 +63,8 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
 
 
 async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
-    prepared = await session.work(Prepared.make, session, message.text, declared)
+    with session.timed():
+        prepared = await session.work(Prepared.make, session, message.text, declared)
     prepared.oids = message.oids
     session.statements[message.name] = prepared
     session.connection.send(encoder.PARSE_COMPLETE)
@@ -94,12 +95,14 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
 
 async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
     """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
-    await session.work(prepared.reshaped, session, kinds)
+    with session.timed():
+        await session.work(prepared.reshaped, session, kinds)
     _bind(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
-    await session.work(prepared.current, session)
+    with session.timed():
+        await session.work(prepared.current, session)
     _bind(session, message, prepared)
 
 

@@ -27,6 +27,7 @@ from executor.separation.running import Client
 from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.bind.context import restricted
+from planner.cancellation import Calls
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import (
@@ -116,6 +117,8 @@ class Session:
         self.logs = "none"  # which statements are logged
         self.query = ""  # the last statement that was not answered by express
         self._working = False
+        #: What its threads call that hears of a cancel wherever it is.
+        self.calls = Calls()
         self._cancelled: SqlError | None = None
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
@@ -235,7 +238,8 @@ class Session:
         self._working = True
         self._cancel_again()  # a cancel may have come before there was a thread to stop
         try:
-            return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
+            call = partial(self.calls.within, function, *arguments)
+            return await self.server.loop.run_in_executor(self.server.workers, call)
         except SqlError as error:
             if error.sqlstate == "57014":
                 self.end_cancelled()
@@ -291,6 +295,8 @@ class Session:
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
             self.db.cancel()
+            self.calls.interrupt()
+            self.database.engine.interrupt(self.calls)
             self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
 
     def start_timer(self) -> Callable[[], None]:

@@ -162,7 +162,8 @@ async def _run(session: Session, text: str) -> None:
         await settle(session)
     raws = session.server.plans.parsed(text)
     if raws is None:
-        raws = await session.work(session.server.plans.parse, text)
+        with session.timed():
+            raws = await session.work(session.server.plans.parse, text)
     if not raws:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         session.ready()

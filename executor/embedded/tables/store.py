@@ -72,6 +72,7 @@ class ReadSnapshot:
         self._database = database
         self._connection = connection
         self._open = True
+        connection.may_be_left = True
         connection.begin()
 
     def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
@@ -110,6 +111,7 @@ class ReadSnapshot:
             self._connection.commit()
         except SqlError:
             self._connection.rollback()
+        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 
