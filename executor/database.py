@@ -102,6 +102,8 @@ class Database(Core):
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.tables.backlog.require_durable = self._require_durable
+        if self.control.log.found is None and self.sequencer.visible > self.log.last_lsn:
+            self.sequencer.commit(())  # the log goes on behind what others have of it, though its own end is lost
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)

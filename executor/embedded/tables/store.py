@@ -135,6 +135,14 @@ class TableStore:
         self.turns = Turns(self._is_free)
         #: What other writers may see and readers not yet.
         self.unsettled = Unsettled()
+        try:
+            self._load()
+        except BaseException:  # of a file that is damaged
+            self._database.close()
+            raise
+
+    def _load(self) -> None:
+        """Reads what the file says of itself; a new one is made ready."""
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
