@@ -232,6 +232,44 @@ def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
     return tuple((piece, raw.offset + start) for piece, start in zip(pieces, starts, strict=True))
 
 
+#: What takes the place of a password.
+_HIDDEN: Final = "'********'"
+_PASSWORD: Final = re.compile("password", re.IGNORECASE)
+_QUOTES: Final = re.compile(r"\$\w*\$|'")
+
+
+def without_passwords(text: str) -> str:
+    """A text in which no password is readable that a PASSWORD clause sets, also within strings, which may be bodies."""
+    if not _PASSWORD.search(text):
+        return text
+    try:
+        tokens = [token for token in parser.scan(text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    except parser.ParseError:
+        return "<text that mentions a password>"
+    pieces, end = list[str](), 0
+    for before, token in itertools.pairwise([None, *tokens]):
+        assert token is not None
+        if token.name in ("SCONST", "USCONST"):
+            written = text[token.start : token.end + 1]
+            is_password = before is not None and before.name == "PASSWORD"
+            pieces += (text[end : token.start], _HIDDEN if is_password else _without_passwords_in(written))
+            end = token.end + 1
+    return "".join((*pieces, text[end:]))
+
+
+def _without_passwords_in(string: str) -> str:
+    """A string constant as it is written."""
+    if not _PASSWORD.search(string):
+        return string
+    quote = _QUOTES.match(string)
+    if quote is None:  # with escapes, or a prefix
+        return _HIDDEN
+    inner = string[quote.end() : -len(quote[0])]
+    if quote[0] != "'":
+        return quote[0] + without_passwords(inner) + quote[0]
+    return "'" + without_passwords(inner.replace("''", "'")).replace("'", "''") + "'"
+
+
 def nested_too_deep() -> SqlError:
     """54001 as PostgreSQL words it."""
     return SqlError(

@@ -28,7 +28,6 @@ from catalog.objects import Stream
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
-from planner.bind.context import Context
 from planner.cancellation import cancelled, leave
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut, Query
@@ -257,7 +256,7 @@ def _reader(session: Session, statement: CopyInStatement) -> Reader:
     plain = CopyReader(read, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
     if not is_named:
         return plain
-    return NamedReader(plain, types, Context(session.db.catalog, session.settings.search_path()))
+    return NamedReader(plain, types, session.surroundings.context())
 
 
 def _format(options: CopyOptions) -> CopyFormat:

@@ -22,8 +22,11 @@ from typing import Any, Final, Self, TypeVar
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
+from catalog.nesting import holds
+from catalog.scales import is_padded
 from catalog.types import SqlType
 from executor.embedded.apart import Apart, is_long
 from executor.embedded.errors import overflowed, translate
@@ -34,7 +37,8 @@ from executor.printing.nodes import column_name
 from planner.algebra import Limit, Relation, Scan
 from planner.cancellation import cancelled, leave
 from planner.expression import Literal, Parameter
-from planner.walk import free_columns, replace_parameters, walk
+from planner.scales.nested import written_kind
+from planner.walk import contains, free_columns, kinds_of, replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -92,7 +96,9 @@ class Plan(Struct, frozen=True):
     """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
     where it must be printed with them.
 
-    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE. A statement with
+    parameters is prepared when it comes again (``is_first`` until then), since most texts come once, and PREPARE takes
+    as long as planning does.
     """
 
     relation: Relation
@@ -100,6 +106,7 @@ class Plan(Struct, frozen=True):
     text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
+    is_first: bool = False
     is_long: bool = False  # it may not hear an interrupt for long
 
 
@@ -169,9 +176,13 @@ class Connection:
 
     def execute(self, sql: str) -> Any:
         """Runs SQL of the engine's own making. Raises SqlError."""
+        return self._guarded(self._cursor.execute, sql)
+
+    def _guarded(self, call: Callable[..., Any], sql: str = "") -> Any:
+        """A call of the engine, of a text or (without one) of a transaction's beginning or end. Raises SqlError."""
         try:
             with self:
-                return self._heard(is_long(sql), self._cursor.execute, sql)
+                return self._heard(is_long(sql), call, sql) if sql else call()
         except _DOUBTFUL as error:
             if isinstance(error, duckdb.FatalException) or not sql.startswith("CREATE TEMPORARY"):
                 self._broken(translate(error))
@@ -216,14 +227,14 @@ class Connection:
 
     def begin(self) -> None:
         """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
-        self.execute("BEGIN TRANSACTION")
+        self._guarded(self._cursor.begin)
         self.in_transaction = True
 
     def commit(self) -> None:
         """Commits."""
         makes_nothing = self.makes_nothing
         self.in_transaction = self.makes_nothing = False
-        self.execute("ROLLBACK" if makes_nothing else "COMMIT")
+        self._guarded(self._cursor.rollback if makes_nothing else self._cursor.commit)
         for name in self._registered if makes_nothing else ():
             self.release(name)
         self._registered.clear()
@@ -427,13 +438,18 @@ class Connection:
         plan = self._prepared(relation, timezone, wide)
         if plan.text:
             return plan, _call(plan, parameters)
-        return plan, _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
+        call = _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
+        return replace(plan, is_long=is_long(call)), call
 
     def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
         key = (id(relation), timezone, wide)
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
+            if not plan.is_first:
+                return plan
+        elif _has_plain_parameters(relation):
+            plan = self._plans[key] = Plan(relation, "", "", (), _schema(relation), is_first=True)
             return plan
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
@@ -442,7 +458,7 @@ class Connection:
         is_constant = bool(parameters) and _counts_for_each_row(relation)
         is_prepared = not is_constant and (bool(parameters) or not _reads_tables(relation))
         text = f"EXECUTE {name}" if is_prepared else "" if is_constant else sql
-        plan = Plan(relation, name, text, parameters, schema, is_long(sql))
+        plan = Plan(relation, name, text, parameters, schema, is_long=is_long(sql))
         if is_prepared:
             self._heard(plan.is_long, self._cursor.execute, f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
@@ -499,6 +515,14 @@ def _counts_for_each_row(relation: Relation) -> bool:
         and free_columns(node.input)
         for node in walk(relation)
     )
+
+
+def _has_plain_parameters(relation: Relation) -> bool:
+    """Whether there are parameters, and each may be written as a constant of its type."""
+    if not contains(relation, kinds_of(Parameter)):
+        return False
+    types = {node.type for node in walk(relation) if isinstance(node, Parameter)}
+    return all(written_kind(kind) == kind and not holds(kind, is_padded) and kind.name != "jsonpath" for kind in types)
 
 
 def _reads_tables(relation: Relation) -> bool:

@@ -34,6 +34,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "default_null_order": "nulls_last",
     "order_by_non_integer_literal": True,  # what orders nothing is no error
     "max_expression_depth": 5000,
+    "immediate_transaction_mode": True,  # a snapshot is of the moment of BEGIN, not of the first read
     # The one makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows; the other, where a statement joins a
     # table with itself at two places, takes a column of one side for that of the other.
     "disabled_optimizers": "aggregate_function_rewriter,common_subplan",
@@ -43,6 +44,14 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 _RESTART: Final = "Restart the server."
+
+
+def _unopened(path: Path, error: SqlError) -> SqlError:
+    """What keeps DuckDB from a file, where it has no state of its own, is the file's content or the disk."""
+    if error.sqlstate != "XX000":
+        return error
+    is_disk = error.message.startswith("IO Error")
+    return SqlError("58030" if is_disk else "XX001", f'could not open "{path.name}": {error.message}')
 
 
 class Instance:
@@ -62,7 +71,7 @@ class Instance:
             try:
                 self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
             except duckdb.Error as error:
-                raise translate(error) from error
+                raise _unopened(path, translate(error)) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(

@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
-from executor.files.following import Owner, OwnFiles, SourceFile, reader_options, stored_columns
+from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
@@ -120,8 +120,8 @@ class SparkEngine:
         return self._request(job, self._path(job), {"files": _paths(job.inputs.delta, "the delta")})
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
-        """``run`` over a file-fed stream's files, by log record (the rows' LSN, files), read by Spark's workers as they
-        are."""
+        """``run`` over a file-fed stream's Parquet files, by log record (the rows' LSN, files), read by Spark's workers
+        as they are."""
         return self._request(job, self._path(job), _raw(stream, arrived))
 
     def run_query(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool]) -> JobResult:
@@ -222,25 +222,21 @@ def _raw(
     count = len(set(zip(*partitions.values(), strict=True)))
     if count > _MOST_PARTITIONS:
         raise EngineUnavailable(f"{count} partitions of a foreign table are not supported on Spark")
-    if owner.option("null") and owner.option("format") == "csv":
-        raise EngineUnavailable("option null of CSV files is not supported on Spark")
     files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
     try:
-        columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
+        for column in stored_columns(owner):
+            spark_type(column.type)
     except SqlError as error:
         raise EngineRefused(f"{error.message} on Spark") from None
     return {
         "raw": True,
         "name": owner.name,
-        "format": "parquet" if owner.option("format") == "delta" else owner.option("format", "parquet"),
         "files": [item[0] for item, _, _ in files],
         "sizes": [item[1] for item, _, _ in files],
         "mtimes": [item[2] for item, _, _ in files],
         "lsns": [lsn for _, lsn, _ in files],
         "places": [place for _, _, place in files],
         "partitions": {name: list(texts) for name, texts in partitions.items()},
-        "options": reader_options(owner),
-        "stream": columns,
     }
 
 
