@@ -70,7 +70,7 @@ _ENDS: Final = ("commit", "rollback", "rollback_to")
 _CANCEL_AGAIN: Final = 0.05
 #: Seconds that a statement has to end once it was cancelled: where the storage does not answer, or anywhere.
 _HEARS: Final = 1.0
-_STOPS: Final = 3.0
+_STOPS: Final = 5.0
 _UNNAMED: Final = frozenset(("",))
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
