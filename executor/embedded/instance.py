@@ -120,6 +120,7 @@ class Instance:
         with self._lock:
             self._busy.pop(connection, None)
             if not connection.is_lost:
+                connection.may_be_left = self._path is None
                 self._idle.append(connection)
             else:
                 self._is_left = True

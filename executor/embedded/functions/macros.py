@@ -404,19 +404,28 @@ CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '
 CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
     THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
     ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_too_many(distance, step) AS distance * sign(step) > 134217727::HUGEINT * abs(step);
 CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
-    ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
+    WHEN ms_too_many(CAST(b AS HUGEINT) - a, step) THEN error('!54000!a series has more than 134217727 values')
+    ELSE generate_series(CAST(a AS BIGINT), CAST(CASE WHEN ms_too_many(CAST(b AS HUGEINT) - a, step) THEN a ELSE b END
+        AS BIGINT), CAST(step AS BIGINT)) END;
+CREATE MACRO ms_too_many_moments(a, b, step) AS isfinite(a) AND isfinite(b)
+    AND ms_too_many(CAST(epoch_us(b) AS HUGEINT) - epoch_us(a), ms_interval_length(step));
 CREATE MACRO ms_zoned_moments(a, b, step, zone) AS CASE WHEN NOT isfinite(a) OR NOT isfinite(b)
     THEN error('!0A000!a series without an end is not supported')
+    WHEN ms_too_many_moments(a, b, step) THEN error('!54000!a series has more than 134217727 values')
     ELSE list_transform(moments_series(epoch_us(a), epoch_us(b), ms_interval_months(step), ms_interval_day(step),
         ms_interval_micros(step), zone), lambda m: make_timestamptz(m)) END;
 CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
     THEN error('!22023!step size cannot equal zero')
     WHEN ms_interval_is_mixed(step) THEN ms_zoned_moments(a, b, step, 'UTC')
-    ELSE generate_series(a, b, CASE WHEN NOT ms_interval_is_mixed(step) THEN step END) END;
+    WHEN ms_too_many_moments(a, b, step) THEN error('!54000!a series has more than 134217727 values')
+    ELSE generate_series(a, CASE WHEN ms_too_many_moments(a, b, step) THEN a ELSE b END,
+        CASE WHEN NOT ms_interval_is_mixed(step) THEN step END) END;
 CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
     WHEN (b - a) * sign(step) < 0 THEN []
-    ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
+    WHEN ms_units(b - a) // ms_units(step) > 134217727 THEN error('!54000!a series has more than 134217727 values')
+    ELSE list_transform(generate_series(0, least(134217727, CAST(ms_units(b - a) // ms_units(step) AS BIGINT))),
         lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
 CREATE MACRO ms_array_subscripts(a, d, backwards, low) AS CASE WHEN d = 1 AND backwards
     THEN list_reverse(generate_series(low, len(a) - 1 + low))

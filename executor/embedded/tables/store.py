@@ -111,7 +111,6 @@ class ReadSnapshot:
             self._connection.commit()
         except SqlError:
             self._connection.rollback()
-        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 

@@ -125,8 +125,15 @@ class WriteTransaction:
         return self._connection
 
     @property
+    def _computing(self) -> Connection:
+        """The same for what changes nothing: it may be left behind where there is nothing to undo."""
+        connection = self.connection
+        connection.may_be_left = not self.journal
+        return connection
+
+    @property
     def _effects(self) -> Effects:
-        return Effects(self.connection.query, self._relations, self.connection)
+        return Effects(self._computing.query, self._relations, self.connection)
 
     def await_others(self) -> None:
         """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
@@ -141,7 +148,7 @@ class WriteTransaction:
             found = None
             if not self.is_open:
                 found = self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
-            return self.connection.query(relation, bindings, parameters, timezone) if found is None else found
+            return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
 
     def change(
         self,
@@ -291,6 +298,7 @@ class WriteTransaction:
         checker = Checker(self.connection, self.definitions, statement, self.timing, following)
         checker.check()
         self.journal += checker.deferred
+        self.connection.may_be_left = False
         for oid, change in checker.changes.items():
             table = self.definitions[oid]
             names = tools.bound(self.connection, table, change)
@@ -394,6 +402,9 @@ class WriteTransaction:
             return
         del self.journal[length:]
         self._broken = False
+        if self._connection is not None and self._connection.is_lost:
+            self._store.release(self._connection)
+            self._connection = None
         if self._connection is None:
             self._keyed.renew(self.journal)
             return
