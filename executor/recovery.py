@@ -35,7 +35,8 @@ def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
         after = catalog
         for document in documents:
             after = stored_catalog.apply_change(after, document, lsn)
-        _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
+        _recover_record(tables.begin_write(), lsn, catalog, after, changes, documents)
+        tables.compact(lsn, partial(stored_catalog.dump_catalog, after))
         catalog = after
     tables.backlog.apply()
     return catalog
@@ -60,7 +61,7 @@ def _recover_record(
     _recover_definitions(writer, before, after, documents)
     writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
     if documents:
-        writer.save_catalog(lsn, documents, partial(stored_catalog.dump_catalog, after))
+        writer.save_catalog(lsn, documents)
     writer.commit(lsn)
 
 
