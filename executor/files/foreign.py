@@ -22,6 +22,7 @@ from msgspec import Struct
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import ColumnDefinition, FileTable
+from catalog.system_errors import state_of
 from catalog.types import SqlType
 from executor.files import delta
 from executor.files.following import OwnFiles, SourceFile, names_of_format, read_file
@@ -76,7 +77,8 @@ def find(table: FileTable) -> OwnFiles:
     except FileNotFoundError:
         found = []
     except OSError as error:
-        raise SqlError("58030", f'could not read "{path}" of foreign table "{table.name}": {error.strerror}') from None
+        message = f'could not read "{path}" of foreign table "{table.name}": {error.strerror}'
+        raise SqlError(state_of(error), message) from None
     if not found and not os.path.isdir(path):
         raise SqlError("58P01", f'could not open file "{path}" of foreign table "{table.name}": No such file')
     columns = [column for column in table.columns if column.name in table.partition]
@@ -215,7 +217,7 @@ def read(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]
             raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
         except OSError as error:
             message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
-            raise SqlError("58030", message) from None
+            raise SqlError(state_of(error), message) from None
     return pa.concat_tables(tables)
 
 

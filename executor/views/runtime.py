@@ -233,7 +233,7 @@ class ViewRuntime:
     @property
     def time_zone(self) -> str:
         """The TimeZone setting of the view's creation."""
-        return dict(self.view.settings).get("TimeZone", "UTC")
+        return self.view.time_zone
 
     @property
     def version(self) -> int:
