@@ -24,7 +24,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
-from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, plainly
@@ -199,8 +199,8 @@ class Reader:
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
-                files.require_columns(found, leaf.scan.sources)
-                stored[leaf.trace] = found
+                exact = files.are_exact(found, leaf.scan.sources)
+                stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             require_finite(table.to_batches(), "a query on Spark")

@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
+    CatalogObject,
     Sequence,
     Stream,
     SystemView,
@@ -33,9 +34,11 @@ from executor.definitions.roles import change_defaults, change_rights, change_ro
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.unchanged import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
+from executor.files.watching import arrived_before
 from executor.moving.pinning import require_own
 from executor.result import Result
 from executor.statistics import statistics_of
+from executor.streams.runtime import is_followed
 from executor.tables.finite import require_finite
 from executor.tables.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
@@ -77,6 +80,7 @@ from planner.view_rules import RULES
 from planner.walk import walk
 
 if TYPE_CHECKING:
+    from executor.database import Database
     from executor.session import DatabaseSession
 
 Definition = (
@@ -154,7 +158,9 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            add_object(transaction, catalog, replace(stream, oid=free_oid(database, catalog, stream)))
+            stream = replace(stream, oid=free_oid(database, catalog, stream))
+            transaction.arrived.pop(stream.oid, None)  # of one whose creation was undone
+            add_object(transaction, catalog, stream)
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -306,7 +312,7 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
     return Result("ALTER SEQUENCE")
 
 
-def _create_view(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+def _create_view(core: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
     view = statement.view
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
@@ -344,6 +350,8 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += _frozen(catalog, statement, planned)
+        for path in planned.program.paths:
+            notices += _skipped_files(core, transaction, catalog.objects[path.stream], view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
@@ -366,6 +374,25 @@ def _frozen(catalog: Catalog, statement: CreateView, planned: incremental.Planne
     )
     *others, last = planned.notices
     return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
+
+
+def _skipped_files(database: Database, transaction: Transaction, stream: CatalogObject, view: View) -> list[str]:
+    """How many files of a followed folder a new view does not have, since they arrived before it."""
+    if not isinstance(stream, Stream) or not is_followed(stream):
+        return []
+    runtime = database.streams.get(stream.oid)
+    if runtime is not None:
+        count = database.watcher.settle(runtime)
+    else:  # of this transaction
+        folders = database.storage.names_of_files(stream.oid), database.storage.converted_files(stream.oid)
+        arrived = arrived_before(stream, *folders)
+        count = len(arrived.files)
+        if count:
+            transaction.arrived[stream.oid] = arrived
+    if not count:
+        return []
+    files = "1 file that arrived before it is" if count == 1 else f"{count} files that arrived before it are"
+    return [f'continuous view "{view.name}" has the files of stream "{stream.name}" from now on: {files} skipped']
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

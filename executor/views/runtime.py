@@ -283,6 +283,11 @@ class ViewRuntime:
         if self.error is not None:
             raise self.error.raised()
 
+    def check_feeds(self) -> None:
+        """Raises why a stream's folder has a file whose rows cannot come. What a read asks first."""
+        for feed in self.feeds.values():
+            feed.check()
+
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
         if self.error is not None:  # nobody keeps rows for it
@@ -442,6 +447,7 @@ class ViewRuntime:
         ``beside`` says which content the caller sees of what the final relation reads beside the states: tables, views.
         Raises ViewPassed when the content is beyond ``lsn`` already, was not kept, and ``exact`` matters.
         """
+        self.check_feeds()
         with self.lock:
             if exact and self._has_passed(lsn):
                 kept = self._kept.get(lsn)

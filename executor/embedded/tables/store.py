@@ -72,6 +72,7 @@ class ReadSnapshot:
         self._database = database
         self._connection = connection
         self._open = True
+        connection.may_be_left = True
         connection.begin()
 
     def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
@@ -111,6 +112,7 @@ class ReadSnapshot:
                 self._connection.commit()
         except SqlError:
             self._connection.rollback()
+        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 
@@ -119,13 +121,15 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
         self._path = path
+        #: Whether there was no such file.
+        self.is_new = not path.exists()
         self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill)
         #: Of all that is locked in this server.
         self.locks = Locks()
         self._relations: OverRows = {}
         #: What the file does not have yet.
-        self.backlog = Backlog(self._database.acquire, self._database.release)
+        self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
         #: Who has rows by key, once somebody does.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
@@ -138,6 +142,8 @@ class TableStore:
         self.catalog = documents.load(connection)
         #: The LSN of the last log record that the tables contain.
         self.applied_lsn = max(newest_lsn(connection), self.catalog.lsn)
+        #: That of the last one that the file contains.
+        self.stored_lsn = self.applied_lsn
         #: The LSN at which each table last changed since the start, by oid.
         self.changed: dict[int, int] = {}
         #: What became of each table's rows, by oid; the writer's to change.
@@ -266,6 +272,8 @@ class TableStore:
         if lsn is not None:
             self.changed.update(dict.fromkeys(transaction.touched, lsn))
             self.applied_lsn = max(self.applied_lsn, lsn)
+            if transaction.is_open:
+                self._stored(lsn)
         if transaction.catalog is not None:
             self.catalog = transaction.catalog
 
@@ -283,6 +291,10 @@ class TableStore:
             raise
         finally:
             self._database.release(connection)
+
+    def _stored(self, lsn: int) -> None:
+        """The file contains all changes up to an LSN."""
+        self.stored_lsn = max(self.stored_lsn, lsn)
 
     def close(self) -> None:
         """Closes the file; nothing may run."""

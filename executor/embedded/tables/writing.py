@@ -177,6 +177,7 @@ class WriteTransaction:
     def _begin(self) -> None:
         """DuckDB's transaction, with what this one has done so far."""
         assert self._connection is not None
+        self._connection.may_be_left = False  # what it changes must be undone
         if not self._connection.in_transaction:
             self._connection.begin()
             self._connection.rows(f"SELECT value FROM {STORE}.main.__millstream LIMIT 1")  # takes the snapshot
