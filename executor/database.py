@@ -171,6 +171,8 @@ class Database(Core):
                 return
             if transaction.write is not None:
                 self._require_space(record)
+            if transaction.catalog is not None:
+                transaction.result(self.catalog)  # raises here what must not fail behind the record
             self._prepare(transaction)
         except BaseException:
             transaction.rollback()

@@ -148,7 +148,7 @@ def _viewed(statement: CreateView, catalog: Catalog) -> Iterator[Need]:
         scans = (item for item in walk(statement.query.relation) if isinstance(item, Scan) and item.kind == "table")
         for oid in sorted({item.oid for item in scans}):
             yield Relation(oid), Mode.SHARE
-    old = catalog.find(view.name, view.schema) if statement.replaces else None
+    old = catalog.at(view.schema, view.name) if statement.replaces else None
     if old is not None:
         yield from _changed(catalog, [old], Mode.ACCESS_EXCLUSIVE)
     yield from _followed(catalog, statement.above)
