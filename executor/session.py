@@ -284,12 +284,13 @@ class DatabaseSession:
     def _locked(self, planned: Planned, transaction: Transaction, parameters: tuple[Value, ...] = ()) -> Planned:
         """A statement, planned for the present catalog, with the locks that it needs: no other transaction changes what
         it names from here on."""
-        while True:
+        for _ in range(ATTEMPTS):
             lock(self, planned.statement, transaction, parameters)
             transaction.rebase(self.database.catalog)
             if planned.catalog is self.catalog:
                 return planned
             planned = planned.again()
+        raise OutdatedError
 
     def _run_planned(self, planned: Planned, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement, for which columns may have to be widened; then it is planned once more."""
