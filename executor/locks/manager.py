@@ -120,10 +120,12 @@ class Locks:
         Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``is_cancelled`` says so (57014).
         Raises 40P01 where that would close a circle.
         """
+        if self._ask(owner, target, mode, _nothing, waits=False) is None:
+            return True
         event = threading.Event()
-        request = self._ask(owner, target, mode, event.set, waits)
-        if request is None or not waits:
-            return request is None
+        request = self._ask(owner, target, mode, event.set, waits=True) if waits else None
+        if request is None:
+            return waits
         deadline = time.monotonic() + timeout if timeout > 0 else None
         try:
             while not event.wait(_POLL if deadline is None else max(0.0, min(_POLL, deadline - time.monotonic()))):
@@ -300,6 +302,10 @@ class Locks:
                     seen[blocking] = other
                     pending.append(blocking)
         return []
+
+
+def _nothing() -> None:
+    """Nobody waits for the answer."""
 
 
 def _path(seen: dict[Owner, Owner | None], last: Owner | None) -> list[Owner]:
