@@ -394,28 +394,45 @@ class Reader:
         exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
+        beside = {table for oid in here for table in self.database.tables_beside(oid)}
+        if transaction.write is not None and transaction.snapshot is None:
+            transaction.write.see({*plan.tables, *beside})
         if reads_tables and transaction.write is None and transaction.snapshot is None:
             self.database.tables.backlog.apply()  # so that little is left while others wait for the lock
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
-            lsn = self.database.sequencer.visible
-            if transaction.write is not None:
+            lsn, kept = self.database.sequencer.visible, transaction.snapshot
+            if transaction.write is not None and kept is None:
                 _require_committed(plan.views, catalog, self.database.catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views)
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
-            if (kept := transaction.snapshot) is not None:
+            if kept is not None:
                 kept.require_columns(plan.relation, catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views, kept.lsn)
-                return Moment(kept.lsn, kept.tables, own, True, self, catalog, lent=lent), False
+                snapshot = None if transaction.write is not None else kept.tables
+                return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
             if keep and snapshot is not None:
-                self.database.pinned.pin(lsn)
-                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+                self._keep(transaction, lsn, snapshot, catalog)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
+
+    def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
+        """All statements of a transaction read this. The caller has the sequencer's lock."""
+        self.database.pinned.pin(lsn)
+        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+
+    def take_snapshot(self, transaction: Transaction) -> None:
+        """A transaction that reads one moment begins to, and has the locks of its first statement."""
+        database, unsettled = self.database, self.database.tables.unsettled
+        unsettled.wait(unsettled.last, unsettled.chain)
+        database.tables.backlog.apply()
+        with database.sequencer.lock:
+            catalog = transaction.sees(database.catalog)
+            self._keep(transaction, database.sequencer.visible, database.tables.snapshot(), catalog)
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
