@@ -35,6 +35,7 @@ from executor.streams.runtime import StreamRuntime
 from executor.tables.sequences import SequenceStore
 from executor.tables.temporary import TemporaryOids
 from executor.versions import Versions
+from executor.views.pins import PinnedLsns
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import ViewStore
 
@@ -82,6 +83,8 @@ class Core:
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
+        #: LSNs that open snapshots read.
+        self.pinned = PinnedLsns()
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0

@@ -340,6 +340,7 @@ class Database(Core):
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
+        runtime.pinned = self.pinned
         runtime.shared, runtime.handover = stored.shared, stored.handover
         try:
             owned = read_owned(self.shared, runtime.shared) if runtime.shared else None

@@ -43,8 +43,11 @@ class Plan(Struct, frozen=True):
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = any(isinstance(item, Scan) and item.arrives for item in walk(relation))
-    breakers = sum(isinstance(item, BREAKERS) for item in walk(relation))
+    arriving = False
+    breakers = 0
+    for item in walk(relation):
+        arriving = arriving or (isinstance(item, Scan) and item.arrives)
+        breakers += isinstance(item, BREAKERS)
     return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 
 

@@ -22,9 +22,11 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
+from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
+from executor.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
@@ -42,6 +44,7 @@ from executor.tables.finite import require_finite
 from executor.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
+from planner.bind.context import restricted
 from planner.expression import Value
 from planner.statement_nodes import roots
 from planner.statements import Output, Query, Statement
@@ -93,8 +96,9 @@ class Reader:
     def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
         self.database = database
         self.time_zone = "UTC"
-        #: The schemas that texts about the catalog do not name.
+        #: The schemas that texts about the catalog do not name, as far as the role may use them.
         self.search_path: tuple[str, ...] = (PUBLIC,)
+        self.user = BOOTSTRAP_NAME
         #: Where queries run: embedded, spark, or auto.
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
@@ -395,8 +399,9 @@ class Reader:
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
-        if keep and snapshot is not None:
-            transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
+            if keep and snapshot is not None:
+                self.database.pinned.pin(lsn)
+                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
@@ -408,10 +413,9 @@ class Reader:
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
         found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
-        return found | {
-            f"v{oid}": self.database.system_table(oid, moment.catalog, self.own, self.search_path)
-            for oid in plan.system
-        }
+        catalog = moment.catalog
+        path = catalog.usable(self.search_path, restricted(catalog, self.user))
+        return found | {f"v{oid}": self.database.system_table(oid, catalog, self.own, path) for oid in plan.system}
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:
@@ -423,7 +427,9 @@ class Reader:
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
             return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
-        found = files.find(files.table_of(catalog, reading.scan))
+        table = files.table_of(catalog, reading.scan)
+        require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
+        found = files.find(table)
         return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:

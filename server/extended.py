@@ -30,7 +30,7 @@ from server.planning import Plan
 from server.points import Found
 from server.portals import Portal, find_portal
 from server.prepared import Prepared, find_statement, outputs_of
-from server.rows import decode_parameters, describe_rows, described, with_shapes
+from server.rows import decode_parameters, describe_rows, with_shapes
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -163,9 +163,9 @@ def _check_described(session: Session, message: m.Describe) -> None:
 
 def _describe_portal(session: Session, portal: Portal) -> bytes:
     """The answer to Describe of a portal."""
-    if portal.plan is None or portal.outputs is None:
+    if portal.outputs is None:
         return encoder.NO_DATA
-    return described(session.server.descriptions, portal.plan, portal.outputs, portal.formats)
+    return session.server.descriptions.of(portal.outputs, portal.formats)
 
 
 def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:

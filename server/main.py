@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import uvloop
 
+from executor import descriptors
 from server import commands, logs
 from server.config import Chosen, ConfigError, choose, parser
 from server.memory import collect_later, keep_freed_memory, keep_what_is_loaded
@@ -54,6 +55,10 @@ def serve_command(words: Sequence[str]) -> int:
     chosen = choose(parser("millstream", description, commands.overview()).parse_args(words), os.environ)
     config = chosen.config
     logs.configure(config.log_level, config.log_format)
+    if (limit := descriptors.raise_limit()) < descriptors.LEAST:
+        raise ConfigError(
+            f"the system gives {limit} file descriptors, and a server needs {descriptors.LEAST} (ulimit -n)"
+        )
     collect_later()
     keep_freed_memory()
     sys.setswitchinterval(SWITCH_INTERVAL)

@@ -109,7 +109,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     _milliseconds("checkpoint_interval", "0", "Time between copies of a separable query's state; 0 is none."),
     Parameter("client_min_messages", "notice", one_of(*_LEVELS, hidden=_HIDDEN),
               "Least level of notices that are sent."),
-    Parameter("bytea_output", "hex", one_of("hex", refused=("escape",)), "Output form of bytea."),
+    Parameter("bytea_output", "hex", one_of("escape", "hex"), "Output form of bytea."),
     Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),
     _milliseconds("idle_in_transaction_session_timeout", "0", "Longest idle time in a transaction; 0 is none."),
     _milliseconds("idle_session_timeout", "0", "Longest idle time; 0 is none."),

@@ -155,6 +155,17 @@ class Surroundings(Struct, frozen=True):
         names = (self.search_path, self.role, self.session_role, self.database, self.own)
         return (*names, self.time_zone, self.reading, self.checks_bodies)
 
+    def context(self, catalog: Catalog | None = None, types: tuple[SqlType | None, ...] = ()) -> Context:
+        """What statements are bound against, with the types that parameters were declared with. ``catalog`` answers in
+        the place of its own."""
+        place = self.search_path, types, self.time_zone
+        roles = self.role, self.session_role
+        return Context(
+            *(catalog or self.catalog, *place, *roles, self.database, self.separated),
+            checks_bodies=self.checks_bodies,
+            reading=self.reading,
+        )
+
 
 def surroundings(
     catalog: Catalog, settings: Settings, database: str, separated: Separated = none_separated
@@ -241,15 +252,8 @@ class PlanCache:
 
 def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
     """Binds a statement."""
-    roles = around.role, around.session_role
-    place = around.search_path, types, around.time_zone
     look = Look(around.catalog)
-    context = Context(
-        *(look.catalog, *place, *roles, around.database, around.separated),
-        checks_bodies=around.checks_bodies,
-        reading=around.reading,
-    )
-    bound = bind(raw, context)
+    bound = bind(raw, around.context(look.catalog, types))
     statement = bound.statement
     nodes = nodes_of(statement)
     scans = {item for item in nodes if isinstance(item, Scan)}

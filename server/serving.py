@@ -14,13 +14,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from catalog.errors import SqlError
+from executor import descriptors
 from server.access import Access
 from server.caches import ResultCache
 from server.cancel import CancelRegistry
@@ -29,12 +30,14 @@ from server.connection import Connection
 from server.floor import Floor
 from server.memory import leave_out_pandas
 from server.notifying import Channels
+from server.own_paths import OwnPaths
 from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
 #: Seconds that a client has to take its last messages when the server ends.
@@ -42,12 +45,11 @@ _GOODBYE: Final = 5
 #: Seconds between two looks at what is still under way.
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
+_TOO_MANY: Final = "sorry, too many clients already"
 #: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
 _STRANGERS: Final = 100
-#: RowDescriptions kept.
-_DESCRIPTIONS: Final = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +80,10 @@ class Completions:
             calls, self._calls = self._calls, deque()
             self._scheduled = False
         for call in calls:
-            call()
+            try:
+                call()
+            except Exception as error:  # the calls behind it belong to others
+                logger.error("unexpected error", exc_info=error)
 
 
 class Stop:
@@ -95,7 +100,7 @@ class Opened(Struct, frozen=True):
     database: Database
     plans: PlanCache
     points: Points
-    descriptions: Bounded[bytes]
+    descriptions: Descriptions
     view_channels: ViewChannels
     secret: bytes
 
@@ -112,6 +117,7 @@ class Server:
         self.config = config = chosen.config
         self.port = config.listen.port
         self.access = Access(config)
+        self.own_paths = OwnPaths(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         #: Those that have not proved who they are, in the order in which they came.
@@ -125,7 +131,7 @@ class Server:
         self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = Workers(config.max_connections + 1, "session")
-        self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
+        self.parsers = Workers(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
         self._left = asyncio.Event()
@@ -163,8 +169,8 @@ class Server:
         return self._opened.result().points
 
     @property
-    def descriptions(self) -> Bounded[bytes]:
-        """RowDescriptions by plan and formats."""
+    def descriptions(self) -> Descriptions:
+        """RowDescriptions of all sessions."""
         return self._opened.result().descriptions
 
     @property
@@ -177,10 +183,10 @@ class Server:
         """What only this server knows, the same after every start."""
         return self._opened.result().secret
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Runs a task of a session; it must not raise."""
+    def spawn(self, coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
+        """Runs a task of a connection. ``failed`` is told what it raises, which ends neither the server nor others."""
         assert self._tasks is not None
-        self._tasks.create_task(coroutine)
+        self._tasks.create_task(_contained(coroutine, failed))
 
     async def run(
         self,
@@ -273,9 +279,14 @@ class Server:
 
     def met(self, connection: Connection) -> None:
         """Somebody is there. Strangers take no place of clients, and as many as clients may wait: of more, who came
-        first has had the longest time to say who it is, and is dropped.
+        first has had the longest time to say who it is, and is dropped; so is the newest where it would take the last
+        descriptors.
         """
         self.connections.add(connection)
+        if descriptors.left() < descriptors.RESERVED // 2:
+            self._dropped.add(connection)
+            connection.abort()
+            return
         self._strangers[connection] = None
         if len(self._strangers) > max(self.config.max_connections, _STRANGERS):
             first = next(iter(self._strangers))
@@ -287,7 +298,9 @@ class Server:
         """A stranger has proved who it is. Raises 53300."""
         self._strangers.pop(connection, None)
         if len(self.connections) - len(self._strangers) - len(self._dropped) > self.config.max_connections:
-            raise SqlError("53300", "sorry, too many clients already")
+            raise SqlError("53300", _TOO_MANY)
+        if descriptors.left() < descriptors.RESERVED:
+            raise SqlError("53300", _TOO_MANY, "The server has too few file descriptors for one more client.")
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
@@ -304,6 +317,15 @@ class Server:
             logger.info("database closed")
 
 
+async def _contained(coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
+    try:
+        await coroutine
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        failed(error)
+
+
 def _open(config: Config, threads: Executor, completions: Completions) -> Opened:
     """Loads what is heavy, while the socket listens already."""
     leave_out_pandas()
@@ -311,8 +333,9 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.peers import Peers
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
     with contextlib.ExitStack() as failing:
@@ -321,4 +344,4 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
         views = ViewChannels(database.view_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()
-    return Opened(database, PlanCache(config.statement_length), Points(threads), Bounded(_DESCRIPTIONS), views, secret)
+    return Opened(database, PlanCache(config.statement_length), Points(threads), Descriptions(), views, secret)

@@ -26,6 +26,7 @@ from executor.result import Result
 from executor.separation.running import Client
 from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
+from planner.bind.context import restricted
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import (
@@ -125,9 +126,15 @@ class Session:
         """The current role."""
         return self.settings.role
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schemas of search_path that the current role may use."""
+        catalog = self.db.catalog
+        return catalog.usable(self.settings.search_path(), restricted(catalog, self.user))
+
     def names(self, kind: str, oids: Iterable[int]) -> dict[int, str]:
         """What oids of a type such as regclass are called."""
-        return names_of(self.db.catalog, kind, oids, self.settings.search_path())
+        return names_of(self.db.catalog, kind, oids, self.path)
 
     @property
     def is_working(self) -> bool:
@@ -168,7 +175,7 @@ class Session:
         """Answers an error and undoes what it makes undone."""
         ready = self.connection.machine.fail()
         logger.debug("error pid=%d %s", self.backend.process, error)
-        self.connection.send(encoder.error_response(error))
+        self.connection.send(encoder.error_response(self.server.own_paths.hidden(error, self.query)))
         self.pending.clear()
         if self.copying is not None or self.implicit:
             return self._undo(ready)
@@ -307,9 +314,9 @@ class Session:
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
         self.cursors.close(None)
-        copy, self.copying = self.copying, None
-        if copy is not None:
-            await copy.abort()
+        if self.copying is not None:
+            await self.copying.abort()
+            self.copying = None
         await self.work(self._close)
 
     def _close(self) -> None:

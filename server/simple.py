@@ -31,7 +31,7 @@ from server.execution import Cursor, run
 from server.express import Answered
 from server.planning import Plan, Shared
 from server.points import Found
-from server.rows import describe_rows, described, literal_values
+from server.rows import describe_rows, literal_values
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -128,15 +128,15 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
         reader = session.server.points.known(plan)
         row = None if reader is None else reader.peek(values)
         if reader is not None and row is not None:
-            _ready(session, _point_answer(session, plan, reader, row))
+            _ready(session, _point_answer(session, reader, row))
             return None
     return _run_plan(session, text, plan, values)
 
 
-def _point_answer(session: Session, plan: Plan, reader: PointReader, row: Row) -> bytes:
+def _point_answer(session: Session, reader: PointReader, row: Row) -> bytes:
     """The whole answer of a point read."""
     rows = session.server.points.rows(reader, (), session.settings.style)
-    return described(session.server.descriptions, plan, reader.outputs, ()) + rows.answer(row)
+    return session.server.descriptions.of(reader.outputs, ()) + rows.answer(row)
 
 
 def _appended(session: Session, tag: str, error: SqlError | None) -> None:
@@ -265,14 +265,14 @@ def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
 def _head(session: Session, begun: Begun, result: Result) -> bytes:
     """RowDescription; a query's own is kept."""
     if isinstance(begun.plan.statement, Select):
-        return described(session.server.descriptions, begun.plan, result.outputs, ())
+        return session.server.descriptions.of(result.outputs, ())
     return describe_rows(result.outputs, begun.formats)
 
 
 async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     """Sends what a statement gave, the rest of its rows included."""
     if begun.point is not None:
-        session.connection.send(_point_answer(session, begun.plan, *begun.point))
+        session.connection.send(_point_answer(session, *begun.point))
         return
     result, cursor, connection = begun.result, begun.cursor, session.connection
     assert result is not None

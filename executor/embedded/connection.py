@@ -24,6 +24,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.errors import SqlError
+from catalog.nesting import holds
+from catalog.scales import is_padded
 from catalog.types import SqlType
 from executor.embedded.errors import overflowed, translate
 from executor.embedded.printing.dialect import DuckPrinter
@@ -31,7 +33,8 @@ from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
 from planner.algebra import Limit, Relation, Scan
 from planner.expression import Literal, Parameter
-from planner.walk import free_columns, replace_parameters, walk
+from planner.scales.nested import written_kind
+from planner.walk import contains, free_columns, kinds_of, replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -88,7 +91,9 @@ class Plan(Struct, frozen=True):
     """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
     where it must be printed with them.
 
-    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE. A statement with
+    parameters is prepared when it comes again (``is_first`` until then), since most texts come once, and PREPARE takes
+    as long as planning does.
     """
 
     relation: Relation
@@ -96,6 +101,7 @@ class Plan(Struct, frozen=True):
     text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
+    is_first: bool = False
 
 
 class Connection:
@@ -121,8 +127,12 @@ class Connection:
 
     def execute(self, sql: str) -> Any:
         """Runs SQL of the engine's own making. Raises SqlError."""
+        return self._guarded(self._cursor.execute, sql)
+
+    def _guarded(self, call: Callable[..., Any], sql: str = "") -> Any:
+        """A call of the engine, of a text or (without one) of a transaction's beginning or end. Raises SqlError."""
         try:
-            return self._cursor.execute(sql)
+            return call(sql) if sql else call()
         except _DOUBTFUL as error:
             if isinstance(error, duckdb.FatalException) or not sql.startswith("CREATE TEMPORARY"):
                 self._broken(translate(error))
@@ -164,14 +174,14 @@ class Connection:
 
     def begin(self) -> None:
         """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
-        self.execute("BEGIN TRANSACTION")
+        self._guarded(self._cursor.begin)
         self.in_transaction = True
 
     def commit(self) -> None:
         """Commits."""
         makes_nothing = self.makes_nothing
         self.in_transaction = self.makes_nothing = False
-        self.execute("ROLLBACK" if makes_nothing else "COMMIT")
+        self._guarded(self._cursor.rollback if makes_nothing else self._cursor.commit)
         for name in self._registered if makes_nothing else ():
             self.release(name)
         self._registered.clear()
@@ -363,6 +373,10 @@ class Connection:
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
+            if not plan.is_first:
+                return plan
+        elif _has_plain_parameters(relation):
+            plan = self._plans[key] = Plan(relation, "", "", (), _schema(relation), is_first=True)
             return plan
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
@@ -429,6 +443,14 @@ def _counts_for_each_row(relation: Relation) -> bool:
         and free_columns(node.input)
         for node in walk(relation)
     )
+
+
+def _has_plain_parameters(relation: Relation) -> bool:
+    """Whether there are parameters, and each may be written as a constant of its type."""
+    if not contains(relation, kinds_of(Parameter)):
+        return False
+    types = {node.type for node in walk(relation) if isinstance(node, Parameter)}
+    return all(written_kind(kind) == kind and not holds(kind, is_padded) and kind.name != "jsonpath" for kind in types)
 
 
 def _reads_tables(relation: Relation) -> bool:

@@ -179,7 +179,12 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"timestamp out of range|Timestamp.*out of range|not in timestamp range",
             _fixed("22008", "timestamp out of range"),
         ),
-        (r"(Out of Memory|could not allocate|failed to allocate)", _fixed("53200", "out of memory")),
+        (
+            r"(Out of Memory|could not allocate|failed to allocate|MemoryError|bad_alloc)",
+            _fixed("53200", "out of memory"),
+        ),
+        (r"[Mm]alloc of size|[Rr]ealloc of size", _fixed("53200", "out of memory")),  # Arrow's
+        (r"Too many open files", _fixed("53000", "too many open files")),
         (r'Could not set lock on file "(?P<file>[^"]*)".*\(PID (?P<process>\d+)\)', _in_use),
         (r"No space left on device", _fixed("53100", "could not write: No space left on device")),
         (r"Out of Range Error: (?P<message>[^\n]*)", lambda match: out_of_range(match["message"])),

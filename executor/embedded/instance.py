@@ -31,6 +31,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "default_null_order": "nulls_last",
     "order_by_non_integer_literal": True,  # what orders nothing is no error
     "max_expression_depth": 5000,
+    "immediate_transaction_mode": True,  # a snapshot is of the moment of BEGIN, not of the first read
     # The one makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows; the other, where a statement joins a
     # table with itself at two places, takes a column of one side for that of the other.
     "disabled_optimizers": "aggregate_function_rewriter,common_subplan",

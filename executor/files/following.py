@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, FileTable, Stream
+from catalog.system_errors import state_of
 
 #: Path, size in bytes, mtime in nanoseconds.
 SourceFile = tuple[str, int, int]
@@ -98,7 +99,7 @@ class FileSource:
             raise SqlError("58P01", f'folder "{self._path}" of stream "{self._stream}" does not exist') from None
         except OSError as error:
             message = f'could not read folder "{self._path}" of stream "{self._stream}": {error.strerror}'
-            raise SqlError("58030", message) from None
+            raise SqlError(state_of(error), message) from None
 
     def _entries(self, entries: Iterator[os.DirEntry[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
         for entry in entries:

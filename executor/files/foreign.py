@@ -22,6 +22,7 @@ from msgspec import Struct
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table
 from catalog.objects import ColumnDefinition, FileTable
+from catalog.system_errors import state_of
 from catalog.types import SqlType
 from executor.files import delta
 from executor.files.following import OwnFiles, SourceFile, names_of_format
@@ -77,7 +78,8 @@ def find(table: FileTable) -> OwnFiles:
     except FileNotFoundError:
         found = []
     except OSError as error:
-        raise SqlError("58030", f'could not read "{path}" of foreign table "{table.name}": {error.strerror}') from None
+        message = f'could not read "{path}" of foreign table "{table.name}": {error.strerror}'
+        raise SqlError(state_of(error), message) from None
     if not found and not os.path.isdir(path):
         raise SqlError("58P01", f'could not open file "{path}" of foreign table "{table.name}": No such file')
     columns = [column for column in table.columns if column.name in table.partition]
@@ -229,7 +231,7 @@ def batches_of(
         raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
     except OSError as error:
         message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
-        raise SqlError("58030", message) from None
+        raise SqlError(state_of(error), message) from None
 
 
 def _stored(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> list[ColumnDefinition]:

@@ -31,6 +31,7 @@ from executor.embedded.functions import (
     late,
     macros,
     macros_functions,
+    macros_spreads,
     moment_reading,
     moments,
     multiranges,
@@ -73,6 +74,7 @@ MACROS: Final = "".join(
     for family in (
         macros,
         macros_functions,
+        macros_spreads,
         zoned_times,
         moments,
         shapes,

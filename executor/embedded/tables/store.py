@@ -73,11 +73,8 @@ class ReadSnapshot:
         self._connection = connection
         self._open = True
         connection.begin()
-        connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
 
-    def query(
-        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
-    ) -> pa.Table:
+    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
         try:
             return self._connection.query(relation, bindings, parameters, timezone)
