@@ -15,6 +15,7 @@ from executor.analytics import joined_scans
 from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
+from planner.cancellation import leave
 from planner.expression import ColumnRef
 from planner.placement import BREAKERS
 from planner.rules import optimise
@@ -39,6 +40,10 @@ class Plan(Struct, frozen=True):
     small: Small | None = None
     arriving: bool = False
     breakers: int = 0
+
+
+def _optimised(relation: Relation) -> Plan:
+    return plan_of(optimise(relation))
 
 
 def plan_of(relation: Relation) -> Plan:
@@ -78,7 +83,7 @@ class PlanCache:
         known = self._plans.get(id(relation))
         if known is not None and known[0] is relation:
             return known[1]
-        plan = plan_of(optimise(relation))
+        plan = leave(_optimised, relation)
         with self._lock:
             if len(self._plans) >= _REMEMBERED:
                 self._plans.clear()

@@ -229,7 +229,7 @@ class Server:
             self._opened.exception()  # whether or not a client is there to hear it
             if not isinstance(error, SqlError | OSError):
                 raise
-            self._failure = CannotStart(str(error))
+            self._failure = CannotStart(_reason(error))
             return
         if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
             opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
@@ -324,6 +324,12 @@ async def _contained(coroutine: Coroutine[Any, Any, None], failed: Callable[[Bas
         raise
     except BaseException as error:
         failed(error)
+
+
+def _reason(error: Exception) -> str:
+    """Why the database does not open, and what to do."""
+    hint = error.hint if isinstance(error, SqlError) else None
+    return f"{error}; {hint}" if hint else str(error)
 
 
 def _open(config: Config, threads: Executor, completions: Completions) -> Opened:

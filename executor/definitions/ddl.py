@@ -349,9 +349,9 @@ def _create_view(core: Database, transaction: Transaction, catalog: Catalog, sta
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
+        warnings += _frozen(catalog, statement, planned)
         for path in planned.program.paths:
             notices += _skipped_files(core, transaction, catalog.objects[path.stream], view)
-        warnings += _frozen(catalog, statement, planned)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')

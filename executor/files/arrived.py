@@ -4,19 +4,23 @@ Owns: the names, in memory and in a file that outlives the log's records of them
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
 the names that the other one has found, in the same folder, and rows have their places there.
 
-    files.jsonl    a record a line, in LSN order: [lsn, [[path, size, mtime], ...], [rows, ...]], and behind these the
-                   place of the rows, where it is another LSN
+    files.jsonl    a record a line (executor/commit/lines), in LSN order: [lsn, [[path, size, mtime], ...], [rows,
+                   ...]], and behind these the place of the rows, where it is another LSN
+
+Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
+(executor/forgotten); where one of them is missing, no file can be told from those that have arrived, and the stream
+stands still with an error.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
@@ -25,6 +29,7 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from catalog.system_errors import state_of
 from executor.commit.files import replace_file
+from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
 from executor.files.converted import ConvertedFiles, are_exact
 from executor.files.following import SourceFile, verify
@@ -68,20 +73,31 @@ class RefusedFile(Struct, frozen=True):
 class FileFeed:
     """The files that arrived in a folder, in LSN order."""
 
-    def __init__(self, stream: Stream, store: Path, converted: Path | None = None) -> None:
-        """``store`` is where the names outlive the log, ``converted`` a folder for what both engines read."""
+    def __init__(self, stream: Stream, store: Path, converted: Path | None = None, noted: End | None = None) -> None:
+        """``store`` is where the names outlive the log, and ``noted`` how much of that the log has forgotten;
+        ``converted`` is a folder for what both engines read."""
         self._stream = stream
         self._store = store
         self._converted = ConvertedFiles(store.parent / "converted" if converted is None else converted)
         #: Files that do not fit the stream, and why: they have not arrived.
         self.refused: tuple[RefusedFile, ...] = ()
         self._lock = threading.Lock()
-        self._arrived = _read_store(store)
-        self._stored = len(self._arrived)
+        #: Why it is not known which files have arrived; XX001.
+        self.damage: SqlError | None = None
+        found = _read_store(store, noted)
+        if found is None:
+            self.damage, found = _damaged(stream, store), ([], [])
+        #: What has arrived; of the first of these, which are stored, where each one's line ends.
+        self._arrived, self._ends = found
 
     def alter(self, stream: Stream) -> None:
         """The stream is defined otherwise."""
         self._stream = stream
+
+    def require_names(self) -> None:
+        """Raises XX001 where it is not known which files have arrived."""
+        if self.damage is not None:
+            raise replace(self.damage)
 
     def publish(self, lsn: int, part: FilesArrived) -> int:
         """Adds a part of a record; one that is known already is passed over."""
@@ -104,10 +120,11 @@ class FileFeed:
             return self._arrived[-1].lsn if self._arrived else 0
 
     def known(self, durable: int) -> dict[str, tuple[int, int]]:
-        """Size and mtime of every file that ever arrived, by path.
+        """Size and mtime of every file that ever arrived, by path. Raises XX001.
 
         A file whose rows every view has durably, up to LSN ``durable``, may have been cleared away since.
         """
+        self.require_names()
         with self._lock:
             return {
                 path: (size, mtime)
@@ -117,7 +134,8 @@ class FileFeed:
             }
 
     def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
-        """The records of an interval."""
+        """The records of an interval. Raises XX001."""
+        self.require_names()
         with self._lock:
             lsns = [item.lsn for item in self._arrived]
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
@@ -208,52 +226,74 @@ class FileFeed:
     def stored_lsn(self) -> int:
         """Above which LSN the log may have names that the store has not."""
         with self._lock:  # a crash may have cut short the names of one record
-            return max(0, self._arrived[self._stored - 1].lsn - 1) if self._stored else 0
+            return max(0, self._arrived[len(self._ends) - 1].lsn - 1) if self._ends else 0
+
+    def stored_end(self, upto: int) -> End:
+        """Where the store's names of records up to an LSN end."""
+        with self._lock:
+            stored = bisect_right(self._arrived, upto, hi=len(self._ends), key=lambda item: item.lsn)
+            return self._ends[stored - 1] if stored else End()
 
     def release(self, upto: int) -> None:
         """The log may forget records up to this LSN, so their names go to the store."""
         with self._lock:
-            fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
-            if not fresh:
+            fresh = [item for item in self._arrived[len(self._ends) :] if item.lsn <= upto]
+            if not fresh or self.damage is not None:
                 return
+            before = self._ends[-1] if self._ends else End()
+            data, ends = add_lines(before, map(_document, fresh))
             self._store.parent.mkdir(parents=True, exist_ok=True)
             with open(self._store, "ab") as file:
-                size = file.tell()
                 try:
-                    file.write("".join(map(_line, fresh)).encode())
+                    file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:
-                    os.truncate(self._store, size)  # what is written next must not follow half a line
+                    os.truncate(self._store, before.length)  # what is written next must not follow half a line
                     raise
-            self._stored += len(fresh)
+            self._ends += ends
 
 
-def begin_store(path: Path, arrived: ArrivedFiles) -> None:
-    """Writes what a stream begins with. Raises OSError."""
+def begin_store(path: Path, arrived: ArrivedFiles) -> End:
+    """Writes what a stream begins with; how long that is. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, _line(arrived).encode())
+    data, (end,) = add_lines(End(), (_document(arrived),))
+    replace_file(path, data)
+    return end
 
 
 def _counts(part: FilesArrived) -> tuple[int | None, ...]:
     return part.rows or (None,) * len(part.files)  # earlier versions have not logged them
 
 
-def _line(item: ArrivedFiles) -> str:
+def _document(item: ArrivedFiles) -> list[object]:
     places = () if item.place == item.lsn else (item.place,)
-    return json.dumps([item.lsn, item.files, item.rows, *places]) + "\n"
+    return [item.lsn, item.files, item.rows, *places]
 
 
-def _read_store(path: Path) -> list[ArrivedFiles]:
-    """The stored records; a line that a crash cut short is still in the log."""
-    found: list[ArrivedFiles] = []
-    if not path.exists():
-        return found
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):
-            path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
-            break
-        lsn, files, rows, *place = json.loads(line)
-        files = tuple((name, size, mtime) for name, size, mtime in files)
-        found.append(ArrivedFiles(lsn, files, tuple(rows), place[0] if place else lsn))
-    return found
+def _read_store(path: Path, noted: End | None) -> tuple[list[ArrivedFiles], list[End]] | None:
+    """The stored records, and where each one's line ends; None where some of those that are ``noted`` are missing.
+    Those behind are still in the log, so a line that is none ends the file. One of an earlier version is written
+    anew."""
+    found = read_lines(path.read_bytes() if path.exists() else b"")
+    if noted not in (None, End()) and (found.is_plain or noted not in found.ends):
+        return None
+    arrived, ends = [_arrived(*document) for document in found.documents], list(found.ends)
+    if found.is_plain:
+        data, ends = add_lines(End(), map(_document, arrived))
+        replace_file(path, data)
+    elif path.exists():
+        os.truncate(path, found.end.length)
+    return arrived, ends
+
+
+def _arrived(lsn: int, files: list[list[Any]], rows: list[int | None], *place: int) -> ArrivedFiles:
+    named = tuple((name, size, mtime) for name, size, mtime in files)
+    return ArrivedFiles(lsn, named, tuple(rows), place[0] if place else lsn)
+
+
+def _damaged(stream: Stream, store: Path) -> SqlError:
+    what = "is not what was written" if store.exists() else "is missing"
+    path = "/".join(store.parts[-3:])
+    message = f'which files have arrived in stream "{stream.name}" is not known: "{path}" {what}'
+    return SqlError("XX001", message, hint="Put the file back as it was, or drop the stream and create it again.")

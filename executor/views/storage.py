@@ -29,6 +29,7 @@ from msgspec.structs import asdict
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
 from executor.files.arrived import ArrivedFiles, begin_store
 from executor.trace.checked import as_written, pack, unpack
@@ -243,15 +244,18 @@ class ViewStore:
         """A folder for what engines read in the place of a stream's files, gone when the server starts again."""
         return self._scratch / f"stream{oid}"
 
-    def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> None:
-        """Writes which files have arrived in a stream before its creation is logged. Raises 53100, 58030."""
+    def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> End | None:
+        """Writes which files have arrived in a stream before its creation is logged, and nowhere else: how long that
+        is. Raises 53100, 58030."""
         try:
             self.drop_stream(oid)  # of one that never came to exist
             if arrived is not None:
-                begin_store(self.names_of_files(oid), arrived)
+                end = begin_store(self.names_of_files(oid), arrived)
                 sync_folder(self._streams)
+                return end
         except OSError as error:
             raise disk_error(error, "write the names of a stream's files") from error
+        return None
 
     def drop_stream(self, oid: int) -> None:
         """The stream is gone."""
