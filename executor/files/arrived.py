@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.system_errors import state_of
 from executor.commit.files import replace_file
 from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
@@ -177,7 +178,7 @@ class FileFeed:
     def take(self, found: Sequence[SourceFile]) -> FilesArrived | None:
         """The files among these that fit the stream, as a record's part; ``refused`` has the others from now on, and no
         file any more that has been mended or is gone. One that was refused is read again once it has changed. Raises
-        58030."""
+        53000, 58030."""
         still = {item.file: item for item in self.refused if item.file in found}
         fitting: list[tuple[SourceFile, int]] = []
         for file in found:
@@ -190,7 +191,7 @@ class FileFeed:
                 continue
             except OSError as error:
                 message = f'could not read file "{file[0]}" of stream "{self._stream.name}": {error.strerror or error}'
-                raise SqlError("58030", message) from None
+                raise SqlError(state_of(error), message) from None
             except SqlError as error:
                 if error.sqlstate == "58P01":  # it changes while it is read: the next look finds it again
                     continue

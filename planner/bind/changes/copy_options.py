@@ -148,6 +148,12 @@ def _check_texts(form: str, header: bool, texts: dict[str, str]) -> None:
         raise SqlError("22023", "COPY null representation cannot use newline or carriage return")
 
 
+def check_csv(texts: dict[str, str]) -> None:
+    """Raises COPY's errors of characters that CSV cannot have: texts of ``delimiter`` and ``null``, where given."""
+    _check_texts("csv", False, texts)
+    _filled("csv", texts, "no", "UTF8", _CODECS["UTF8"])
+
+
 def _check_delimiter(form: str, delimiter: str) -> None:
     if len(delimiter.encode()) != 1:
         raise SqlError("0A000", "COPY delimiter must be a single one-byte character")

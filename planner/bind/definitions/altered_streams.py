@@ -24,7 +24,7 @@ from planner.bind.definitions.alteration import needed
 from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.parts import Parts
-from planner.bind.definitions.tables import stream_option
+from planner.bind.definitions.tables import check_reading, stream_option
 from planner.bind.definitions.watermarks import bind_watermark, keeps_windows
 from planner.bind.texts import bind_expression
 from planner.definitions import Redefine
@@ -218,6 +218,7 @@ def _options(change: _Change, command: Any) -> None:
         options[name] = stream_option(change.binding, item)[1]
         if name == "watermark":
             bind_watermark(change.binding, options[name], change.after.columns)
+    check_reading(options)
     change.after = replace(change.after, options=tuple(options.items()))
 
 

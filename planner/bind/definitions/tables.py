@@ -7,6 +7,7 @@ Owns: their clauses, and what a stream's definition may hold (thesis 4.2.6). Col
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from catalog.nesting import holds
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
 from catalog.opaque import FORMED
 from catalog.precision import is_fitted
+from planner.bind.changes.copy_options import check_csv
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences
 from planner.bind.definitions.constraints import add_table_constraint, copy_keys, make_check, make_foreign_key
@@ -87,6 +89,7 @@ def bind_create_stream(binding: Binding, node: Any) -> CreateStream:
         hint = "Give each stream at least one column."
         raise SqlError("42601", f'stream "{name}" has no columns', hint=hint, position=binding.position(base.relation))
     options = tuple(stream_option(binding, item) for item in node.options or ())
+    check_reading(dict(options))
     if dict(options).get("source") == "files" and "path" not in dict(options):
         raise SqlError("HV00J", "option \"path\" is required where source is 'files'")
     if dict(options).get("source") == "files":
@@ -108,7 +111,8 @@ def _bind_create_files(binding: Binding, node: Any) -> CreateStream:
         hint = "Give it the columns to read of the files."
         position = binding.position(base.relation)
         raise SqlError("42601", f'foreign table "{parts.table}" has no columns', hint=hint, position=position)
-    options = tuple(_file_option(binding, item) for item in node.options or ())
+    options = tuple(stream_option(binding, item, _FILE_OPTIONS) for item in node.options or ())
+    check_reading(dict(options))
     if "path" not in dict(options):
         raise SqlError("HV00J", "path is required for files foreign tables")
     _refuse_in_files(binding, parts, base.relation, "a table of files")
@@ -151,13 +155,11 @@ def _refuse_in_files(binding: Binding, parts: Parts, node: Any, where: str) -> N
             raise unsupported(f"a column of a user's type in {where}", instead, binding.position(node))
 
 
-def _file_option(binding: Binding, item: Any) -> tuple[str, str]:
-    name, value = stream_option(binding, item, _FILE_OPTIONS)
-    if name == "header" and value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
+def check_reading(options: Mapping[str, str]) -> None:
+    """Raises COPY's errors of options with which no CSV can be read. Of files, and of streams that follow a folder."""
+    if options.get("header", "on").lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
         raise SqlError("42601", "header requires a Boolean value")
-    if name == "delimiter" and len(value.encode()) != 1:
-        raise SqlError("0A000", "COPY delimiter must be a single one-byte character")
-    return name, value
+    check_csv({name: options[name] for name in ("delimiter", "null") if name in options})
 
 
 def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_OPTIONS) -> tuple[str, str]:
