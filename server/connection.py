@@ -96,6 +96,8 @@ class Connection(asyncio.Protocol):
         self.tunnel: Tunnel | None = None
         #: Where the client is: host and port.
         self.peer: tuple[str, int] = ("", -1)
+        #: The address that the client has connected to; None of a local socket.
+        self.own_address: str | None = None
         self._busy = False
         self._closing = False
         self._ahead = 0
@@ -116,6 +118,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
+            self.own_address = transport.get_extra_info("sockname")[0]
         if self.server.config.log_connections:
             logger.info("connection received host=%s port=%d", *self.peer)
         self.server.met(self)

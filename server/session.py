@@ -44,7 +44,7 @@ from planner.statements import (
 )
 from protocol import encoder
 from protocol import messages as m
-from server import answers, copying, execution
+from server import answers, copying, execution, functions
 from server.cursors import Cursors
 from server.express import Express
 from server.identity import is_superuser
@@ -103,7 +103,7 @@ class Session:
         self.notices = Notices(self)
         self.mailbox = Mailbox(self)
         self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
-        db.notify = self.listening.notify
+        db.notify, db.ask = self.listening.notify, partial(functions.call, self)
         self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
         self.members = Members((settings, self.cursors, Made(self.portals), self.listening))

@@ -71,6 +71,7 @@ class Instance:
             try:
                 self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
             except duckdb.Error as error:
+                self._database.close()
                 raise _unopened(path, translate(error)) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})

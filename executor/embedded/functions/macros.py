@@ -86,6 +86,33 @@ def _division(name: str, division: str) -> str:
 
 _QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide_short", _SHORT_DIVISION)
 
+#: a / b, b below 10^18, as units of 10^-16 (``LARGE_QUOTIENT``).
+_LARGE_QUOTIENT: Final = f"""
+CREATE MACRO ms_decimal16(units) AS list_transform([units], lambda u:
+    CAST(u // 10000000000000000::HUGEINT AS DECIMAL(38, 16))
+    + CAST(u % 10000000000000000::HUGEINT AS DECIMAL(16, 0)) * CAST('0.0000000000000001' AS DECIMAL(16, 16)))[1];
+CREATE MACRO ms_divide_large_positive(a, b, scale, least_scale) AS {
+    let(
+        "q: a // b * 10000000000000000::HUGEINT + (a % b) * 10000000000000000::HUGEINT // b,"
+        " r: (a % b) * 10000000000000000::HUGEINT % b, b: b, a: a,"
+        " t: ms_cut_off(a, b, scale, least_scale) // 10000::HUGEINT",
+        "CASE WHEN v.r = 0 AND v.t <= 1 THEN v.q"
+        " WHEN v.a < v.b OR v.t = 0 THEN CAST(error('!22003!numeric field overflow') AS HUGEINT)"
+        " WHEN v.t > 1 THEN (v.q + v.t // 2) // v.t * v.t WHEN v.r >= v.b - v.r THEN v.q + 1 ELSE v.q END",
+    )
+};
+CREATE MACRO ms_divide_large(a, b, scale, least_scale) AS {
+    let(
+        "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
+        "CASE WHEN v.b = 0 THEN CAST(v.a // v.b AS DECIMAL(38, 16))"
+        " WHEN v.a = 0 AND v.b IS NOT NULL THEN CAST(0 AS DECIMAL(38, 16))"
+        " WHEN v.b >= 1000000000000000000::HUGEINT"
+        " THEN CAST(error('!22003!numeric field overflow') AS DECIMAL(38, 16))"
+        " ELSE ms_decimal16(v.s * ms_divide_large_positive(v.a, v.b, scale, least_scale)) END",
+    )
+};
+"""
+
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CASE WHEN n <= 22 THEN CAST(power(10::DOUBLE, n) AS HUGEINT)
     ELSE CAST(power(10::DOUBLE, n - 22) AS HUGEINT) * 10000000000000000000000::HUGEINT END;
@@ -408,4 +435,4 @@ CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NU
 """
 
 #: In the order of creation, since a macro's body is bound when it is made.
-STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _LARGE_QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS
