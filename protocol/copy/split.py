@@ -133,7 +133,7 @@ class LineSplitter:
 
     def _before_marker(self, data: bytes, end: bytes) -> bytes:
         """What stands before a line that is only ``\\.``; nothing that follows it counts."""
-        if _MARKER not in data:
+        if b"\\" not in data or _MARKER not in data:  # one byte is found sooner
             return data
         lines = re.compile(rb"(?:\A|(?<=%b))\\\.(?=%b|\Z)" % (end, end))
         places = np.fromiter((match.start() for match in lines.finditer(data)), np.int64)
