@@ -29,6 +29,7 @@ from executor.commit.sequencer import Sequencer
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore
+from executor.memory import engine_share
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.streams.runtime import StreamRuntime
@@ -57,9 +58,10 @@ class Core:
         directory.mkdir(parents=True, exist_ok=True)
         left = _spilled(spill)
         # First of all, since no other process can have this file open: the folder is ours alone from here on.
+        memory = engine_share(options.memory_limit) if options.memory_limit else 0
         with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
             relations = beside.submit(system)
-            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
+            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill, memory=memory)
             stored = relations.result()
         try:
             self._log_lock = place_log(options)
@@ -69,7 +71,7 @@ class Core:
         for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
             if _spilled(spill).get(path) == changed:
                 path.unlink(missing_ok=True)
-        self.engine = EmbeddedEngine(options.embedded_threads, spill)
+        self.engine = EmbeddedEngine(options.embedded_threads, spill, memory)
         # An event loop begins to write what the disk takes at once; a storage may let it wait.
         files = Files() if is_shared(options) else background_files()
         self.log = Log(options.log_directory, options.log_segment_bytes, files=files)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -29,7 +30,7 @@ from executor.embedded.errors import overflowed, translate
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Limit, Relation, Scan
+from planner.algebra import Aggregate, Limit, Project, Relation, Scan, Values
 from planner.expression import Literal, Parameter
 from planner.walk import free_columns, replace_parameters, walk
 
@@ -42,10 +43,14 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
 #: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
 _STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
+#: How DuckDB's message begins where an assertion of its own failed.
+_ASSERTION: Final = "INTERNAL Error"
 #: Settings of a connection that measures how far its statements are, and prints nothing of it.
 MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
 _BATCH: Final = 65536
+#: Rows of a batch that is for a client, who may read slowly.
+_PORTION: Final = 16_384
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 
@@ -98,17 +103,123 @@ class Plan(Struct, frozen=True):
     schema: pa.Schema
 
 
+class OpenRows:
+    """The rows of a result that is computed while it is read. It has its connection to itself until its end: what else
+    runs there first takes the rest of the rows into memory. Used by one thread at a time; ``interrupt`` by any.
+    """
+
+    def __init__(self, connection: Connection, reader: Any, schema: pa.Schema, bindings: Bindings) -> None:
+        self._connection = connection
+        self._reader = reader
+        self._schema = schema
+        self._bindings = bindings
+        self._taken: deque[pa.RecordBatch] = deque()
+        self._error: SqlError | None = None
+        self._ended: list[Callable[[], None]] = []
+
+    def __iter__(self) -> OpenRows:
+        return self
+
+    def begin(self) -> pa.Table | None:
+        """All rows where they are less than a batch; else None, and the first are at hand. Raises DuckDB's errors."""
+        try:
+            while sum(batch.num_rows for batch in self._taken) < _PORTION:
+                self._taken.append(self._conformed(self._reader.read_next_batch()))
+        except StopIteration:
+            # A relation without columns has a constant, which counts its rows.
+            schema = self._taken[0].schema if self._taken else self._schema
+            table = pa.Table.from_batches(self._taken, schema)
+            self.close()
+            return table
+        except BaseException:
+            self.close()
+            raise
+        return None
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._taken:
+            return self._taken.popleft()
+        if self._reader is None:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+            raise StopIteration
+        batch = self._read()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def _read(self) -> pa.RecordBatch | None:
+        """The next batch from the engine; None at the end."""
+        try:
+            return self._conformed(self._reader.read_next_batch())
+        except StopIteration:
+            self.close()
+            return None
+        except _STREAMED as error:
+            self.close()
+            raise translate(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.equals(self._schema):
+            return batch
+        batches = conform(pa.Table.from_batches([batch]), self._schema).combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Has ``call`` made when the connection is free again; at once where it is."""
+        if self._reader is None:
+            call()
+        else:
+            self._ended.append(call)
+
+    def settle(self) -> None:
+        """Takes the rest of the rows into memory, and an error for when they have been read."""
+        try:
+            while (batch := self._read()) is not None:
+                self._taken.append(batch)
+        except SqlError as error:
+            self._error = error
+
+    def interrupt(self) -> None:
+        """Makes a read that runs raise 57014."""
+        if self._reader is not None:
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Computes no more rows; the connection is free. Closing twice is harmless."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return
+        self._connection.closed(self._bindings)
+        with contextlib.suppress(*_STREAMED):
+            reader.close()
+        del reader
+        calls, self._ended = self._ended, []
+        for call in calls:
+            call()
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Connection:
     """One connection, with its inputs and plans."""
 
     def __init__(self, cursor: Any, broken: Callable[[SqlError], None] = lambda error: None) -> None:
         """``broken`` is told of errors behind which nobody knows what the instance holds."""
-        self._cursor = cursor
+        self._raw = cursor
+        self._open: weakref.ref[OpenRows] | None = None
         self._broken = broken
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
         #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
         self._few: set[str] = set()
+        #: Relations, by identity, whose last result for a client had few rows.
+        self._seen_few: dict[int, Relation] = {}
         self._texts: dict[str, str] = {}
         self._names = 0
         self._is_measuring = False
@@ -116,6 +227,19 @@ class Connection:
         #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
         self.makes_nothing = False
         self._registered: set[str] = set()  # inputs of this transaction, which go if it is rolled back
+
+    @property
+    def _cursor(self) -> Any:
+        """DuckDB's connection, which an open result has to itself: the rest of its rows is taken first."""
+        rows = self.open_rows
+        if rows is not None:
+            rows.settle()
+        return self._raw
+
+    @property
+    def open_rows(self) -> OpenRows | None:
+        """The open result, where there is one that is still wanted."""
+        return None if self._open is None else self._open()
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -185,7 +309,7 @@ class Connection:
 
     def interrupt(self) -> None:
         """Makes what runs on this connection raise 57014."""
-        self._cursor.interrupt()
+        self._raw.interrupt()
 
     def measure(self) -> None:
         """Lets ``progress`` tell how far statements are, from now on."""
@@ -196,15 +320,23 @@ class Connection:
     def progress(self) -> float:
         """The share of the running statement that is done, about, for any thread; 0 where the engine cannot tell."""
         try:
-            return max(0.0, float(self._cursor.query_progress()) / 100)
+            return max(0.0, float(self._raw.query_progress()) / 100)
         except duckdb.Error:  # it was closed
             return 0.0
 
     def close(self) -> None:
         """Closes the connection."""
         self._plans.clear()
-        self._cursor.close()
+        rows = self.open_rows
+        if rows is not None:
+            rows.close()
+        self._raw.close()
         self._sources.clear()
+
+    def closed(self, bindings: Bindings) -> None:
+        """An open result has ended."""
+        self._open = None
+        self.unbind(bindings)
 
     # Inputs -----------------------------------------------------------------------------------------------------
 
@@ -278,6 +410,60 @@ class Connection:
             raise translate(error) from error
         finally:
             self.unbind(bindings)
+
+    def open(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table | OpenRows:
+        """The relation's rows: a table where they are few, else as they are computed while they are read. Decimals are
+        computed wide throughout."""
+        self.bind(bindings)
+        found: pa.Table | OpenRows | None = None
+        try:
+            found = self._opened(relation, bindings, parameters, timezone)
+        except _STREAMED as error:
+            if self.in_transaction or not str(error).startswith(_ASSERTION):
+                raise translate(error) from error
+        finally:
+            if not isinstance(found, OpenRows):
+                self.unbind(bindings)
+        return self.query(relation, bindings, parameters, timezone) if found is None else found
+
+    def _opened(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str
+    ) -> pa.Table | OpenRows:
+        schema = _schema(relation)
+        files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
+        if not files and (id(relation) in self._seen_few or _gives_one(relation)):
+            table = self._expected_few(relation, parameters, timezone, schema)
+            if table is None or table.num_rows >= _FEW:
+                self._seen_few.pop(id(relation), None)
+            if table is not None:
+                return table
+        # An EXECUTE would be computed to its end first.
+        printer = DuckPrinter(wide=True, timezone=timezone, read=files)
+        text = _printed(printer, replace_parameters(relation, parameters))
+        found = OpenRows(self, self._cursor.sql(text).to_arrow_reader(_PORTION), schema, bindings)
+        self._open = weakref.ref(found)
+        table = found.begin()
+        if table is not None and table.num_rows < _FEW and not files:
+            if len(self._seen_few) >= _PLANS:
+                self._seen_few.clear()
+            self._seen_few[id(relation)] = relation
+        return found if table is None else table
+
+    def _expected_few(
+        self, relation: Relation, parameters: Parameters, timezone: str, schema: pa.Schema
+    ) -> pa.Table | None:
+        """The rows of a relation that had few the last time; None where plain ones have become many."""
+        plan, call = self._called(relation, parameters, timezone, wide=True)
+        result = self._cursor.execute(call)
+        if plan.name not in self._few:
+            return conform(result.to_arrow_table(), schema)
+        rows = result.fetchmany(_FEW)
+        table = _few(rows, schema) if len(rows) < _FEW else None
+        if table is None:
+            self._raw.abort()
+        return table
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan, call = self._called(relation, parameters, timezone, wide)
@@ -389,6 +575,7 @@ class Connection:
             self._deallocate(plan)
         self._plans.clear()
         self._few.clear()
+        self._seen_few.clear()
         self._drop_texts()
 
     def _deallocate(self, plan: Plan) -> None:
@@ -429,6 +616,15 @@ def _counts_for_each_row(relation: Relation) -> bool:
         and free_columns(node.input)
         for node in walk(relation)
     )
+
+
+def _gives_one(relation: Relation) -> bool:
+    """Whether a relation surely has no more than one row."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    if isinstance(relation, Values):
+        return len(relation.rows) <= 1
+    return isinstance(relation, Aggregate) and not relation.keys
 
 
 def _reads_tables(relation: Relation) -> bool:

@@ -39,6 +39,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "disable_database_invalidation": True,
 }
 
+#: Settings that change after the start: to set the limit again is what makes DuckDB give freed memory back.
+_LATER: Final = [*MEASURING, "memory_limit"]
 _RESTART: Final = "Restart the server."
 
 
@@ -48,9 +50,16 @@ class Instance:
     """
 
     def __init__(
-        self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = (), spill: Path | None = None
+        self,
+        threads: int = 0,
+        path: Path | None = None,
+        folders: Sequence[str] = (),
+        spill: Path | None = None,
+        memory: int = 0,
     ) -> None:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
+        if memory:
+            config["memory_limit"] = f"{memory}B"
         self._database = duckdb.connect(":memory:", config=config)
         library.install(self._database, self._query)
         if path is not None:
@@ -63,8 +72,9 @@ class Instance:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; "
-            f"SET allowed_configs = {list(MEASURING)}; SET lock_configuration = true"
+            f"SET allowed_configs = {_LATER}; SET lock_configuration = true"
         )
+        self._memory = self._database.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
         self._failure: SqlError | None = None
         self._idle: list[Connection] = []
         self._busy: dict[Connection, object] = {}
@@ -107,6 +117,15 @@ class Instance:
             return connection.query(relation, bindings, timezone=timezone)
         finally:
             self.release(connection)
+
+    def give_back(self) -> None:
+        """Returns to the system what DuckDB's allocator keeps, as it does whenever its limit is set."""
+        with self._lock:
+            cursor = self._database.cursor()
+        try:
+            cursor.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
+        finally:
+            cursor.close()
 
     def is_idle(self) -> bool:
         """Whether no connection is in use."""
