@@ -49,6 +49,8 @@ _ASSERTION: Final = "INTERNAL Error"
 MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
 _BATCH: Final = 65536
+#: Rows of a result up to which it is small.
+_SMALL: Final = 2048
 #: Rows of a batch that is for a client, who may read slowly.
 _PORTION: Final = 16_384
 #: Rows of a result from which on it is fetched as Arrow.
@@ -218,8 +220,9 @@ class Connection:
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
         #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
         self._few: set[str] = set()
-        #: Relations, by identity, whose last result for a client had few rows.
-        self._seen_few: dict[int, Relation] = {}
+        #: Relations, by identity, whose last result for a client was small: they are prepared, and computed to
+        #: the end.
+        self._seen_small: dict[int, Relation] = {}
         self._texts: dict[str, str] = {}
         self._names = 0
         self._is_measuring = False
@@ -433,37 +436,22 @@ class Connection:
     ) -> pa.Table | OpenRows:
         schema = _schema(relation)
         files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
-        if not files and (id(relation) in self._seen_few or _gives_one(relation)):
-            table = self._expected_few(relation, parameters, timezone, schema)
-            if table is None or table.num_rows >= _FEW:
-                self._seen_few.pop(id(relation), None)
-            if table is not None:
-                return table
+        if not files and (id(relation) in self._seen_small or _gives_one(relation)):
+            table = self._attempt(relation, parameters, timezone, wide=True)
+            if table.num_rows >= _SMALL:
+                self._seen_small.pop(id(relation), None)
+            return table
         # An EXECUTE would be computed to its end first.
         printer = DuckPrinter(wide=True, timezone=timezone, read=files)
         text = _printed(printer, replace_parameters(relation, parameters))
         found = OpenRows(self, self._cursor.sql(text).to_arrow_reader(_PORTION), schema, bindings)
         self._open = weakref.ref(found)
         table = found.begin()
-        if table is not None and table.num_rows < _FEW and not files:
-            if len(self._seen_few) >= _PLANS:
-                self._seen_few.clear()
-            self._seen_few[id(relation)] = relation
+        if table is not None and table.num_rows < _SMALL and not files:
+            if len(self._seen_small) >= _PLANS:
+                self._seen_small.clear()
+            self._seen_small[id(relation)] = relation
         return found if table is None else table
-
-    def _expected_few(
-        self, relation: Relation, parameters: Parameters, timezone: str, schema: pa.Schema
-    ) -> pa.Table | None:
-        """The rows of a relation that had few the last time; None where plain ones have become many."""
-        plan, call = self._called(relation, parameters, timezone, wide=True)
-        result = self._cursor.execute(call)
-        if plan.name not in self._few:
-            return conform(result.to_arrow_table(), schema)
-        rows = result.fetchmany(_FEW)
-        table = _few(rows, schema) if len(rows) < _FEW else None
-        if table is None:
-            self._raw.abort()
-        return table
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan, call = self._called(relation, parameters, timezone, wide)
@@ -575,7 +563,7 @@ class Connection:
             self._deallocate(plan)
         self._plans.clear()
         self._few.clear()
-        self._seen_few.clear()
+        self._seen_small.clear()
         self._drop_texts()
 
     def _deallocate(self, plan: Plan) -> None:
