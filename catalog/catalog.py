@@ -22,7 +22,6 @@ from catalog.objects import (
     FIRST_OID,
     PG_CATALOG,
     PG_TEMP,
-    PUBLIC,
     CatalogObject,
     Domain,
     Schema,
@@ -37,7 +36,7 @@ from catalog.objects import (
     rows_of,
 )
 from catalog.oids import FIRST_ROW, row_oid
-from catalog.privileges import DATABASE, DATABASE_RIGHTS, Rights, initial_rights
+from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights, initial_rights
 from catalog.roles import Roles
 from catalog.routines import NONE, Function, Functions, by_name, every
 from catalog.types import Composite, Enumeration, SqlType, array, enum, row
@@ -134,16 +133,6 @@ class Catalog(Struct, frozen=True):
         """A catalog in which an object has other rights."""
         return replace(self, rights=MappingProxyType({**self.rights, oid: rights}), version=self.version + 1)
 
-    def find_type(
-        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
-    ) -> UserType | None:
-        """The user's type that a possibly unqualified name means, or None."""
-        for candidate in (schema,) if schema is not None else search_path:
-            found = self.types.get((candidate, name))
-            if found is not None:
-                return found
-        return None
-
     def declared(self, oid: int) -> UserType | None:
         """The user's type with an oid."""
         return next((item for item in self.types.values() if item.oid == oid), None)
@@ -194,24 +183,37 @@ class Catalog(Struct, frozen=True):
         """A catalog with one type's definition replaced (same oid; the name may differ)."""
         return replace(self.drop_type(item.oid).add_type(item), rights=self.rights, version=self.version + 1)
 
-    def find(
-        self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)
-    ) -> CatalogObject | None:
-        """The object that a possibly unqualified name means, or None."""
-        for candidate in (schema,) if schema is not None else whole_path(search_path):
-            oid = self.names.get((candidate, name))
-            if oid is not None:
-                return self.objects[oid]
-        return None
+    def at(self, schema: str, name: str) -> CatalogObject | None:
+        """The relation of a name in one schema, or None."""
+        oid = self.names.get((schema, name))
+        return None if oid is None else self.objects[oid]
 
-    def require(self, name: str, schema: str | None = None, search_path: tuple[str, ...] = (PUBLIC,)) -> CatalogObject:
-        """The object that a name means. Raises 3F000 and 42P01."""
-        found = self.find(name, schema, search_path)
-        if found is not None:
-            return found
+    def find(self, name: str, path: tuple[str, ...]) -> CatalogObject | None:
+        """The relation that a name without a schema means by a search path, or None."""
+        found = (self.at(schema, name) for schema in whole_path(path))
+        return next((item for item in found if item is not None), None)
+
+    def require(self, schema: str, name: str) -> CatalogObject:
+        """The relation of a name in one schema. Raises 3F000 and 42P01."""
+        found = self.at(schema, name)
+        if found is None:
+            raise self.missing(name, schema)
+        return found
+
+    def missing(self, name: str, schema: str | None) -> SqlError:
+        """The error of a name, with its schema where it has one, that stands for no relation."""
         if schema not in (None, PG_TEMP, *self.schemas):
-            raise SqlError("3F000", f'schema "{schema}" does not exist')
-        raise undefined_table(f"{schema}.{name}" if schema else name)
+            return SqlError("3F000", f'schema "{schema}" does not exist')
+        return undefined_table(f"{schema}.{name}" if schema else name)
+
+    def usable(self, path: tuple[str, ...], reader: int | None) -> tuple[str, ...]:
+        """A search path without the schemas that a role may not use; None stands for a superuser."""
+        if reader is None:
+            return path
+        return tuple(name for name in path if name not in self.schemas or self._may_use(self.schemas[name], reader))
+
+    def _may_use(self, schema: Schema, reader: int) -> bool:
+        return self.rights_of(schema.oid).allows(self.roles, reader, "U", OF_SCHEMA)
 
     def permanent(self) -> Catalog:
         """The catalog without temporary relations."""

@@ -95,9 +95,9 @@ def create_as(
     created = ddl.define(session, transaction, CreateTable(statement.table, statement.exists))
     if rows is None:
         return replace(created, tag="CREATE TABLE AS")
-    found = session.catalog.find(statement.table.name, statement.table.schema)
+    found = session.catalog.at(statement.table.schema, statement.table.name)
     assert isinstance(found, Table)
-    return Result(f"SELECT {writer.append(found, rows).count}")
+    return Result(f"SELECT {writer.append(found, rows, session.time_zone).count}")
 
 
 def _changes(

@@ -22,8 +22,9 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
+from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
-from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, OpenRows, plainly
@@ -43,6 +44,7 @@ from executor.tables.finite import require_finite
 from executor.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
+from planner.bind.context import restricted
 from planner.expression import Value
 from planner.statement_nodes import roots
 from planner.statements import Output, Query, Statement
@@ -94,8 +96,9 @@ class Reader:
     def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
         self.database = database
         self.time_zone = "UTC"
-        #: The schemas that texts about the catalog do not name.
+        #: The schemas that texts about the catalog do not name, as far as the role may use them.
         self.search_path: tuple[str, ...] = (PUBLIC,)
+        self.user = BOOTSTRAP_NAME
         #: Where queries run: embedded, spark, or auto.
         self.query_engine = "auto"
         #: Whether its queries run pipeline by pipeline: auto, on or off.
@@ -232,8 +235,8 @@ class Reader:
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
-                files.require_columns(found, leaf.scan.sources)
-                stored[leaf.trace] = found
+                exact = files.are_exact(found, leaf.scan.sources)
+                stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             require_finite(table.to_batches(), "a query on Spark")
@@ -449,8 +452,9 @@ class Reader:
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
-        if keep and snapshot is not None:
-            transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
+            if keep and snapshot is not None:
+                self.database.pinned.pin(lsn)
+                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
@@ -462,10 +466,9 @@ class Reader:
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
         found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
         found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
-        return found | {
-            f"v{oid}": self.database.system_table(oid, moment.catalog, self.own, self.search_path)
-            for oid in plan.system
-        }
+        catalog = moment.catalog
+        path = catalog.usable(self.search_path, restricted(catalog, self.user))
+        return found | {f"v{oid}": self.database.system_table(oid, catalog, self.own, path) for oid in plan.system}
 
     def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
         for reading in plan.files:

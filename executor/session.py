@@ -71,8 +71,6 @@ class DatabaseSession:
 
     def __init__(self, database: Database, user: str, name: str) -> None:
         self.database = database
-        #: The current role.
-        self.user = user
         self.name = name
         self.synchronous_commit = True
         self.lock_timeout = database.options.lock_timeout
@@ -95,6 +93,7 @@ class DatabaseSession:
         self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
         self.reader = Reader(database, self.is_cancelled)
+        self.user = user
 
     @property
     def transaction(self) -> Transaction | None:
@@ -136,6 +135,15 @@ class DatabaseSession:
     @search_path.setter
     def search_path(self, path: tuple[str, ...]) -> None:
         self.reader.search_path = path
+
+    @property
+    def user(self) -> str:
+        """The current role."""
+        return self.reader.user
+
+    @user.setter
+    def user(self, name: str) -> None:
+        self.reader.user = name
 
     def role_of(self, catalog: Catalog) -> int:
         """The current role's oid. Raises 42704 where it has been dropped."""

@@ -21,7 +21,6 @@ from server.appending import change_tag, hold
 from server.execution import run
 from server.functions import values_of
 from server.planning import Plan
-from server.rows import described
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -163,7 +162,7 @@ def _read(
         return False
     session.starts_statement(plan)
     rows = session.server.points.rows(reader, formats or (), session.settings.style).answer(row)
-    head = described(session.server.descriptions, plan, reader.outputs, ()) if formats is None else b""
+    head = session.server.descriptions.of(reader.outputs, ()) if formats is None else b""
     answer(head + rows)
     return True
 

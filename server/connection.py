@@ -124,6 +124,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
+        if self.server.config.log_connections:
+            logger.info("connection received host=%s port=%d", *self.peer)
         self.server.met(self)
 
     def data_received(self, data: bytes) -> None:

@@ -31,7 +31,6 @@ from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
-from planner.bind.context import Context
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut, Query
 from protocol import encoder
@@ -244,7 +243,7 @@ def _reader(session: Session, statement: CopyInStatement) -> Reader:
     plain = CopyReader(read, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
     if not is_named:
         return plain
-    return NamedReader(plain, types, Context(session.db.catalog, session.settings.search_path()))
+    return NamedReader(plain, types, session.surroundings.context())
 
 
 def _format(options: CopyOptions) -> CopyFormat:

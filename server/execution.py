@@ -20,7 +20,6 @@ from catalog.types import SqlType, shaped
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values
-from planner.bind.context import Context
 from planner.bind.utility import execute_argument
 from planner.definitions import (
     AlterExtension,
@@ -397,8 +396,7 @@ def _argument_values(session: Session, statement: ExecutePrepared, plan: Plan) -
     types = plan.types
     if not types:
         return ()
-    zone, reading = session.settings.value("TimeZone"), session.settings.reading
-    context = Context(session.db.catalog, session.settings.search_path(), time_zone=zone, reading=reading)
+    context = session.surroundings.context()
     named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
     outputs = tuple(
         (column, execute_argument(context, statement, index, kind)) for index, (column, kind) in enumerate(named)

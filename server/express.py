@@ -34,7 +34,7 @@ from protocol.values.registry import value_decoder
 from server.caches import Stamp
 from server.planning import Plan
 from server.points import Rows
-from server.prepared import Prepared
+from server.prepared import Prepared, outputs_of
 from server.rows import column_formats
 
 if TYPE_CHECKING:
@@ -290,7 +290,9 @@ class Express:
         prepared = self._statements.get(bind.statement)
         before = PARSE_COMPLETE + BIND_COMPLETE if batch.parses else BIND_COMPLETE
         if batch.describes:
-            before += self._session.server.descriptions.get((plan.serial, bind.result_formats)) or NO_DATA
+            outputs = outputs_of(self._session, plan.statement)
+            described = self._session.server.descriptions.of
+            before += NO_DATA if outputs is None else described(outputs, bind.result_formats)
         if prepared is None or prepared.plan is not plan or output != before + known.data + _READY:
             return False
         used = Used(bind.statement, prepared, plan, batch.parses)

@@ -30,7 +30,8 @@ from server.planning import Plan
 from server.points import Found
 from server.portals import Portal, find_portal
 from server.prepared import Prepared, find_statement, outputs_of
-from server.rows import decode_parameters, describe_rows, described, with_shapes
+from server.rows import decode_parameters, describe_rows, with_shapes
+from server.statement_log import log_execution, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -62,7 +63,8 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
 
 
 async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
-    prepared = await session.work(Prepared.make, session, message.text, declared)
+    with session.timed():
+        prepared = await session.work(Prepared.make, session, message.text, declared)
     prepared.oids = message.oids
     session.statements[message.name] = prepared
     session.connection.send(encoder.PARSE_COMPLETE)
@@ -93,12 +95,14 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
 
 async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
     """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
-    await session.work(prepared.reshaped, session, kinds)
+    with session.timed():
+        await session.work(prepared.reshaped, session, kinds)
     _bind(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
-    await session.work(prepared.current, session)
+    with session.timed():
+        await session.work(prepared.current, session)
     _bind(session, message, prepared)
 
 
@@ -163,9 +167,9 @@ def _check_described(session: Session, message: m.Describe) -> None:
 
 def _describe_portal(session: Session, portal: Portal) -> bytes:
     """The answer to Describe of a portal."""
-    if portal.plan is None or portal.outputs is None:
+    if portal.outputs is None:
         return encoder.NO_DATA
-    return described(session.server.descriptions, portal.plan, portal.outputs, portal.formats)
+    return session.server.descriptions.of(portal.outputs, portal.formats)
 
 
 def _describe(outputs: tuple[Output, ...] | None, formats: tuple[int, ...]) -> bytes:
@@ -196,6 +200,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         return None
     if portal.cursor is None:
+        log_execution(session, portal.bind.statement, plan.raw, portal.values)
         statement = plan.statement
         if not message.max_rows and _is_of_block(session, plan):
             answer = partial(_answered, session, portal)
@@ -211,7 +216,8 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             known = _known_answer(session, portal, plan)
             if known is not None:
                 _answered(session, portal, known.data)
-                session.series.follow(portal, known)
+                if not logs(session.logs, above="ddl"):
+                    session.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 

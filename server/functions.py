@@ -122,9 +122,9 @@ def _current_schema(session: Session) -> str | None:
 
 
 def _current_path(session: Session) -> tuple[str, ...]:
-    """The schemas of search_path that there are."""
+    """The schemas of search_path that there are, and that the role may use."""
     known = session.db.catalog.schemas
-    return tuple(name for name in session.settings.search_path() if name in known)
+    return tuple(name for name in session.path if name in known)
 
 
 def _version(session: Session) -> str:

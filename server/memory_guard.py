@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Final, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, Protocol
 
 from executor.memory import bound_growth, give_back, resident, unbound_growth
 
@@ -34,49 +35,33 @@ _MARGIN: Final = 1 / 16
 #: A session with less than this share of the limit is not to blame.
 _BLAMELESS: Final = 1 / 32
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
 logger = logging.getLogger(__name__)
 
 
 class Account:
-    """What a session's statement is estimated to have taken. ``run`` is called in the session's worker thread."""
+    """What a session's statement is estimated to have taken."""
 
-    __slots__ = ("_clock", "_used", "grown")
+    __slots__ = ("_seen", "clocks", "grown")
 
     def __init__(self) -> None:
         self.grown = 0.0  # bytes
-        self._clock = 0  # of the thread that computes now
-        self._used = 0.0
-
-    def run(
-        self, function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **named: _Arguments.kwargs
-    ) -> _Result:
-        """Calls the function; what the process grows by meanwhile is partly this account's."""
-        clock = time.pthread_getcpuclockid(threading.get_ident())
-        self._used = time.clock_gettime(clock)
-        self._clock = clock
-        try:
-            return function(*arguments, **named)
-        finally:
-            self._clock = 0
+        #: The processor clocks of the threads that work for the session now, with their times when they began.
+        self.clocks: Mapping[int, float] = {}
+        self._seen: dict[int, float] = {}
 
     def begin(self) -> None:
         """Another statement begins."""
         self.grown = 0.0
 
     def used(self) -> float:
-        """Seconds of processor time since the last look; 0 where nothing computes."""
-        clock = self._clock
-        if not clock:
-            return 0.0
-        try:
-            now = time.clock_gettime(clock)
-        except OSError:  # the thread has ended
-            return 0.0
-        used, self._used = now - self._used, now
-        return max(used, 1e-6)
+        """Seconds of processor time since the last look."""
+        clocks, before, self._seen = dict(self.clocks), self._seen, {}
+        total = 0.0
+        for clock, began in clocks.items():
+            with suppress(OSError):  # the thread has ended
+                self._seen[clock] = now = time.clock_gettime(clock)
+                total += max(now - max(before.get(clock, began), began), 1e-6)
+        return total
 
 
 class Holder(Protocol):

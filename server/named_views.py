@@ -18,6 +18,7 @@ from catalog.objects import View
 from executor.moving import artifact
 from executor.moving.ownership import Owned
 from executor.separation.artifact import is_query_id
+from planner.bind.relations import find_named
 from planner.expression import Value
 from server import signals
 from server.identity import is_superuser
@@ -62,8 +63,7 @@ def resume(session: Session, name: Value) -> str | None:
     if name is None:
         return None
     schema, relation = split_name(str(name))
-    catalog = session.db.catalog
-    if catalog.find(relation, schema, session.settings.search_path()) is None:
+    if find_named(session.surroundings.context(), relation, schema) is None:
         owned = _left_by_others(session, schema, relation)
     else:
         view = _own_view(session, str(name))
@@ -72,13 +72,10 @@ def resume(session: Session, name: Value) -> str | None:
         if owned is None:
             raise SqlError("55000", f'view "{relation}" is not suspended')
     if owned is None:
-        try:
-            catalog.require(relation, schema, session.settings.search_path())
-        except SqlError as error:
-            if is_query_id(str(name)):
-                error.hint = f"SELECT * FROM millstream.resume('{name}') gives the rows of a query that has left."
-            raise
-        raise AssertionError("nothing is called so")
+        error = session.db.catalog.missing(relation, schema)
+        if is_query_id(str(name)):
+            error.hint = f"SELECT * FROM millstream.resume('{name}') gives the rows of a query that has left."
+        raise error
     session.database.view_moving.resume(owned, session.is_cancelled)
     return owned.view
 
@@ -98,7 +95,9 @@ def _own_view(session: Session, name: str) -> View:
     """A continuous view that belongs to the session's role. Raises 3F000, 42501, 42602, 42809, 42P01."""
     schema, relation = split_name(name)
     catalog = session.db.catalog
-    view = catalog.require(relation, schema, session.settings.search_path())
+    view = find_named(session.surroundings.context(), relation, schema)
+    if view is None:
+        raise catalog.missing(relation, schema)
     if not isinstance(view, View) or not view.continuous:
         raise SqlError("42809", f'"{relation}" is not a continuous view')
     own = catalog.roles.find(session.user)
@@ -109,7 +108,7 @@ def _own_view(session: Session, name: str) -> View:
 
 def _left_by_others(session: Session, schema: str | None, relation: str) -> Owned | None:
     """The suspended view of another server that a name means. Raises 42501, 42P09 where several are called so."""
-    path = session.settings.search_path() if schema is None else (schema,)
+    path = session.path if schema is None else (schema,)
     found = []
     for owned in session.database.view_moving.suspended():
         about = _about(session, owned)

@@ -25,6 +25,7 @@ from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
+from planner.cancellation import leave
 from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.lengths import LIMIT
@@ -155,6 +156,17 @@ class Surroundings(Struct, frozen=True):
         names = (self.search_path, self.role, self.session_role, self.database, self.own)
         return (*names, self.time_zone, self.reading, self.checks_bodies)
 
+    def context(self, catalog: Catalog | None = None, types: tuple[SqlType | None, ...] = ()) -> Context:
+        """What statements are bound against, with the types that parameters were declared with. ``catalog`` answers in
+        the place of its own."""
+        place = self.search_path, types, self.time_zone
+        roles = self.role, self.session_role
+        return Context(
+            *(catalog or self.catalog, *place, *roles, self.database, self.separated),
+            checks_bodies=self.checks_bodies,
+            reading=self.reading,
+        )
+
 
 def surroundings(
     catalog: Catalog, settings: Settings, database: str, separated: Separated = none_separated
@@ -205,7 +217,7 @@ class PlanCache:
         """The plan of a statement. Raises what binding raises."""
         plan = self.planned(raw, types, around)
         if plan is None:
-            plan = make_plan(raw, types, around)
+            plan = leave(make_plan, raw, types, around)
             if len(raw.text) <= _LONGEST:
                 self._plans.put((raw.text, raw.offset, types, around.key), plan)
         return plan
@@ -227,12 +239,14 @@ class PlanCache:
                 return None
             try:
                 (raw,) = parse(key)
-                plan = make_plan(raw, types, around)
+                plan = leave(make_plan, raw, types, around)
                 if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
                 if any(map(_has_fields, nodes_of(plan.statement))):
                     raise SqlError("0A000", "an interval of some fields")  # which say what a number counts
-            except (SqlError, ValueError):
+            except (SqlError, ValueError) as error:
+                if isinstance(error, SqlError) and error.sqlstate == "57014":
+                    raise
                 self._unshared.put((key, types), True)
                 return None
             self._plans.put((key, types, around.key), plan)
@@ -241,15 +255,8 @@ class PlanCache:
 
 def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
     """Binds a statement."""
-    roles = around.role, around.session_role
-    place = around.search_path, types, around.time_zone
     look = Look(around.catalog)
-    context = Context(
-        *(look.catalog, *place, *roles, around.database, around.separated),
-        checks_bodies=around.checks_bodies,
-        reading=around.reading,
-    )
-    bound = bind(raw, context)
+    bound = bind(raw, around.context(look.catalog, types))
     statement = bound.statement
     nodes = nodes_of(statement)
     scans = {item for item in nodes if isinstance(item, Scan)}

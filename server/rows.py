@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -23,10 +23,12 @@ from planner.statements import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind
 from protocol.values.registry import TEXT_FORMAT, decode_value, says_shape
+from server.planning import Bounded
 
 if TYPE_CHECKING:
-    from server.planning import Bounded, Plan
     from server.session import Session
+
+_DESCRIPTIONS: Final = 4096
 
 
 def column_formats(formats: tuple[int, ...], columns: int) -> tuple[int, ...]:
@@ -53,14 +55,24 @@ def describe_rows(outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
     return encoder.row_description(fields)
 
 
-def described(descriptions: Bounded[bytes], plan: Plan, outputs: Sequence[Output], formats: tuple[int, ...]) -> bytes:
-    """The RowDescription of a plan's rows, kept: drivers and repeated texts ask for it each time."""
-    key = (plan.serial, formats)
-    known = descriptions.get(key)
-    if known is None:
-        known = describe_rows(outputs, formats)
-        descriptions.put(key, known)
-    return known
+class Descriptions:
+    """RowDescriptions that are kept, since drivers and repeated texts ask for them each time.
+
+    A description follows from columns and formats alone, and these are its key: what a text returns in one session says
+    nothing of another's cursor or prepared statement. Columns are known by identity, since hashing many is slow.
+    """
+
+    def __init__(self) -> None:
+        self._known: Bounded[tuple[tuple[Output, ...], bytes]] = Bounded(_DESCRIPTIONS)
+
+    def of(self, outputs: tuple[Output, ...], formats: tuple[int, ...]) -> bytes:
+        """The RowDescription of columns in some formats."""
+        key = (id(outputs), formats)
+        known = self._known.get(key)
+        if known is None or known[0] is not outputs:
+            known = outputs, describe_rows(outputs, formats)
+            self._known.put(key, known)
+        return known[1]
 
 
 def encode_rows(batch: pa.RecordBatch, types: tuple[SqlType, ...], formats: tuple[int, ...], time_zone: str) -> bytes:
@@ -112,8 +124,7 @@ def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Sessio
             continue
         try:
             if is_named(types[index]) and formats[index] == TEXT_FORMAT:
-                context = Context(session.db.catalog, session.settings.search_path())
-                values.append(oids_named(context, bytes(data).decode(), types[index]))
+                values.append(oids_named(session.surroundings.context(), bytes(data).decode(), types[index]))
             else:
                 values.append(decode_value(data, types[index], formats[index], time_zone))
         except SqlError as error:

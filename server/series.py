@@ -24,7 +24,6 @@ from protocol.batch import DESCRIBE_PORTAL, EXECUTE, SYNC, Part, parse_of
 from protocol.encoder import BIND_COMPLETE, PARSE_COMPLETE, READY_FOR_QUERY
 from server.express import Answered, CachedRead, PointRead, Used, read_of
 from server.planning import Plan
-from server.rows import described
 
 if TYPE_CHECKING:
     from server.portals import Portal
@@ -178,7 +177,7 @@ class Series:
                 continue
             if self._is_meant(prepared, plan, bool(parse)):
                 used = Used(bind.statement, prepared, plan, bool(parse))
-                head = described(session.server.descriptions, plan, portal.outputs or (), bind.result_formats)
+                head = session.server.descriptions.of(portal.outputs or (), bind.result_formats)
                 self._kinds[key] = Kind(part, used, read_of(session, known, plan, bind), BIND_COMPLETE + head)
                 self.size += len(key) + _OVERHEAD
         if len(part.head) not in self._sizes:

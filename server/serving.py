@@ -36,8 +36,9 @@ from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
 #: Seconds that a client has to take its last messages when the server ends.
@@ -50,8 +51,6 @@ _TOO_MANY: Final = "sorry, too many clients already"
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
 _STRANGERS: Final = 100
-#: RowDescriptions kept.
-_DESCRIPTIONS: Final = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ class Opened(Struct, frozen=True):
     database: Database
     plans: PlanCache
     points: Points
-    descriptions: Bounded[bytes]
+    descriptions: Descriptions
     view_channels: ViewChannels
     secret: bytes
 
@@ -171,8 +170,8 @@ class Server:
         return self._opened.result().points
 
     @property
-    def descriptions(self) -> Bounded[bytes]:
-        """RowDescriptions by plan and formats."""
+    def descriptions(self) -> Descriptions:
+        """RowDescriptions of all sessions."""
         return self._opened.result().descriptions
 
     @property
@@ -231,7 +230,7 @@ class Server:
             self._opened.exception()  # whether or not a client is there to hear it
             if not isinstance(error, SqlError | OSError):
                 raise
-            self._failure = CannotStart(str(error))
+            self._failure = CannotStart(_reason(error))
             return
         if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
             opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
@@ -332,6 +331,12 @@ async def _contained(coroutine: Coroutine[Any, Any, None], failed: Callable[[Bas
         failed(error)
 
 
+def _reason(error: Exception) -> str:
+    """Why the database does not open, and what to do."""
+    hint = error.hint if isinstance(error, SqlError) else None
+    return f"{error}; {hint}" if hint else str(error)
+
+
 def _open(config: Config, threads: Executor, completions: Completions) -> Opened:
     """Loads what is heavy, while the socket listens already."""
     leave_out_pandas()
@@ -339,8 +344,9 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.peers import Peers
-    from server.planning import Bounded, PlanCache
+    from server.planning import PlanCache
     from server.points import Points
+    from server.rows import Descriptions
     from server.view_channels import ViewChannels
 
     with contextlib.ExitStack() as failing:
@@ -349,4 +355,4 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
         views = ViewChannels(database.view_watch, completions.add)
         secret = load_secret(config.data / _SECRET_FILE)
         failing.pop_all()
-    return Opened(database, PlanCache(config.statement_length), Points(threads), Bounded(_DESCRIPTIONS), views, secret)
+    return Opened(database, PlanCache(config.statement_length), Points(threads), Descriptions(), views, secret)

@@ -26,6 +26,8 @@ from executor.result import Result
 from executor.separation.running import Client
 from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
+from planner.bind.context import restricted
+from planner.cancellation import Calls
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import (
@@ -56,6 +58,7 @@ from server.portals import Made, Portal
 from server.prepared import Prepared
 from server.series import Series
 from server.settings import Settings
+from server.statement_log import logs
 from server.styled import PLAIN, check_styles
 
 if TYPE_CHECKING:
@@ -113,8 +116,12 @@ class Session:
         self.idle = IdleClock(self.server.loop, connection.end)
         self.started = self.transaction_time = self.statement_time = _now()
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
+        self.logs = "none"  # which statements are logged
         self.query = ""  # the last statement that was not answered by express
         self._working = False
+        #: What its threads call that hears of a cancel wherever it is.
+        self.calls = Calls()
+        connection.account.clocks = self.calls.clocks
         self._cancelled: SqlError | None = None
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
@@ -127,9 +134,15 @@ class Session:
         """The current role."""
         return self.settings.role
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The schemas of search_path that the current role may use."""
+        catalog = self.db.catalog
+        return catalog.usable(self.settings.search_path(), restricted(catalog, self.user))
+
     def names(self, kind: str, oids: Iterable[int]) -> dict[int, str]:
         """What oids of a type such as regclass are called."""
-        return names_of(self.db.catalog, kind, oids, self.settings.search_path())
+        return names_of(self.db.catalog, kind, oids, self.path)
 
     @property
     def is_working(self) -> bool:
@@ -159,6 +172,7 @@ class Session:
             self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
+        at_rest = at_rest and not logs(self.logs, above="ddl")
         return self.express.answer if at_rest and not self.idle.is_running else None
 
     @property
@@ -229,9 +243,8 @@ class Session:
         self._working = True
         self._cancel_again()  # a cancel may have come before there was a thread to stop
         try:
-            return await self.server.loop.run_in_executor(
-                self.server.workers, self.connection.account.run, function, *arguments
-            )
+            call = partial(self.calls.within, function, *arguments)
+            return await self.server.loop.run_in_executor(self.server.workers, call)
         except SqlError as error:
             if error.sqlstate == "57014":
                 self.end_cancelled()
@@ -302,6 +315,8 @@ class Session:
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
             self.db.cancel()
+            self.calls.interrupt()
+            self.database.engine.interrupt(self.calls)
             self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
 
     def start_timer(self) -> Callable[[], None]:
@@ -325,6 +340,7 @@ class Session:
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""
         self.idle.stop()
+        self._log_end()
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
         self.cursors.close(None)
@@ -332,6 +348,14 @@ class Session:
             await self.copying.abort()
             self.copying = None
         await self.work(self._close)
+
+    def _log_end(self) -> None:
+        if self.server.config.log_disconnections:
+            logger.info(
+                "disconnection pid=%d user=%s database=%s host=%s port=%d session_time=%s",
+                *(self.backend.process, self.login, self.database_name, *self.connection.peer),
+                _now() - self.started,
+            )
 
     def _close(self) -> None:
         try:
@@ -380,6 +404,7 @@ class Session:
         if key is self._told:
             return
         self._told = key
+        self.logs = self.settings.value("log_statement")
         self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
         self.db.read_only = self.settings.read_only

@@ -27,7 +27,10 @@ _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
 #: Settings that say who the session is: what they may be, the catalog knows (``server.identity``).
 IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
-_MATTERS_TO_RESULTS: Final = ("timezone", "datestyle", "intervalstyle", "search_path", "client_encoding", *IDENTITY)
+_MATTERS_TO_RESULTS: Final = (
+    *("timezone", "datestyle", "intervalstyle", "bytea_output", "search_path", "client_encoding"),
+    *("standard_conforming_strings", *IDENTITY),
+)
 #: Belong to the transaction: gone when it ends, whoever set them.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 _FRAMEWORK: Final = {name: f"default_{name}" for name in OF_TRANSACTION}
@@ -139,7 +142,8 @@ class Settings:
     @property
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
-        return style(self.value("TimeZone"), self.value("IntervalStyle"), self.value("DateStyle"))
+        names = ("TimeZone", "IntervalStyle", "DateStyle", "bytea_output")
+        return style(*map(self.value, names))
 
     @property
     def reading(self) -> Reading:

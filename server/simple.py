@@ -31,7 +31,8 @@ from server.execution import Cursor, run
 from server.express import Answered
 from server.planning import Plan, Shared
 from server.points import Found
-from server.rows import describe_rows, described, literal_values
+from server.rows import describe_rows, literal_values
+from server.statement_log import log_text, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -60,6 +61,8 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     session.portals.pop("", None)  # it lives up to the next Query, even in a block
     text = message.text
+    if logs(session.logs, above="ddl"):
+        return _run(session, text)
     if len(text) < _SHORT:
         known = _known_of_block(session, text)
         if known is not None and blocks.answered(session, *known, partial(_ready, session), None):
@@ -128,15 +131,15 @@ def _run_shared(session: Session, text: str, shared: Shared) -> Awaitable[None] 
         reader = session.server.points.known(plan)
         row = None if reader is None else reader.peek(values)
         if reader is not None and row is not None:
-            _ready(session, _point_answer(session, plan, reader, row))
+            _ready(session, _point_answer(session, reader, row))
             return None
     return _run_plan(session, text, plan, values)
 
 
-def _point_answer(session: Session, plan: Plan, reader: PointReader, row: Row) -> bytes:
+def _point_answer(session: Session, reader: PointReader, row: Row) -> bytes:
     """The whole answer of a point read."""
     rows = session.server.points.rows(reader, (), session.settings.style)
-    return described(session.server.descriptions, plan, reader.outputs, ()) + rows.answer(row)
+    return session.server.descriptions.of(reader.outputs, ()) + rows.answer(row)
 
 
 def _appended(session: Session, tag: str, error: SqlError | None) -> None:
@@ -159,11 +162,13 @@ async def _run(session: Session, text: str) -> None:
         await settle(session)
     raws = session.server.plans.parsed(text)
     if raws is None:
-        raws = await session.work(session.server.plans.parse, text)
+        with session.timed():
+            raws = await session.work(session.server.plans.parse, text)
     if not raws:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         session.ready()
         return
+    log_text(session, text, raws)
     whole = text if len(raws) == 1 else None
     if whole is None:
         session.begin_implicit()
@@ -265,14 +270,14 @@ def _values(session: Session, shared: Shared) -> tuple[Value, ...]:
 def _head(session: Session, begun: Begun, result: Result) -> bytes:
     """RowDescription; a query's own is kept."""
     if isinstance(begun.plan.statement, Select):
-        return described(session.server.descriptions, begun.plan, result.outputs, ())
+        return session.server.descriptions.of(result.outputs, ())
     return describe_rows(result.outputs, begun.formats)
 
 
 async def _answer(session: Session, begun: Begun, whole: str | None) -> None:
     """Sends what a statement gave, the rest of its rows included."""
     if begun.point is not None:
-        session.connection.send(_point_answer(session, begun.plan, *begun.point))
+        session.connection.send(_point_answer(session, *begun.point))
         return
     result, cursor, connection = begun.result, begun.cursor, session.connection
     assert result is not None

@@ -1,6 +1,8 @@
-"""What an engine makes of values within a query in one style only: texts of intervals and dates, and these of texts.
+"""What an engine makes of values within a query in one style only: texts of intervals, dates and bytea, and the first
+two of texts.
 
-Owns: finding these in a statement, and refusing them where the session has another IntervalStyle or DateStyle. What
+Owns: finding these in a statement, and refusing them where the session has another IntervalStyle, DateStyle or
+bytea_output. What
 leaves for the client has the session's style (``protocol.values.styles``), and what stands in the text is read in its
 order.
 """
@@ -16,6 +18,7 @@ from catalog.errors import unsupported
 from catalog.moments import MDY
 from catalog.types import RANGES, SqlType
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
+from protocol.values.styles import ESCAPE
 from server.settings import Settings
 
 _TEXTS: Final = ("text", "varchar", "bpchar", "name")
@@ -28,12 +31,14 @@ _RANGES: Final = tuple(name for name, subtype in RANGES.items() if subtype in _D
 
 
 class Styled(Struct, frozen=True):
-    """Whether a statement makes texts or documents of intervals, texts of dates, and either of texts."""
+    """Whether a statement makes texts or documents of intervals, texts of dates, either of texts, and texts or
+    documents of bytea."""
 
     shows_intervals: bool = False
     shows_dates: bool = False
     reads_intervals: bool = False
     reads_dates: bool = False
+    shows_octets: bool = False
 
 
 #: What most statements do.
@@ -51,13 +56,12 @@ def styled(nodes: Iterable[Any]) -> Styled:
             or (_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _RANGES))
             for call, taken in calls
         ),
-        *(
-            any(
-                _is_made(call.type, names) and _take(taken, _TEXTS + _DOCUMENTS)
-                for call, taken in calls
-                if _reads(call)
-            )
-            for names in (_INTERVALS, _READ + _RANGES)
+        _reads_any(calls, _INTERVALS),
+        _reads_any(calls, _READ + _RANGES),
+        shows_octets=any(
+            _makes(call, _TEXTS + _DOCUMENTS) and _take(taken, ("bytea",))
+            for call, taken in calls
+            if getattr(call, "function", "") not in _OF_OCTETS
         ),
     )
     return PLAIN if found == PLAIN else found
@@ -75,6 +79,11 @@ def check_styles(found: Styled, settings: Settings) -> None:
             "a date as text within a query, with this DateStyle",
             "Select the date itself, use to_char(), or SET DateStyle = ISO.",
         )
+    if found.shows_octets and settings.value("bytea_output") == ESCAPE:
+        raise unsupported(
+            "bytea as text within a query, with this bytea_output",
+            "Use encode(), select the bytea itself, or SET bytea_output = hex.",
+        )
     if found.reads_intervals and settings.reading.shares_sign:
         raise unsupported(
             "an interval of a text within a query, with this IntervalStyle",
@@ -85,6 +94,13 @@ def check_styles(found: Styled, settings: Settings) -> None:
             f"a date of a text within a query, in the order {settings.reading.dates}",
             "Use to_date() or to_timestamp(), or SET DateStyle = MDY.",
         )
+
+
+def _reads_any(calls: list[tuple[Any, tuple[Scalar, ...]]], names: tuple[str, ...]) -> bool:
+    """Whether values of some types are made of texts or documents."""
+    return any(
+        _is_made(call.type, names) and _take(taken, _TEXTS + _DOCUMENTS) for call, taken in calls if _reads(call)
+    )
 
 
 def _arguments(node: Any) -> tuple[Scalar, ...] | None:
@@ -100,6 +116,8 @@ def _arguments(node: Any) -> tuple[Scalar, ...] | None:
             return None
 
 
+#: Functions that make a text of bytea in a form of their own.
+_OF_OCTETS: Final = ("encode", "convert_from", "md5")
 #: Functions whose second argument says how.
 _FORMATTED: Final = ("to_char", "late")
 

@@ -87,7 +87,7 @@ def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dic
     for oid in wanted:
         item = catalog.objects.get(oid)
         if item is not None:
-            found[oid] = _qualified(item.schema, item.name, catalog.find(item.name, None, path) is item)
+            found[oid] = _qualified(item.schema, item.name, catalog.find(item.name, path) is item)
     if len(found) < len(wanted):
         for item in catalog.objects.values():
             if isinstance(item, Table):

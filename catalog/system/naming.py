@@ -131,7 +131,7 @@ def as_seen(catalog: Catalog, text: str, path: tuple[str, ...] = (PUBLIC,)) -> s
             items = catalog.functions.get(name, ())
             is_found = any(is_visible(catalog, item, path) for item in items if item.schema == schema)
         else:
-            item = catalog.types.get((schema, name)) or catalog.find(name, schema)
+            item = catalog.types.get((schema, name)) or catalog.at(schema, name)
             if item is not None:
                 is_found = is_visible(catalog, item, path)
             elif any(extension.schema == schema for extension in catalog.extensions.values()):

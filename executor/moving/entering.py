@@ -62,7 +62,7 @@ def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:
         for schema in {leaving.view.schema, *(stream.schema for stream in leaving.streams)}:
             if schema not in catalog.schemas:
                 raise SqlError("3F000", f'schema "{schema}" does not exist')
-        if catalog.find(leaving.view.name, leaving.view.schema) is not None:
+        if catalog.at(leaving.view.schema, leaving.view.name) is not None:
             raise duplicate_table(leaving.view.name)
         for stream in filter(is_followed, leaving.streams):
             FileSource(folder_of(stream), file_format(stream), stream.name).require()
@@ -120,7 +120,7 @@ def _replica_of(database: Database, transaction: Transaction, home: str, stream:
         if home_of(runtime.stream) == home and as_at_home(runtime.stream).oid == stream.oid:
             return runtime.stream.oid
     catalog = transaction.catalog or database.catalog
-    if catalog.find(stream.name, stream.schema) is not None:
+    if catalog.at(stream.schema, stream.name) is not None:
         raise duplicate_table(stream.name)
     options = database.options
     # An earlier replica's may lie there, of a folder that was lost.

@@ -25,7 +25,7 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
         old, new = before.objects.get(oid), after.objects.get(oid)
         if old is None or new is old:
             continue
-        is_dropped = new is None and after.find(old.name, old.schema) is None  # else another view replaces it
+        is_dropped = new is None and after.at(old.schema, old.name) is None  # else another view replaces it
         if is_dropped and not is_guest:
             continue
         if is_guest:

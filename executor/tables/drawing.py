@@ -26,6 +26,8 @@ from executor.embedded.tables.effects import numbered
 from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
 from planner.algebra import Relation
+from planner.bind.context import Context
+from planner.bind.relations import find_named
 from planner.drawing import Drawing, Site, Step, calls_of, take_apart
 from planner.expression import Column, Literal
 from planner.functions import ADVISORY, UNLOCK_ALL
@@ -161,7 +163,9 @@ class Caller(Struct, frozen=True):
             found = self.catalog.objects.get(named)
         else:
             schema, name = split_name(str(named))
-            found = self.catalog.require(name, schema, self.search_path)
+            found = find_named(Context(self.catalog, self.search_path, role=self.user), name, schema)
+            if found is None:
+                raise self.catalog.missing(name, schema)
         if found is None:
             raise undefined_table(str(named))
         if not isinstance(found, Sequence):

@@ -121,7 +121,7 @@ class ViewWatch:
         """Looks a name up, and begins to follow the view that it stands for; one that it did not stand for before is
         told with all its rows where it is looked up ``anew``."""
         catalog = self._database.catalog
-        found = next((item for path in name.search_path if (item := catalog.find(name.name, path)) is not None), None)
+        found = catalog.find(name.name, catalog.usable(name.search_path, restricted(catalog, name.role)))
         if not isinstance(found, View) or not found.continuous or not _may_read(catalog, found, name.role):
             watched.feed = None
             return

@@ -233,7 +233,7 @@ def _require_definition(binding: Binding, statement: Statement, role: int) -> No
         case CreateStream(stream=stream):
             _require_files(binding, stream, None, role)
         case CreateView(view=view, replaces=replaces):
-            old = catalog.find(view.name, view.schema) if replaces else None
+            old = catalog.at(view.schema, view.name) if replaces else None
             if old is not None:
                 _require_owner(binding, old, role)
         case AlterTable(before=before, table=after):

@@ -1,7 +1,8 @@
 """Which relation a name in a statement means, and in which schema a new one goes.
 
-Owns: look-up by the search path, or within a view's text by what its names stood for when it was created, and
-PostgreSQL's errors of names that stand for nothing: a query says 42P01 where a command says 3F000 of a missing schema.
+Owns: look-up by the search path (``planner.bind.search_path``), or within a view's text by what its names stood for
+when it was created, and PostgreSQL's errors of names that stand for nothing: a query says 42P01 where a command says
+3F000 of a missing schema.
 
 https://www.postgresql.org/docs/15/ddl-schemas.html
 """
@@ -20,7 +21,6 @@ from catalog.objects import (
     SYSTEM_SCHEMAS,
     CatalogObject,
     FileTable,
-    Schema,
     Sequence,
     Stream,
     SystemView,
@@ -29,7 +29,9 @@ from catalog.objects import (
 )
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
 from planner.bind.context import Binding, Context, within
+from planner.bind.search_path import find_relation, usable_path
 from planner.bind.typenames import names_of
+from planner.parse import Raw
 from planner.text_reading import USUAL
 
 
@@ -39,32 +41,10 @@ def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogOb
     oid = None if context.names is None else context.names.get(written)
     if oid is not None:
         return context.catalog.objects.get(oid)
-    if binding.reader is not None:
-        _require_usage(binding, schema)
-    found = context.catalog.find(name, schema, usable_path(binding))
+    found = find_relation(binding, name, schema)
     if found is not None and not binding.views and not isinstance(found, SystemView):
         binding.names[written] = found.oid
     return found
-
-
-def _require_usage(binding: Binding, schema: str | None) -> None:
-    """USAGE on a schema that is named. Raises 42501."""
-    known = None if schema is None else binding.context.catalog.schemas.get(schema)
-    if known is not None and not _may_use(binding, known):
-        raise SqlError("42501", f"permission denied for schema {schema}")
-
-
-def _may_use(binding: Binding, schema: Schema) -> bool:
-    catalog, reader = binding.context.catalog, binding.reader
-    return reader is None or catalog.rights_of(schema.oid).allows(catalog.roles, reader, "U", OF_SCHEMA)
-
-
-def usable_path(binding: Binding) -> tuple[str, ...]:
-    """The search path without schemas that the reader may not use."""
-    path, schemas = binding.context.search_path, binding.context.catalog.schemas
-    if binding.reader is None:
-        return path
-    return tuple(name for name in path if name not in schemas or _may_use(binding, schemas[name]))
 
 
 def find_object(binding: Binding, node: Any) -> CatalogObject:
@@ -94,7 +74,14 @@ def require_object(binding: Binding, node: Any, placed: bool = False) -> Catalog
 def require_named(binding: Binding, name: str, schema: str | None = None) -> CatalogObject:
     """What a name in a command means. Raises 3F000 and 42P01."""
     found = look_up(binding, name, schema)
-    return binding.context.catalog.require(name, schema) if found is None else found
+    if found is None:
+        raise binding.context.catalog.missing(name, schema)
+    return found
+
+
+def find_named(context: Context, name: str, schema: str | None = None) -> CatalogObject | None:
+    """What a name means that stands in no text. Raises 42501."""
+    return look_up(Binding(Raw(None, "", 0), context), name, schema)
 
 
 def _refuse_database(binding: Binding, node: Any) -> None:
@@ -112,8 +99,7 @@ def written(parts: Any) -> tuple[str, str | None]:
 
 def shown(binding: Binding, item: CatalogObject) -> str:
     """A relation's name as errors describe it: with its schema where the search path does not find it."""
-    context = binding.context
-    visible = context.catalog.find(item.name, None, context.search_path)
+    visible = find_relation(binding, item.name, None)
     if visible is not None and visible.oid == item.oid:
         return item.name
     return f"{quote_name(item.schema)}.{quote_name(item.name)}"
@@ -216,7 +202,7 @@ def type_schema(binding: Binding, schema: str | None, name: str) -> str:
 
 def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
     """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
-    found = binding.context.catalog.find(node.relname, schema)
+    found = binding.context.catalog.at(schema, node.relname)
     if found is not None and not tolerated:
         raise duplicate_table(node.relname)
     return found is not None

@@ -33,6 +33,7 @@ from catalog.types import (
     shaped,
 )
 from planner.bind.context import Binding
+from planner.bind.search_path import find_user_type
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
 BY_OID: Final = "pg_type"
@@ -179,7 +180,7 @@ def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
     oid = None if context.types is None else context.types.get(written)
     if oid is not None:
         return context.catalog.declared(oid)
-    found = context.catalog.find_type(name, schema[-1] if schema else None, context.search_path)
+    found = find_user_type(binding, name, schema[-1] if schema else None)
     if found is not None and not binding.views:
         binding.types[written] = found.oid
     return found

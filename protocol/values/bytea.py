@@ -1,4 +1,4 @@
-"""bytea: ``\\x`` and hexadecimal digits out; those or the old escape format in; the bytes themselves in binary."""
+"""bytea: ``\\x`` and hexadecimal digits or the old escape format out and in; the bytes themselves in binary."""
 
 from __future__ import annotations
 
@@ -14,14 +14,36 @@ from catalog.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, by_value, offsets, value_bytes, variable
 from protocol.values.hexadecimal import from_digits, to_digits
+from protocol.values.styles import ESCAPE, octets_of
 
 _PREFIX: Final = "\\x"
+#: The size of each octet in the escape format.
+_SIZES: Final = np.where((np.arange(256) < 0x20) | (np.arange(256) > 0x7E), 4, 1)
+_SIZES[ord("\\")] = 2
 _ESCAPE: Final = re.compile(rb"\\(?:\\|[0-3][0-7]{2})?")
 
 
 def _text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
+    if octets_of(timezone) == ESCAPE:
+        return _escaped(array)
     digits = variable(to_digits(value_bytes(array)), 2 * np.diff(offsets(array)), array)
     return pc.binary_join_element_wise(constant(_PREFIX), digits.cast(pa.string()), constant(""))
+
+
+def _escaped(array: pa.Array) -> pa.Array:
+    """Octets that ASCII prints as they are, a backslash twice, and all others as a backslash and three octal digits."""
+    data = value_bytes(array)
+    sizes = _SIZES[data]
+    ends = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+    starts = ends[:-1]
+    out = np.empty(int(ends[-1]), np.uint8)
+    out[starts] = np.where(sizes == 1, data, ord("\\"))
+    out[starts[sizes == 2] + 1] = ord("\\")
+    octal = sizes == 4
+    for place, shift in enumerate((6, 3, 0), 1):
+        out[starts[octal] + place] = (data[octal] >> shift & 7) + ord("0")
+    bounds = offsets(array) - offsets(array)[0]
+    return variable(out, np.diff(ends[bounds]), array).cast(pa.string())
 
 
 def _binary(array: pa.Array, type_: SqlType) -> pa.Array:

@@ -1,8 +1,8 @@
-"""How values are shown and read as text: the session's time zone, IntervalStyle and DateStyle in one word, which every
-codec is handed.
+"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle and bytea_output in one
+word, which every codec is handed.
 
 Owns: that word: the zone's name, and behind it, where one of them is not the usual, the style of intervals, that of
-dates and the order in which dates are read, with blanks between them.
+dates, the order in which dates are read and the form of bytea, with blanks between them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ SQL_STANDARD: Final = "sql_standard"
 VERBOSE: Final = "postgres_verbose"
 #: DateStyle's output styles, as SHOW writes them.
 ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"
-_USUAL: Final = ("postgres", ISO, MDY)
+#: bytea_output's forms.
+HEX, ESCAPE = "hex", "escape"
+_USUAL: Final = ("postgres", ISO, MDY, HEX)
 
 
-def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}") -> str:
+def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}", octets: str = HEX) -> str:
     """The word of a session's settings."""
-    others = (intervals, *dates.split(", "))
+    others = (intervals, *dates.split(", "), octets)
     return time_zone if others == _USUAL else " ".join((time_zone, *others))
 
 
@@ -43,6 +45,11 @@ def dates_of(word: str) -> str:
 def order_of(word: str) -> str:
     """The order in which a date's numbers are read, which is also that in which some styles show them."""
     return _other(word, 2)
+
+
+def octets_of(word: str) -> str:
+    """The form of bytea."""
+    return _other(word, 3)
 
 
 def _other(word: str, place: int) -> str:

@@ -115,7 +115,7 @@ class Servers:
 
     def migrate(self, source: str, target: str, name: str = "v") -> str:
         _ = self[target]
-        view = self[source].catalog.require(name)
+        view = self[source].catalog.require("public", name)
         assert isinstance(view, View)
         told = self[source].view_moving.migrate(view, target, lambda: False)
         # A home lets go what it held a moment after it has said that the view is back.

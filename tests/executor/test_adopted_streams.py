@@ -101,7 +101,7 @@ def test_views_come_from_everywhere(servers: Servers, a: Client) -> None:
     for view, target in (("v", "b"), ("w", "c"), ("x", "d")):
         servers.migrate("a", target, view)
     rows.insert(a, 5)
-    servers["a"].view_moving.checkpoint(servers["a"].catalog.require("y"))  # type: ignore[arg-type]
+    servers["a"].view_moving.checkpoint(servers["a"].catalog.require("public", "y"))  # type: ignore[arg-type]
     rows.insert(a, 5)
     servers.stop("d")
     gone(servers)
@@ -128,12 +128,12 @@ def test_damaged_files_do_not_begin_anew(servers: Servers, rows: Rows, tmp_path:
     b = servers.client("b")
     adopt(servers)
     rows.insert(b, 3)
-    servers["b"].view_moving.checkpoint(servers["b"].catalog.require("v"))  # type: ignore[arg-type]
+    servers["b"].view_moving.checkpoint(servers["b"].catalog.require("public", "v"))  # type: ignore[arg-type]
     rows.insert(b, 3)
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     assert servers.client("b").run(READ) == rows.wanted()
-    servers["b"].view_moving.forget(servers["b"].catalog.require("v"))  # type: ignore[arg-type]
+    servers["b"].view_moving.forget(servers["b"].catalog.require("public", "v"))  # type: ignore[arg-type]
     servers.stop("b")
     of_view(tmp_path).write_bytes(b"")
     with pytest.raises(SqlError, match='XX001: the state of view "v" is damaged'):
@@ -264,7 +264,7 @@ def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     gone(servers)
     with pytest.raises(SqlError, match='55000: no view of server "a" has left it'):
         adopt(servers)
-    servers["a"].view_moving.suspend(servers["a"].catalog.require("v"))  # type: ignore[arg-type]
+    servers["a"].view_moving.suspend(servers["a"].catalog.require("public", "v"))  # type: ignore[arg-type]
     gone(servers)
     with pytest.raises(SqlError, match='55000: view "v" is suspended'):
         adopt(servers)
@@ -281,7 +281,7 @@ def test_what_is_not_adopted(servers: Servers, a: Client) -> None:
     with pytest.raises(SqlError, match='55000: the log of server "a" is not on the storage'):
         adopt(servers)
     started.write_text(word)
-    assert servers["a"].catalog.find("v") is not None, "nothing has happened yet"
+    assert servers["a"].catalog.at("public", "v") is not None, "nothing has happened yet"
     gone(servers)
     assert adopt(servers) == 1
 
@@ -311,7 +311,7 @@ def test_a_view_that_rows_made_an_error(servers: Servers, a: Client) -> None:
     a.run("INSERT INTO s VALUES (0, 0, '0')")
     gone(servers)
     assert adopt(servers) == 1
-    assert servers["b"].catalog.find("w") is None
+    assert servers["b"].catalog.at("public", "w") is None
     assert [entry.view for entry in servers["b"].view_moving.ownership.all()] == ["v"]
 
 

@@ -324,7 +324,7 @@ def test_a_unique_index_and_comments_last(tmp_path: Path) -> None:
         client = Client(database)
         with pytest.raises(SqlError, match='unique constraint "i"'):
             client.run("INSERT INTO t VALUES (3, 'one')")
-        table = database.catalog.find("t")
+        table = database.catalog.at("public", "t")
         assert isinstance(table, Table)
         assert (table.comment, [column.comment for column in table.columns]) == ("x", [None, "y", None])
         client.run("DROP INDEX i; INSERT INTO t VALUES (3, 'one')")
@@ -344,3 +344,23 @@ def test_a_view_that_takes_all_columns_keeps_those_of_its_creation(tmp_path: Pat
         client.run("ALTER TABLE t DROP COLUMN c CASCADE")
         assert client.notices == ["drop cascades to view v"]
         assert client.run("SELECT * FROM w ORDER BY a") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "CREATE INDEX ON t ((a + 1))",
+        "CREATE UNIQUE INDEX ON t ((a + 1))",
+        "CREATE INDEX ON t (b) WHERE a > 0",
+        "CREATE UNIQUE INDEX ON t (b) WHERE a > 0",
+    ],
+)
+def test_an_index_must_mean_something_over_a_column_of_another_type(index: str, tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(f"CREATE TABLE t (a int, b text); {index}")
+        with pytest.raises(SqlError) as caught:
+            client.run("ALTER TABLE t ALTER COLUMN a TYPE text")
+        assert caught.value.sqlstate == "42883"
+        client.run("ALTER TABLE t ALTER COLUMN a TYPE bigint")
+        client.run("INSERT INTO t VALUES (1, 'x')")

@@ -44,7 +44,7 @@ class Subscriber:
 
     def connect(self, database: Database, since: int | None = None) -> None:
         """Begins with all rows, or goes on behind an LSN."""
-        found = database.catalog.find(self.view, "public")
+        found = database.catalog.at("public", self.view)
         assert found is not None
         self.client = Client(database)
         self.scan = ChangeScan(Reader(database, lambda: False), found.oid, Changes(since is None, since))

@@ -27,7 +27,7 @@ SOON = Patience(0.3, 0.0)
 
 
 def view_of(database: Database, name: str) -> View:
-    found = database.catalog.require(name)
+    found = database.catalog.require("public", name)
     assert isinstance(found, View)
     return found
 

@@ -82,7 +82,7 @@ class Server:
 
     def files(self, view: str) -> list[Path]:
         """Those of a view's state, by their kinds: manifest, a run, program, and a static run."""
-        oid = self.start().session.catalog.require(view).oid
+        oid = self.start().session.catalog.require("public", view).oid
         self.stop()
         state, static = (self._folder / "shared" / "state" / name for name in (f"v{oid}", f"v{oid}-static"))
         if not state.is_dir():

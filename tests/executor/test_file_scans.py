@@ -283,7 +283,7 @@ def test_what_cannot_be_a_partition_column(client: Client, columns: str, partiti
 def test_statistics_come_from_footers(client: Client, many: Path, tmp_path: Path) -> None:
     numbers = Path(shutil.copy(many, tmp_path))
     create(client, numbers)
-    table = client.session.catalog.find("n", search_path=client.session.search_path)
+    table = client.session.catalog.find("n", client.session.search_path)
     assert isinstance(table, FileTable)
     found = files.statistics(files.find(table), ["d", "f", "i", "t"])
     assert found.rows == ROWS

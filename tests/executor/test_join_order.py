@@ -38,7 +38,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, tpch: Tpch) -> Iterator[Cli
     found.run("CREATE SCHEMA parquet")
     for name, columns in TABLES.items():
         found.run(f"CREATE TABLE {name} ({columns})")
-        table = found.session.catalog.find(name)
+        table = found.session.catalog.at("public", name)
         assert isinstance(table, Table)
         listed = ", ".join(f"{column.name} {column.type}" for column in table.columns)
         options = f"path '{tpch.csv(0.01, name)}', format 'csv', header 'true'"

@@ -83,7 +83,7 @@ def test_a_view_goes_home_when_that_is_there_again(servers: Servers, a: Client) 
     servers.stop("a")
     again = servers.client("a")
     rows.insert(again, 5)
-    wait_until(lambda: servers["b"].catalog.find("v") is None, what="that it has left")
+    wait_until(lambda: servers["b"].catalog.at("public", "v") is None, what="that it has left")
     assert again.run(READ) == rows.wanted()
     await_copy(servers)
     rows.insert(again, 5)
@@ -111,7 +111,7 @@ def test_definitions_change(servers: Servers, a: Client) -> None:
     lost(servers["b"], "a")
     await_taken(servers, "b")
     b = servers.client("b")
-    wait_until(lambda: servers["b"].catalog.find("other") is not None, what="the other view")
+    wait_until(lambda: servers["b"].catalog.at("public", "other") is not None, what="the other view")
     assert b.run("SELECT sum(c), sum(n) FROM v") == [(6, 15)]
     assert b.run("SELECT * FROM other") == [(1,)]
 
@@ -226,7 +226,7 @@ def test_several_streams(servers: Servers, a: Client) -> None:
     _ = servers["b"]
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.find("w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
     servers.stop("b")
     assert servers.client("b").run("SELECT * FROM w") == [(1, 15)]
@@ -341,7 +341,7 @@ def test_a_definition_waits_for_no_copy(
     servers["a"].view_moving.checkpoints.close()
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.find("w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run("SELECT c FROM w") == [(1 if is_first else 2,)]
 
 

@@ -107,7 +107,7 @@ def test_first_rows_and_two_streams(servers: Servers, a: Client, folder: Folder,
 
 
 def view_of(client: Client, name: str = "v") -> View:
-    view = client.session.database.catalog.require(name)
+    view = client.session.database.catalog.require("public", name)
     assert isinstance(view, View)
     return view
 

@@ -177,7 +177,7 @@ class Scenario:
     def _view(self, name: str) -> View:
         schema, _, relation = name.rpartition(".")
         server = self._servers[self._at[name] or "a"]
-        found = server.catalog.require(relation.strip('"'), schema.strip('"') or "public")
+        found = server.catalog.require(schema.strip('"') or "public", relation.strip('"'))
         assert isinstance(found, View)
         return found
 

@@ -123,7 +123,7 @@ def test_a_view_leaves_while_its_home_asks_for_it(servers: Servers, a: Client, m
         if not left.is_set():
             left.set()
             servers.migrate("b", "c")
-            wait_until(lambda: servers["b"].catalog.find("v") is None, what="its end there")
+            wait_until(lambda: servers["b"].catalog.at("public", "v") is None, what="its end there")
         return found
 
     monkeypatch.setattr(elsewhere, "replica_of", leaving)
@@ -142,7 +142,7 @@ def test_a_view_leaves_while_a_row_is_looked_up(servers: Servers, a: Client, mon
         servers.migrate("a", "b", "w")
         return read(oid, key)
 
-    source = ViewSource(servers["a"], servers["a"].catalog.require("w").oid)
+    source = ViewSource(servers["a"], servers["a"].catalog.require("public", "w").oid)
     assert source.read((1,)) is not None
     monkeypatch.setattr(indexes, "read", leaving)
     assert source.read((1,)) is None

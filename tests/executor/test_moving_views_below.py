@@ -38,7 +38,7 @@ def home(servers: Servers) -> Client:
 
 
 def view_of(servers: Servers, name: str, server: str = "a") -> View:
-    found = servers[server].catalog.require(name)
+    found = servers[server].catalog.require("public", name)
     assert isinstance(found, View)
     return found
 
@@ -228,7 +228,7 @@ def test_what_it_reads_stays_as_it_is(servers: Servers, home: Client) -> None:
     home.run("DROP VIEW other")
     assert servers.client("b").run(READ) == [(1, 5, 2, ["a", "b"])]
     home.run("DROP VIEW v CASCADE")
-    wait_until(lambda: servers["b"].catalog.find("w") is None, what="its end there")
+    wait_until(lambda: servers["b"].catalog.at("public", "w") is None, what="its end there")
     wait_until(lambda: not servers["b"].streams, what="its stream's end there")
 
 
@@ -279,9 +279,9 @@ def test_the_home_is_lost(servers: Servers, home: Client) -> None:
     servers.stop("a")
     _ = servers["b"]
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.find("w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run(READ) == wanted
-    wait_until(lambda: servers["b"].catalog.find("v") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].catalog.at("public", "v") is not None, what="the take-over")
     assert servers["b"].view_moving.adopt("a") == 2
     b = servers.client("b")
     b.run("INSERT INTO s VALUES (3, 3, 'z'); INSERT INTO r VALUES (3, 9)")
@@ -331,7 +331,7 @@ def test_rows_that_come_while_a_copy_is_made(servers: Servers, home: Client, mon
     servers.stop("c")
     servers.stop("a")
     lost(servers["b"], "a")
-    wait_until(lambda: servers["b"].catalog.find("w") is not None, what="the take-over")
+    wait_until(lambda: servers["b"].catalog.at("public", "w") is not None, what="the take-over")
     assert servers.client("b").run(READ) == [(1, 5, 4, ["a", "b", "x", "y"])]
 
 

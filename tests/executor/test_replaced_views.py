@@ -36,7 +36,7 @@ def test_views_above_are_the_same_after_a_restart(tmp_path: Path) -> None:
         client.run("DROP TABLE u")
     assert raised.value.sqlstate == "2BP01"
     client.run("DROP TABLE u CASCADE")
-    assert client.session.catalog.find("x") is None
+    assert client.session.catalog.at("public", "x") is None
     database.close()
 
 

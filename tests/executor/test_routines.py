@@ -47,7 +47,7 @@ def test_a_schema_and_its_functions_have_another_name(tmp_path: Path) -> None:
         client.run("DROP SCHEMA two")
     assert raised.value.sqlstate == "2BP01"
     client.run("DROP SCHEMA two CASCADE")
-    assert client.session.catalog.find("v") is None
+    assert client.session.catalog.at("public", "v") is None
     database.close()
 
 

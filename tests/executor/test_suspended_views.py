@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def view_of(database: Database, name: str = "v") -> View:
-    found = database.catalog.require(name)
+    found = database.catalog.require("public", name)
     assert isinstance(found, View)
     return found
 
@@ -92,7 +92,7 @@ def test_it_goes_on_anywhere(owner: str, heir: str, servers: Servers, a: Client)
     rows.insert(a, 5)
     if owner != "a":
         wait_until(lambda: not servers[owner].streams, what="the replica's end")
-        assert servers[owner].catalog.find("v") is None
+        assert servers[owner].catalog.at("public", "v") is None
     with pytest.raises(SqlError, match="is suspended"):
         wait_until(lambda: bool(a.run(READ)) and False, what="the home's knowing of it")
     _ = servers[heir]
@@ -248,7 +248,7 @@ def test_a_lost_homes_view_goes_on_from_its_copy(servers: Servers, a: Client) ->
     rows.insert(a, 5)
     servers.lose("a", "b")
     b = servers["b"]
-    wait_until(lambda: b.catalog.find("v") is not None, what="the take-over")
+    wait_until(lambda: b.catalog.at("public", "v") is not None, what="the take-over")
     servers.stop("a")
     assert servers.client("b").run(READ) == rows.wanted()
     a = servers.client("a")

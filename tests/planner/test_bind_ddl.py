@@ -44,7 +44,7 @@ def test_a_tables_constraints_get_postgresqls_names(database: Database) -> None:
         Check("z_check", "(n > x)"),
         Check("z_check1", "(n > x)"),
     )
-    region = database.catalog.find("region")
+    region = database.catalog.at("public", "region")
     assert region is not None
     assert table.foreign_keys == (
         ForeignKey("z_x_fkey", ("x",), region.oid, ("r_regionkey",)),
@@ -159,7 +159,7 @@ def test_a_with_query_that_nobody_reads_does_not_count(database: Database) -> No
 
 def test_replacing_keeps_the_oid(database: Database) -> None:
     found = view(database, "create or replace view av as select i, t, n + 1 - 1 - n * 0 as nn from a where i > 3")
-    old = database.catalog.find("av")
+    old = database.catalog.at("public", "av")
     assert old is not None
     assert (found.replaces, found.view.oid) == (True, old.oid)
 

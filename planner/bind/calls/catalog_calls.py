@@ -25,6 +25,7 @@ from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level
 from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
+from planner.bind.search_path import session_path
 from planner.bind.typenames import names_of
 from planner.expression import Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
@@ -173,7 +174,7 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
         implicit = implicit.argument
     if not isinstance(implicit, Literal):
         raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
-    given = env.binding.search_path
+    given = session_path(env.binding)
     everything = str(implicit.value).lower() in ("true", "t", "1")
     catalog = env.binding.context.catalog
     path = [name for name in (whole_path(given) if everything else given)

@@ -15,7 +15,6 @@ from catalog.names import split_name
 from catalog.nested import split_array
 from catalog.objects import Table
 from catalog.postgres import functions, operators, rows, type_oids
-from catalog.routines import named
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
 from catalog.system.names import NAMED
@@ -24,6 +23,7 @@ from planner.bind.calls.calling import wrong_for
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
+from planner.bind.search_path import find_functions, searched
 from planner.expression import Call, Literal, Scalar
 from planner.parse import parse
 from planner.rules.support import has_subquery
@@ -178,10 +178,9 @@ def _relation(binding: Binding, text: str) -> int:
     found = look_up(binding, name, schema)
     if found is not None:
         return found.oid
-    catalog, path = binding.context.catalog, binding.context.search_path
-    for item in catalog.objects.values():
-        if isinstance(item, Table) and (item.schema == schema if schema else item.schema in path):
-            for index in indexes_of(item):
+    for each in searched(binding, schema):
+        for item in binding.context.catalog.contents(each):
+            for index in indexes_of(item) if isinstance(item, Table) else ():
                 if index.name == name:
                     return index.oid
     raise undefined_table(f"{schema}.{name}" if schema else name)
@@ -234,9 +233,8 @@ def _argument(binding: Binding, node: Any) -> int:
 
 
 def _function(binding: Binding, text: str) -> int:
-    context = binding.context
-    schema, name = _placed_name(context.catalog, text)
-    users = named(context.catalog.functions, name, context.search_path if schema is None else (schema,))
+    schema, name = _placed_name(binding.context.catalog, text)
+    users = find_functions(binding, name, schema)
     known = functions(name) if schema in (None, "pg_catalog") else ()
     found = [*(item.oid for item in known), *(item.oid for item in users)]
     if not found:

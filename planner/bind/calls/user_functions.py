@@ -28,7 +28,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
-from catalog.routines import Function, named
+from catalog.routines import Function
 from catalog.types import BOOL, RECORD_OID, SqlType, by_oid, record
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
@@ -52,6 +52,7 @@ from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.rows import field_of, fields_of
 from planner.bind.scope import Entry, Scope, source_of
+from planner.bind.search_path import find_functions
 from planner.bind.typenames import declared_typmod, find_type, names_of
 from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
@@ -169,7 +170,7 @@ def _visible(binding: Binding, node: Any) -> list[Function]:
     known = (context.calls or {}).get((schema, name))
     if known is not None:  # of a view's text, whatever they and their schemas are called now
         return [item for item in map(context.catalog.function, known) if item is not None]
-    return named(context.catalog.functions, name, (schema,) if schema else context.search_path)
+    return find_functions(binding, name, schema or None)
 
 
 def _written(node: Any) -> tuple[str, str]:

@@ -22,10 +22,11 @@ from planner.bind.definitions.columns import check_generations, with_sequences
 from planner.bind.definitions.constraints import check_partner, make_check, make_foreign_key
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.generated import check_actions
+from planner.bind.definitions.indexes import rebuilt
 from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.sources import scan_object
-from planner.bind.texts import bind_expression
+from planner.bind.texts import bind_expression, row_of
 from planner.definitions import AlterSequence, AlterTable
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 from planner.renaming import follow_columns
@@ -143,6 +144,8 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     if before.columns and not columns:
         raise unsupported("a table without its last column", "Drop the table, or add another column first.")
     table = replace(interim(change), columns=columns)
+    if change.gone:
+        table = _bound_anew(binding, table)
     for reference in table.foreign_keys:
         check_actions(table, reference, used)
     _refuse_readers(change, table)
@@ -164,6 +167,18 @@ def finish(change: Alteration, tag: str) -> AlterTable:
     )
     options, drops = tuple(change.options), tuple(change.drops)
     return AlterTable(tag, before, table, rows, checks, changes, sequences, options, drops, tuple(change.notices))
+
+
+def _bound_anew(binding: Binding, table: Table) -> Table:
+    """The table with its indexes over columns of other types; each check, looked at or not, means something over them.
+
+    Raises what binding raises.
+    """
+    row, context = row_of(table.columns), replace(binding.context, parameter_types=())
+    for check in table.checks:
+        bind_expression(check.expression, row, context)
+    indexes = (index if index.shown else rebuilt(binding, table, index) for index in table.indexes)
+    return replace(table, indexes=tuple(indexes))
 
 
 def _check_partners(change: Alteration, table: Table) -> None:

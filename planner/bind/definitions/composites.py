@@ -24,6 +24,7 @@ from planner.bind.definitions.dependents import first_broken
 from planner.bind.definitions.enums import after_all
 from planner.bind.relations import type_schema
 from planner.bind.rows import check_kept
+from planner.bind.search_path import find_relation
 from planner.bind.typenames import check_collation, find_type, type_or_domain
 from planner.definitions import AlterType, CreateType
 from planner.statements import NoOperation, Statement
@@ -74,7 +75,7 @@ def _declared(binding: Binding, name: Any) -> Composite:
     found = find_type(binding, tuple(part for part in (name.schemaname, name.relname) if part))
     if isinstance(found, Composite):
         return found
-    if binding.context.catalog.find(name.relname, name.schemaname, binding.context.search_path) is not None:
+    if find_relation(binding, name.relname, name.schemaname) is not None:
         raise SqlError("42809", f'"{name.relname}" is not a composite type')
     raise undefined_table(f"{name.schemaname}.{name.relname}" if name.schemaname else name.relname)
 

@@ -6,6 +6,8 @@ columns that each uses; a text that binds to the same columns without a column d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
@@ -18,6 +20,7 @@ from planner.bind.select import bind_query
 from planner.bind.texts import bind_expression, functions_called
 from planner.expression import Column
 from planner.parse import parse
+from planner.statements import Query
 
 
 def readers(catalog: Catalog, oid: int) -> list[View]:
@@ -64,15 +67,14 @@ def above_replaced(binding: Binding, after: View) -> tuple[tuple[View, View], ..
 
 def first_broken(binding: Binding, after: Catalog) -> str | None:
     """Something kept as text that would not bind any more, described."""
-    context = within(binding.context, catalog=after)
     for item in after.objects.values():
         if isinstance(item, View) and _outputs(binding, item, after) is None:
             return f"view {item.name}"
-        found = broken_texts(item, context) if isinstance(item, Table | Stream) else []
+        found = newly_broken(item, binding.context, after) if isinstance(item, Table | Stream) else []
         if found:
-            return f"{found[0][0]} of {'table' if isinstance(item, Table) else 'foreign table'} {item.name}"
+            return found[0][0].format(f"{'table' if isinstance(item, Table) else 'foreign table'} {item.name}")
     for declared in after.types.values():
-        if isinstance(declared, Domain) and broken_texts(declared, context):
+        if isinstance(declared, Domain) and newly_broken(declared, binding.context, after):
             return f"domain {declared}"
     return None
 
@@ -83,8 +85,25 @@ def reads_as_before(binding: Binding, view: View, after: Catalog) -> bool:
     return outputs is not None and outputs == _outputs(binding, view, binding.context.catalog)
 
 
-def broken_texts(item: Table | Stream | Domain, context: Context) -> list[tuple[str, str]]:
-    """The kept texts that would not bind any more, each described and by the name of its column or constraint."""
+def newly_broken(item: Table | Stream | Domain, context: Context, after: Catalog) -> list[tuple[str, str]]:
+    """The kept texts that bind now and would not in a catalog as it will be, each described and by the name of its
+    column, constraint or index."""
+    broken = _broken(item, within(context, catalog=after))
+    if not broken:
+        return []
+    before = next((known for known in _all(context.catalog) if known.oid == item.oid), item)
+    known = _broken(before, context)
+    return [each for each in broken if each not in known]
+
+
+def _all(catalog: Catalog) -> Iterator[Table | Stream | Domain]:
+    """What has kept texts."""
+    for item in (*catalog.objects.values(), *catalog.types.values()):
+        if isinstance(item, Table | Stream | Domain):
+            yield item
+
+
+def _broken(item: Table | Stream | Domain, context: Context) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     columns, texts = _texts(item)
     for words, name, text, kind in texts:
@@ -97,7 +116,7 @@ def broken_texts(item: Table | Stream | Domain, context: Context) -> list[tuple[
 
 
 def texts_calling(item: Table | Stream | Domain, oid: int, context: Context) -> list[str]:
-    """The kept texts that call a user's function, each described."""
+    """The kept texts that call a user's function, each described as a form for the relation's description."""
     columns, texts = _texts(item)
     calling = (
         words for words, _, text, _ in texts if text is not None and oid in functions_called(text, columns, context)
@@ -105,17 +124,30 @@ def texts_calling(item: Table | Stream | Domain, oid: int, context: Context) -> 
     return list(calling)
 
 
-def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str, str, str | None, SqlType]]]:
-    """What texts are over, and the texts: described, of which column or constraint, and of which type."""
+def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str, str, str | None, SqlType | None]]]:
+    """What texts are over, and the texts: described as a form for the relation's description, of which column,
+    constraint or index, and of which type, if an assignment makes them so."""
     if isinstance(item, Domain):
         checks = [(f"constraint {check.name}", check.name, check.expression, BOOL) for check in item.checks]
         return [Column(-1, "value", item.base)], [("default value", item.name, item.default, item.base), *checks]
     columns = [Column(-1 - index, column.name, column.type) for index, column in enumerate(item.columns)]
-    texts = [(f"default value for column {own.name}", own.name, own.default, own.type) for own in item.columns]
+    texts: list[tuple[str, str, str | None, SqlType | None]] = [
+        (f"default value for column {_form(own.name)} of {{}}", own.name, own.default, own.type) for own in item.columns
+    ]
     if isinstance(item, Table):
-        texts += [(f"column {own.name}", own.name, own.generated, own.type) for own in item.columns]
-        texts += [(f"constraint {check.name}", check.name, check.expression, BOOL) for check in item.checks]
+        texts += [(f"column {_form(own.name)} of {{}}", own.name, own.generated, own.type) for own in item.columns]
+        texts += [(f"constraint {_form(own.name)} on {{}}", own.name, own.expression, BOOL) for own in item.checks]
+        texts += [
+            (f"index {_form(own.name)}", own.name, text, None)
+            for own in item.indexes
+            for text in (*own.parts, own.predicate)
+        ]
     return columns, texts
+
+
+def _form(name: str) -> str:
+    """A name within a form."""
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _outputs(binding: Binding, view: View, catalog: Catalog) -> tuple[tuple[str, SqlType], ...] | None:
@@ -128,12 +160,20 @@ def _bound(
     binding: Binding, view: View, catalog: Catalog
 ) -> tuple[tuple[tuple[str, SqlType], ...], tuple[int, ...]] | None:
     """A view's columns and what it depends on by its text; None where that does not bind."""
+    bound = bind_text(binding, view, catalog)
+    if bound is None:
+        return None
+    query, inner = bound
+    return tuple((output.name, output.type) for output in query.outputs), tuple(inner.depends_on)
+
+
+def bind_text(binding: Binding, view: View, catalog: Catalog) -> tuple[Query, Binding] | None:
+    """A view's query by its text, and what was found while it was bound; None where that does not bind."""
     raw = parse(view.definition)[0]
     inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
     inner.marks_rows = True  # whatever it needs
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
-        query = bind_query(inner, raw.node)
+        return bind_query(inner, raw.node), inner
     except SqlError:
         return None
-    return tuple((output.name, output.type) for output in query.outputs), tuple(inner.depends_on)

@@ -28,6 +28,7 @@ from planner.bind.definitions.dependents import texts_calling
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.privileges import owns
 from planner.bind.relations import describe, schema_for
+from planner.bind.search_path import find_functions
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
@@ -303,7 +304,7 @@ def find_function(binding: Binding, item: Any) -> Function:
     catalog = binding.context.catalog
     if schema and schema[-1] not in catalog.schemas:
         raise SqlError("3F000", f'schema "{schema[-1]}" does not exist')
-    known = named(catalog.functions, name, tuple(schema[-1:]) or binding.context.search_path)
+    known = find_functions(binding, name, schema[-1] if schema else None)
     if item.args_unspecified:
         if len(known) > 1:
             hint = "Specify the argument list to select the function unambiguously."
@@ -329,7 +330,7 @@ def dependents_of(binding: Binding, functions: list[Function], by_name: bool = F
                 yield describe(binding, item), name
             if isinstance(item, Table | Stream):
                 for words in texts_calling(item, function.oid, context):
-                    yield f"{words} of {describe(binding, item)}", name
+                    yield words.format(describe(binding, item)), name
         for declared in catalog.types.values():
             if isinstance(declared, Domain) and texts_calling(declared, function.oid, context):
                 yield f"type {declared}", name

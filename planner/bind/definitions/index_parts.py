@@ -1,7 +1,8 @@
 """What a unique index over expressions, or over a part of the rows, is of: bound for the engine that enforces it.
 
-Owns: ``index_parts``, and what an index's columns are called. Such an index names nothing but its table's columns and
-PostgreSQL's own functions and types, so that it can be bound wherever the table is written, with no catalog at hand.
+Owns: ``index_parts``, and what an index's columns are called. Such an index names nothing but its table's columns,
+their types, and PostgreSQL's own functions and types, so that it can be bound wherever the table is written, with no
+catalog at hand.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.objects import ColumnDefinition, Index, Table
+from catalog.objects import ColumnDefinition, Index, Table, UserType
 from planner.bind.context import Context
 from planner.bind.names import ANONYMOUS, output_name
 from planner.bind.texts import bind_expression
@@ -62,10 +63,23 @@ def labels_of(parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _types_of(definitions: Iterable[ColumnDefinition]) -> dict[tuple[str, str], UserType]:
+    """The users' types of columns and of their elements and fields."""
+    found: dict[tuple[str, str], UserType] = {}
+    pending = [item.type for item in definitions]
+    for kind in pending:  # grows while it is walked
+        declared = kind.enum or kind.row
+        if declared is not None:
+            found[declared.schema, declared.name] = declared
+        pending += [kind.element] if kind.element is not None else []
+        pending += [field for _, field in kind.row.fields] if kind.row is not None else []
+    return found
+
+
 @lru_cache(_INDEXES)
 def _bound(definitions: tuple[ColumnDefinition, ...], index: Index) -> IndexParts:
     row = tuple(Column(-1 - place, item.name, item.type) for place, item in enumerate(definitions))
-    context = Context(Catalog())
+    context = Context(Catalog(types=_types_of(definitions)))
     texts = index.parts[: len(index.parts) - index.included]
     parts = tuple(bind_expression(text, row, context, what="index") for text in texts)
     where = None if index.predicate is None else bind_expression(index.predicate, row, context, what="index")

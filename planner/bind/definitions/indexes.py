@@ -12,9 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 from pglast.enums import DropBehavior, SortByDir, SortByNulls
-from pglast.stream import RawStream
 
-from catalog.catalog import Catalog, whole_path
+from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name, quote_name
 from catalog.objects import Index, Table, UniqueKey, View
@@ -22,9 +21,11 @@ from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import index_parts, labels_of
+from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
+from planner.bind.search_path import searched
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
@@ -32,6 +33,7 @@ from planner.bind.types import coerce, display
 from planner.definitions import AlterTable, Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
 from planner.functions import FUNCTIONS
+from planner.parse import parse
 from planner.statements import NoOperation, Statement
 from planner.walk import used_columns, walk
 
@@ -166,7 +168,22 @@ def _expression(
         instead = "Index a generated column of that value."
         raise unsupported(f"a user's function in an index {what}", instead, binding.start(tree))
     used.update(dict.fromkeys(column.name for column in used_columns(scalar)))
-    return str(RawStream()(tree)), scalar.type
+    return kept_text(binding, tree), scalar.type
+
+
+def rebuilt(binding: Binding, table: Table, index: Index) -> Index:
+    """An index over columns of other types. Raises what binding its expressions raises."""
+    scan, _ = scan_object(binding, table, None, False)
+    row, shown, types = row_of(table.columns), list[str](), list[SqlType]()
+    with binding.without_positions():
+        for place, text in enumerate((*index.parts, *([] if index.predicate is None else [index.predicate]))):
+            tree = parse(f"SELECT {text}")[0].node.targetList[0].val
+            what = "predicate" if place == len(index.parts) else "expression"
+            _, kind = _expression(binding, tree, scan.columns, {}, what)
+            is_column = type(tree).__name__ == "ColumnRef"
+            shown.append(text if is_column and what == "expression" else expression_text(binding, tree, row))
+            types.append(kind)
+    return replace(index, shown=tuple(shown), types=tuple(types[: len(index.parts)]))
 
 
 def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> None:
@@ -190,7 +207,7 @@ def _chosen_name(catalog: Catalog, table: Table, parts: tuple[str, ...]) -> str:
 
 
 def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
-    return catalog.find(name, schema) is not None or _in_schema(catalog, name, schema) is not None
+    return catalog.at(schema, name) is not None or _in_schema(catalog, name, schema) is not None
 
 
 def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
@@ -205,9 +222,7 @@ def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
 
 def _search(binding: Binding, name: str, schema: str | None) -> Table | None:
     """The table with the index that a possibly unqualified name means."""
-    context = binding.context
-    schemas = whole_path(context.search_path) if schema is None else (schema,)
-    found = (_in_schema(context.catalog, name, each) for each in schemas)
+    found = (_in_schema(binding.context.catalog, name, each) for each in searched(binding, schema))
     return next((table for table in found if table is not None), None)
 
 

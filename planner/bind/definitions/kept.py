@@ -13,8 +13,8 @@ from pglast.ast import String
 from pglast.stream import RawStream
 
 from catalog.postgres import functions
-from catalog.routines import named
 from planner.bind.context import Binding
+from planner.bind.search_path import find_functions
 from planner.bind.typenames import BY_OID, find_declared, names_of
 from planner.parse import nodes
 
@@ -33,6 +33,5 @@ def kept_text(binding: Binding, tree: Any) -> str:
 
 def _schema_of(binding: Binding, names: tuple[str, ...]) -> str:
     """The schema of a user's function that a bare name means; '' where there is none, or PostgreSQL has one, too."""
-    context = binding.context
-    found = named(context.catalog.functions, names[-1], context.search_path) if len(names) == 1 else []
+    found = find_functions(binding, names[-1], None) if len(names) == 1 else []
     return found[0].schema if found and not functions(names[-1]) else ""

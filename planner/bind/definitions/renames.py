@@ -91,7 +91,7 @@ def require_relation(binding: Binding, name: Any, kind: Any) -> CatalogObject:
 
 def _rename_relation(binding: Binding, found: CatalogObject, name: str, tag: str) -> Statement:
     catalog = binding.context.catalog
-    if catalog.find(name, found.schema) is not None:
+    if catalog.at(found.schema, name) is not None:
         raise duplicate_table(name)
     if isinstance(found, Table):
         return AlterTable(tag, found, replace(found, name=name), renames=True)

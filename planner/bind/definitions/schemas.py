@@ -144,5 +144,5 @@ def _moved(catalog: Catalog, found: CatalogObject, schema: str, tag: str) -> Sta
 
 
 def _require_free(catalog: Catalog, item: CatalogObject, schema: str) -> None:
-    if catalog.find(item.name, schema) is not None:
+    if catalog.at(schema, item.name) is not None:
         raise SqlError("42P07", f'relation "{item.name}" already exists in schema "{schema}"')

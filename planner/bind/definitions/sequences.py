@@ -227,7 +227,7 @@ def own_sequence(
         else:
             rest.append(item)
     candidates = (made_name(table, column.name, f"seq{number or ''}") for number in itertools.count())
-    name = named or next(name for name in candidates if name not in taken and catalog.find(name, schema) is None)
+    name = named or next(name for name in candidates if name not in taken and catalog.at(schema, name) is None)
     if isinstance(options, Sequence):
         return replace(options, name=name, schema=schema, owner=None, last=options.start, called=False, comment=None)
     base = default_sequence(name, kind if kind.name in _BITS else INT8, schema)

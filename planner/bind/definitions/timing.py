@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.catalog import whole_path
 from catalog.errors import SqlError
 from catalog.objects import Table
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import constraint_names
+from planner.bind.search_path import searched
 from planner.statements import SetConstraints
 
 
@@ -26,9 +26,8 @@ def bind_set_constraints(binding: Binding, node: Any) -> SetConstraints:
 def _named(binding: Binding, item: Any, deferred: bool) -> list[tuple[int, str]]:
     """All constraints of a name, of the first schema that has one."""
     name = item.relname
-    schemas = whole_path(binding.context.search_path) if item.schemaname is None else (item.schemaname,)
     tables = [found for found in binding.context.catalog.objects.values() if isinstance(found, Table)]
-    for schema in schemas:
+    for schema in searched(binding, item.schemaname):
         found = [table for table in tables if table.schema == schema and name in constraint_names(table)]
         waiting = [(table.oid, name) for table in found if _may_wait(table, name)]
         if deferred and len(waiting) < len(found):

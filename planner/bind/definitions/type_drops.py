@@ -24,7 +24,7 @@ from catalog.types import Composite, SqlType
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
 from planner.bind.definitions.alteration import finish, start
-from planner.bind.definitions.dependents import broken_texts, readers, reads_as_before
+from planner.bind.definitions.dependents import newly_broken, readers, reads_as_before
 from planner.bind.definitions.user_types import named_type
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe
@@ -176,12 +176,12 @@ def _add_texts(reach: _Reach, after: Catalog, below: str) -> None:
                     reach.add(describe(binding, view), below)
         if isinstance(item, Table | Stream):
             gone = reach.tables.get(item.oid, ([], []))[0]
-            for words, name in broken_texts(item, within(binding.context, catalog=after)):
+            for words, name in newly_broken(item, binding.context, after):
                 if name not in gone:
-                    reach.add(f"{words} of {describe(binding, item)}", below)
+                    reach.add(words.format(describe(binding, item)), below)
                     reach.tables.setdefault(item.oid, ([], []))[1].append(name)
     for declared in after.types.values():
-        if isinstance(declared, Domain) and broken_texts(declared, within(binding.context, catalog=after)):
+        if isinstance(declared, Domain) and newly_broken(declared, binding.context, after):
             raise unsupported(f"dropping a type that domain {declared} names", "Drop the domain first.")
 
 
@@ -215,10 +215,11 @@ def _without_parts(reach: _Reach, views: tuple[int, ...]) -> tuple[AlterTable, .
 def _without(
     binding: Binding, table: Table, columns: list[str], texts: list[str], views: tuple[int, ...]
 ) -> AlterTable:
-    """A table without columns, and without the defaults and checks that have a text."""
+    """A table without columns, and without the defaults, checks and indexes that have a text."""
     change = start(binding, table)
     change.cascade, change.drops = True, dict.fromkeys(views)
     change.checks = [check for check in change.checks if check.name not in texts]
+    change.indexes = [index for index in change.indexes if index.name not in texts]
     for index, column in enumerate(change.parts.columns):
         if column.name in texts and column.generated is None:
             change.parts.columns[index] = replace(column, default=None, sequences=())

@@ -9,7 +9,6 @@ from pglast.enums import CoercionForm
 
 from catalog.names import quote_name
 from catalog.postgres import PgProc, functions
-from catalog.routines import named
 from catalog.system.naming import prefix
 from catalog.types import by_oid
 from planner.bind.calls.resolution import (
@@ -26,6 +25,7 @@ from planner.bind.deparsing.coercion import ANYTHING, as_text, as_variadic, coer
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
 from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import Aggregate, Call, Const, Frame, Node, SortItem
+from planner.bind.search_path import find_functions
 from planner.bind.typenames import names_of
 
 _INT8: Final = 20
@@ -70,10 +70,10 @@ def analyse_call(place: Place, node: Any) -> Node:
 
 def _resolved(place: Place, names: Sequence[str], given: Sequence[Node]) -> Candidate | TypeCall | None:
     """The function that a call means, PostgreSQL's own or a user's."""
-    path = place.binding.context.search_path
     users: list[PgProc] = []
     if not place.is_kept:
-        users = [item.proc for item in named(place.catalog.functions, names[-1], names[-2:-1] or path)]
+        schema = names[-2] if len(names) > 1 else None
+        users = [item.proc for item in find_functions(place.binding, names[-1], schema)]
     if len(names) > 1 and names[-2] != "pg_catalog" and (not users or functions(names[-1])):
         raise AsWrittenError
     return function_call(names[-1], place.bases(given), () if names[-2:-1] == ["pg_catalog"] else users)
