@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.moments import MDY
+from catalog.clock_texts import MDY
 
 ISO_8601: Final = "iso_8601"
 SQL_STANDARD: Final = "sql_standard"
