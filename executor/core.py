@@ -32,6 +32,7 @@ from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore
 from executor.forgotten import Forgotten
+from executor.memory import engine_share
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.streams.runtime import StreamRuntime
@@ -61,9 +62,10 @@ class Core:
         directory.mkdir(parents=True, exist_ok=True)
         left = _spilled(spill)
         # First of all, since no other process can have this file open: the folder is ours alone from here on.
+        memory = engine_share(options.memory_limit) if options.memory_limit else 0
         with ThreadPoolExecutor(1) as beside:  # the engine computes what it needs outside of Python
             relations = beside.submit(system)
-            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
+            self.tables = TableStore.open(directory / "tables.duckdb", spill=spill, memory=memory)
             stored = relations.result()
         self._noting = threading.Lock()
         self._log_lock: int | None = None
@@ -83,7 +85,7 @@ class Core:
         except BaseException:
             self.abandon()
             raise
-        self.engine = EmbeddedEngine(options.embedded_threads, spill)
+        self.engine = EmbeddedEngine(options.embedded_threads, spill, memory)
         #: The folder that servers share.
         self.shared = Storage(options.storage_directory)
         self.storage = ViewStore(options.shared_directory, options.server_id)

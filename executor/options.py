@@ -25,6 +25,7 @@ class Options(Struct, frozen=True):
     maintenance_engine: MaintenanceEngine = "auto"
     maintenance_rows: int = 100_000
     maintenance_idle: float = 1.0
+    memory_limit: int = 0  # of the process; 0: the engine's own default
     ring_bytes: int = 1 << 30
     table_keys_bytes: int = 512 << 20
     backlog_bytes: int = 8 << 30

@@ -28,7 +28,7 @@ from catalog.types import LARGE_QUOTIENT, QUOTIENT
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left
-from executor.embedded.connection import Bindings, Evaluate, plainly
+from executor.embedded.connection import Bindings, Evaluate, OpenRows, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
@@ -119,6 +119,7 @@ class Reader:
         self.own: Own = {}
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
+        self._reading: OpenRows | None = None
         #: How queries of streams wait, and whom they tell how far they are.
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
@@ -130,18 +131,36 @@ class Reader:
         """A query's rows, in order; those of a stream as they arrive."""
         plan = self.database.plans.get(query.relation)
         if plan.arriving:
-            found = ArrivingQuery(self, query, parameters, transaction)
-            return found if found.is_live else list(found)
+            arriving = ArrivingQuery(self, query, parameters, transaction)
+            return arriving if arriving.is_live else list(arriving)
+        # An error that calls for another form of the query may come behind the first rows.
+        opens = with_large_quotients(query.relation) is None
         try:
             wanted = bare_view(plan.relation)
             if wanted is not None and self.query_engine != "spark":
                 return _batches(self.at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-            return _batches(self.answer(query.relation, parameters, transaction, evaluate, outputs=query.outputs))
+            found = self._answer(query.relation, parameters, transaction, evaluate, None, query.outputs, opens)
+            return self._read(found) if isinstance(found, OpenRows) else _batches(found)
         except SqlError as error:
             large = with_large_quotients(query.relation) if error.sqlstate == OVERFLOWED else None
             if large is None or transaction.write is not None or transaction.snapshot is not None:
                 raise  # an error has ended what the transaction reads by
             return _batches(self.table(large, parameters, transaction, evaluate))
+
+    def _read(self, rows: OpenRows) -> Iterator[pa.RecordBatch]:
+        """The rows of an open result, which ``cancel`` interrupts while one is waited for."""
+        try:
+            while True:
+                self._reading = rows
+                try:
+                    batch = next(rows, None)
+                finally:
+                    self._reading = None
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            rows.close()
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
@@ -160,12 +179,31 @@ class Reader:
         outputs: tuple[Output, ...] = (),
     ) -> pa.Table:
         """A query's rows as one table, from the engine that suits it. Spark takes none that ``evaluate`` means."""
+        found = self._answer(relation, parameters, transaction, evaluate, choice, outputs, opens=False)
+        assert isinstance(found, pa.Table)
+        return found
+
+    def _answer(
+        self,
+        relation: Relation,
+        parameters: Parameters,
+        transaction: Transaction,
+        evaluate: Evaluate,
+        choice: Choice | None,
+        outputs: tuple[Output, ...],
+        opens: bool,
+    ) -> pa.Table | OpenRows:
+        """The same; with ``opens``, many rows of the embedded engine are read while they are computed."""
         plan = self.database.plans.get(relation)
         choice = choice or self.choice(plan, parameters)
         if choice.engine == "embedded":
             in_steps = self.database.separation.answer if evaluate is plainly else None
             found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
-            return self.table(relation, parameters, transaction, evaluate) if found is None else found
+            if found is not None:
+                return found
+            if opens and evaluate is plainly:
+                return self._open(plan, parameters, transaction)
+            return self.table(relation, parameters, transaction, evaluate)
         try:
             return self._on_spark(plan, choice.query, parameters, transaction, outputs)
         except SqlError as error:
@@ -240,6 +278,23 @@ class Reader:
 
         return self.at_moment(plan, transaction, at, parameters)
 
+    def _open(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table | OpenRows:
+        """A plan's rows at one moment, which lasts as long as they are read."""
+
+        def at(moment: Moment) -> pa.Table | OpenRows:
+            relation, engine, zone = plan.relation, self.database.engine, self.time_zone
+            bindings = self.bound(plan, moment, parameters)
+            if moment.writer is not None:
+                return self._computed(relation, bindings, parameters, moment)
+            if files.folders(bindings):
+                return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
+            if moment.snapshot is not None:
+                return moment.snapshot.open(relation, bindings, parameters, zone)
+            return engine.open(relation, bindings, parameters, zone, self)
+
+        found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
+        return found
+
     def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
         """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
         engine = self.database.engine
@@ -311,7 +366,7 @@ class Reader:
             finally:
                 self._running = None
                 if owned and moment.snapshot is not None:
-                    moment.snapshot.close()
+                    moment.snapshot.close_behind_rows()
         raise AssertionError("unreachable")
 
     def present(self, oid: int) -> tuple[int, int, pa.Table]:
@@ -512,12 +567,14 @@ class Reader:
 
     def cancel(self) -> None:
         """Interrupts what runs."""
-        running, scan = self._running, self.scan
+        running, scan, reading = self._running, self.scan, self._reading
         if scan is not None:
             scan.cancel()
             return
         if running is not None:
             running.interrupt()
+        if reading is not None:
+            reading.interrupt()
         self.database.engine.interrupt(self)
 
 

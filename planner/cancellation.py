@@ -80,20 +80,26 @@ class Stretch:
 class Calls:
     """The stretches that run for one client, in any threads."""
 
-    __slots__ = ("_lock", "_stretches")
+    __slots__ = ("_lock", "_stretches", "clocks")
 
     def __init__(self) -> None:
+        #: The processor clocks of the threads that work for the client, with their times when they began.
+        self.clocks: dict[int, float] = {}
         self._stretches: set[Stretch] = set()
         self._lock = threading.Lock()
 
     def within(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """A call whose stretches are the client's."""
         before = getattr(_own, "calls", None)
-        _own.calls = self
+        if before is self:
+            return function(*arguments)
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+        _own.calls, self.clocks[clock] = self, time.clock_gettime(clock)
         try:
             return function(*arguments)
         finally:
             _own.calls = before
+            del self.clocks[clock]
 
     def leave(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """The result of pure code. Raises 57014 where it was interrupted."""

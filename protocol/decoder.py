@@ -103,6 +103,11 @@ class Decoder:
             self._waiting.append(data)
 
     @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return len(self._buffer) + sum(map(len, self._waiting))
+
+    @property
     def buffered(self) -> bool:
         """Whether bytes wait that no message has used: there must be none when TLS begins (CVE-2021-23222)."""
         return bool(self._waiting) or self._position < len(self._buffer)

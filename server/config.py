@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
+from executor.memory import default_limit, result_cache_share, ring_share, table_keys_share
 from executor.options import MaintenanceEngine, Options, is_server_name
 from planner.lengths import LIMIT, MOST
 
@@ -31,6 +32,7 @@ Source = Literal["default", "configuration file", "environment variable", "comma
 _UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _TRUE: Final = frozenset(("on", "true", "yes", "1"))
 _FALSE: Final = frozenset(("off", "false", "no", "0"))
+_LEAST_MEMORY: Final = 512 << 20
 
 
 class ConfigError(Exception):
@@ -79,6 +81,9 @@ class Config:
     maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
+    memory_limit: int = _setting(
+        0, "bytes that the server's process may take; 0 is three quarters of what the machine or cgroup has", size=True
+    )
     ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
     backlog_bytes: int = _setting(
         8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True
@@ -143,6 +148,8 @@ class Config:
         for name in (*positive, "log_segment_bytes", "server_lease"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1")
+        if self.memory_limit and self.memory_limit < _LEAST_MEMORY:
+            raise ConfigError(f"memory_limit = {self.memory_limit}: a server needs at least {_LEAST_MEMORY >> 20}MB")
         if not 1 <= self.statement_length <= MOST:
             raise ConfigError(f"statement_length must be between 1 and {MOST}")
         if not is_server_name(self.server_name):
@@ -152,10 +159,23 @@ class Config:
         """Every setting as SHOW stores it: sizes in bytes, times in milliseconds, Booleans as on and off."""
         return {item.name: stored_text(getattr(self, item.name)) for item in fields(self)}
 
+    @property
+    def memory(self) -> int:
+        """Bytes that the process may take."""
+        return self.memory_limit or default_limit()
+
+    @property
+    def result_cache(self) -> int:
+        """Bytes of encoded answers that are kept."""
+        return min(self.result_cache_bytes, result_cache_share(self.memory))
+
     def options(self) -> Options:
         """What of this the executor takes."""
         names = set(Options.__struct_fields__) & {item.name for item in fields(Config)}
         own = {name: getattr(self, name) for name in names}
+        own["memory_limit"] = memory = self.memory
+        own["ring_bytes"] = min(self.ring_bytes, ring_share(memory))
+        own["table_keys_bytes"] = min(self.table_keys_bytes, table_keys_share(memory))
         return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
 
 

@@ -20,6 +20,7 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
+from server.memory_guard import Account
 from server.startup import Startup
 from server.tls import Secured, Tunnel
 
@@ -73,6 +74,15 @@ class Handler(Protocol):
         """Stops what runs."""
         ...
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that are known to be held for the client."""
+        ...
+
+    def exceed(self) -> None:
+        """Ends what uses the most memory with 53200: what runs, or the session."""
+        ...
+
     async def close(self) -> None:
         """The connection is gone."""
         ...
@@ -84,6 +94,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Server, handler: Handler | None = None) -> None:
         self.server = server
         self.machine = Machine()
+        self.account = Account()
         self.handler: Handler = handler or Startup(self)
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
@@ -289,6 +300,15 @@ class Connection(asyncio.Protocol):
     def skip(self, position: int) -> None:
         """The messages before a position of ``ahead`` have been acted on."""
         self._decoder.skip(position)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that are known to be held for the client."""
+        return self._decoder.size + self.handler.held_bytes
+
+    def exceed(self) -> None:
+        """Ends what runs, or the session, with 53200."""
+        self.handler.exceed()
 
     def hold(self) -> None:
         """No message is handled until ``resume``."""

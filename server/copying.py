@@ -60,6 +60,7 @@ class CopyIn:
         self._sink = sink
         self._blocks: queue.SimpleQueue[Future[Prepared] | None] = queue.SimpleQueue()
         self._under_way = 0
+        self._received = 0
         self._room: asyncio.Future[None] | None = None
         self._error: BaseException | None = None
         self._abandoned = False
@@ -69,6 +70,7 @@ class CopyIn:
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
         self._raise_error()
+        self._received += len(data)
         if self._reader.is_due(len(data)):
             return self._split(self._reader.split, data)
         self._reader.split(data)
@@ -86,6 +88,12 @@ class CopyIn:
             self._under_way += 1
             self._submit(block)
         await self._wait_room()
+
+    @property
+    def held_bytes(self) -> int:
+        """About how many bytes wait for the end: all of a table's, and a stream's first block."""
+        is_held = self._appender is None or not isinstance(self._sink.statement.target, Stream)
+        return self._received if is_held else 0
 
     def _submit(self, block: Block | BinaryBlock) -> None:
         server = self._session.server

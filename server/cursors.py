@@ -228,6 +228,12 @@ class Cursors(Struct):
         self.find(name)
         del self.by_name[name]
 
+    @property
+    def size(self) -> int:
+        """Bytes of their rows in memory."""
+        tables = [table for item in self.by_name.values() for table in (item.rows, item.keys) if table is not None]
+        return sum(table.nbytes for table in tables)
+
     # -- as a member -------------------------------------------------------------------------------------------
 
     def begin(self) -> None:

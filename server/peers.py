@@ -128,6 +128,15 @@ class Answering:
         """Nobody waits for the answer."""
         self._reader.cancel()
 
+    @property
+    def held_bytes(self) -> int:
+        """Nothing is held between two questions."""
+        return 0
+
+    def exceed(self) -> None:
+        """Ends the question: the other server asks again."""
+        self.cancel()
+
     async def close(self) -> None:
         """The other server is gone."""
 

@@ -29,6 +29,7 @@ from server.config import Chosen, Config
 from server.connection import Connection
 from server.floor import Floor
 from server.memory import leave_out_pandas
+from server.memory_guard import MemoryGuard
 from server.notifying import Channels
 from server.own_paths import OwnPaths
 from server.workers import Workers
@@ -126,7 +127,7 @@ class Server:
         self._dropped: set[Connection] = set()
         self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
-        self.results = ResultCache(config.result_cache_bytes)
+        self.results = ResultCache(config.result_cache)
         self.completions = Completions(self.loop)
         self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
@@ -239,9 +240,13 @@ class Server:
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)
+        engine = opened.database.engine
+        guard = MemoryGuard(self.config.memory, lambda: tuple(self.connections), self.completions.add, engine.give_back)
+        guard.start()
         try:
             await stop.asked.wait()
         finally:
+            guard.stop()
             end_metrics()
 
     def _serve_metrics(self, database: Database) -> Callable[[], None]:

@@ -72,6 +72,8 @@ _CANCEL_AGAIN: Final = 0.05
 _HEARS: Final = 1.0
 _STOPS: Final = 5.0
 _UNNAMED: Final = frozenset(("",))
+_EXCEEDED: Final = "The server's process has reached memory_limit, and this session has taken the most."
+_LESS: Final = "Fetch or change fewer rows or shorter values at a time, or set a larger memory_limit."
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
 logger = logging.getLogger(__name__)
@@ -120,6 +122,7 @@ class Session:
         self._working = False
         #: What its threads call that hears of a cancel wherever it is.
         self.calls = Calls()
+        connection.account.clocks = self.calls.clocks
         self._cancelled: SqlError | None = None
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
@@ -157,6 +160,8 @@ class Session:
     def handle(self, message: m.FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message."""
         self._cancelled = self._to_end = None  # what was meant for the message before
+        if self.copying is None:
+            self.connection.account.begin()
         if self.idle.is_running:
             self.idle.stop()
         return answers.HANDLERS[type(message)](self, message)
@@ -270,7 +275,22 @@ class Session:
 
     def cancel(self, reason: str = "canceling statement due to user request") -> None:
         """Stops what the session does now, if it does anything."""
-        error = SqlError("57014", reason)
+        self._stop(SqlError("57014", reason))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows of cursors, and of a COPY that has not ended."""
+        copied = 0 if self.copying is None else self.copying.held_bytes
+        return copied + self.cursors.size
+
+    def exceed(self) -> None:
+        """Ends the running statement with 53200; without one, the session, for what it holds."""
+        if self.copying is not None or self.connection.is_busy:
+            self._stop(SqlError("53200", "out of memory", _EXCEEDED, _LESS))
+        else:
+            self.connection.end(SqlError("53200", "out of memory", _EXCEEDED, _LESS))
+
+    def _stop(self, error: SqlError) -> None:
         if self.copying is not None:
             self.copying.cancel(error)
         elif self._working:
@@ -281,7 +301,7 @@ class Session:
             self.connection.stop_draining()
         if self.connection.is_busy:
             self._to_end = told = object()
-            self.server.loop.call_later(_HEARS, self._leave_behind, told, reason)
+            self.server.loop.call_later(_HEARS, self._leave_behind, told, error.message)
 
     def _leave_behind(self, told: object, reason: str, waited: float = _HEARS) -> None:
         """What was cancelled waits for a storage that does not answer, as nothing ends, or computes what hears nothing:

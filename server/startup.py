@@ -121,6 +121,14 @@ class Startup:
     def cancel(self) -> None:
         """Nothing runs yet."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Nothing is held yet."""
+        return 0
+
+    def exceed(self) -> None:
+        """It takes little: nothing ends."""
+
     async def close(self) -> None:
         """The client is gone."""
         self._limit.cancel()

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections import OrderedDict
+import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -34,7 +35,7 @@ from executor.embedded.functions.batches import ticks
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Limit, Relation, Scan
+from planner.algebra import Aggregate, Limit, Project, Relation, Scan, Values
 from planner.cancellation import cancelled, leave
 from planner.expression import Literal, Parameter
 from planner.scales.nested import written_kind
@@ -49,10 +50,16 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
 #: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
 _STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
+#: How DuckDB's message begins where an assertion of its own failed.
+_ASSERTION: Final = "INTERNAL Error"
 #: Settings of a connection that measures how far its statements are, and prints nothing of it.
 MEASURING: Final = {"enable_progress_bar_print": False, "enable_progress_bar": True}
 _PLANS: Final = 256
 _BATCH: Final = 65536
+#: Rows of a result up to which it is small.
+_SMALL: Final = 2048
+#: Rows of a batch that is for a client, who may read slowly.
+_PORTION: Final = 16_384
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 
@@ -110,6 +117,116 @@ class Plan(Struct, frozen=True):
     is_long: bool = False  # it may not hear an interrupt for long
 
 
+class OpenRows:
+    """The rows of a result that is computed while it is read. It has its connection to itself until its end: what else
+    runs there first takes the rest of the rows into memory. Used by one thread at a time; ``interrupt`` by any.
+    """
+
+    def __init__(
+        self, connection: Connection, reader: Any, schema: pa.Schema, bindings: Bindings, is_apart: bool
+    ) -> None:
+        self._connection = connection
+        self._is_apart = is_apart  # a batch may not hear an interrupt for long
+        self._reader = reader
+        self._schema = schema
+        self._bindings = bindings
+        self._taken: deque[pa.RecordBatch] = deque()
+        self._error: SqlError | None = None
+        self._ended: list[Callable[[], None]] = []
+
+    def __iter__(self) -> OpenRows:
+        return self
+
+    def begin(self) -> pa.Table | None:
+        """All rows where they are less than a batch; else None, and the first are at hand. Raises DuckDB's errors."""
+        try:
+            while sum(batch.num_rows for batch in self._taken) < _PORTION:
+                self._taken.append(self._next())
+        except StopIteration:
+            # A relation without columns has a constant, which counts its rows.
+            schema = self._taken[0].schema if self._taken else self._schema
+            table = pa.Table.from_batches(self._taken, schema)
+            self.close()
+            return table
+        except BaseException:
+            self.close()
+            raise
+        return None
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._taken:
+            return self._taken.popleft()
+        if self._reader is None:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+            raise StopIteration
+        batch = self._read()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def _read(self) -> pa.RecordBatch | None:
+        """The next batch from the engine; None at the end."""
+        try:
+            return self._next()
+        except StopIteration:
+            self.close()
+            return None
+        except _STREAMED as error:
+            self.close()
+            raise translate(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _next(self) -> pa.RecordBatch:
+        return self._conformed(self._connection.next_batch(self._reader, self._is_apart))
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.equals(self._schema):
+            return batch
+        batches = conform(pa.Table.from_batches([batch]), self._schema).combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Has ``call`` made when the connection is free again; at once where it is."""
+        if self._reader is None:
+            call()
+        else:
+            self._ended.append(call)
+
+    def settle(self) -> None:
+        """Takes the rest of the rows into memory, and an error for when they have been read."""
+        try:
+            while (batch := self._read()) is not None:
+                self._taken.append(batch)
+        except SqlError as error:
+            self._error = error
+
+    def interrupt(self) -> None:
+        """Makes a read that runs raise 57014."""
+        if self._reader is not None:
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Computes no more rows; the connection is free. Closing twice is harmless."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return
+        self._connection.closed(self._bindings)
+        if not self._connection.is_lost:
+            with contextlib.suppress(*_STREAMED):
+                reader.close()
+        del reader
+        calls, self._ended = self._ended, []
+        for call in calls:
+            call()
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Connection:
     """One connection, with its inputs and plans."""
 
@@ -121,13 +238,17 @@ class Connection:
     ) -> None:
         """``broken`` is told of errors behind which nobody knows what the instance holds, ``interrupted`` that what
         functions compute for the running statement is to end."""
-        self._cursor = cursor
+        self._raw = cursor
+        self._open: weakref.ref[OpenRows] | None = None
         self._broken = broken
         self._interrupted = interrupted
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
         #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
         self._few: set[str] = set()
+        #: Relations, by identity, whose last result for a client was small: they are prepared, and computed to
+        #: the end.
+        self._seen_small: dict[int, Relation] = {}
         self._texts: dict[str, str] = {}
         self._names = 0
         self._is_measuring = False
@@ -145,6 +266,19 @@ class Connection:
         #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
         self.makes_nothing = False
         self._registered: set[str] = set()  # inputs of this transaction, which go if it is rolled back
+
+    @property
+    def _cursor(self) -> Any:
+        """DuckDB's connection, which an open result has to itself: the rest of its rows is taken first."""
+        rows = self.open_rows
+        if rows is not None:
+            rows.settle()
+        return self._raw
+
+    @property
+    def open_rows(self) -> OpenRows | None:
+        """The open result, where there is one that is still wanted."""
+        return None if self._open is None else self._open()
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -167,7 +301,7 @@ class Connection:
         """A call of the engine that its caller leaves with 57014 where it is interrupted."""
         if not is_long or self._apart is not None:
             return function(*arguments)
-        self._apart = apart = Apart(function, arguments, self._cursor.close)
+        self._apart = apart = Apart(function, arguments, self._raw.close)
         try:
             return apart.run(self.may_be_left)
         finally:
@@ -252,7 +386,7 @@ class Connection:
         """Makes what runs on this connection raise 57014."""
         self.is_interrupted = True
         if not self.is_lost:
-            self._cursor.interrupt()
+            self._raw.interrupt()
         if self._apart is not None:
             self._apart.interrupt()
         self._interrupted()
@@ -266,16 +400,29 @@ class Connection:
     def progress(self) -> float:
         """The share of the running statement that is done, about, for any thread; 0 where the engine cannot tell."""
         try:
-            return max(0.0, float(self._cursor.query_progress()) / 100)
+            return max(0.0, float(self._raw.query_progress()) / 100)
         except duckdb.Error:  # it was closed
             return 0.0
 
     def close(self) -> None:
         """Closes the connection."""
         self._plans.clear()
+        rows = self.open_rows
+        if rows is not None:
+            rows.close()
         if not self.is_lost:
-            self._cursor.close()
+            self._raw.close()
         self._sources.clear()
+
+    def next_batch(self, reader: Any, is_apart: bool) -> pa.RecordBatch:
+        """The next batch of an open result. Raises StopIteration at its end."""
+        with self:
+            return self._heard(is_apart, reader.read_next_batch)
+
+    def closed(self, bindings: Bindings) -> None:
+        """An open result has ended."""
+        self._open = None
+        self.unbind(bindings)
 
     # Inputs -----------------------------------------------------------------------------------------------------
 
@@ -353,6 +500,48 @@ class Connection:
             raise translate(error) from error
         finally:
             self.unbind(bindings)
+
+    def open(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table | OpenRows:
+        """The relation's rows: a table where they are few, else as they are computed while they are read. Decimals are
+        computed wide throughout."""
+        self.bind(bindings)
+        found: pa.Table | OpenRows | None = None
+        try:
+            with self:
+                found = self._opened(relation, bindings, parameters, timezone)
+        except _STREAMED as error:
+            if self.in_transaction or not str(error).startswith(_ASSERTION):
+                raise translate(error) from error
+        finally:
+            if not isinstance(found, OpenRows):
+                self.unbind(bindings)
+        return self.query(relation, bindings, parameters, timezone) if found is None else found
+
+    def _opened(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str
+    ) -> pa.Table | OpenRows:
+        schema = _schema(relation)
+        files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
+        if not files and (id(relation) in self._seen_small or _gives_one(relation)):
+            table = self._attempt(relation, parameters, timezone, wide=True)
+            if table.num_rows >= _SMALL:
+                self._seen_small.pop(id(relation), None)
+            return table
+        # An EXECUTE would be computed to its end first.
+        printer = DuckPrinter(wide=True, timezone=timezone, read=files)
+        text = _printed(printer, replace_parameters(relation, parameters))
+        is_apart, cursor = is_long(text), self._cursor
+        reader = self._heard(is_apart, lambda: cursor.sql(text).to_arrow_reader(_PORTION))
+        found = OpenRows(self, reader, schema, bindings, is_apart)
+        self._open = weakref.ref(found)
+        table = found.begin()
+        if table is not None and table.num_rows < _SMALL and not files:
+            if len(self._seen_small) >= _PLANS:
+                self._seen_small.clear()
+            self._seen_small[id(relation)] = relation
+        return found if table is None else table
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan, call = self._called(relation, parameters, timezone, wide)
@@ -475,6 +664,7 @@ class Connection:
             self._deallocate(plan)
         self._plans.clear()
         self._few.clear()
+        self._seen_small.clear()
         self._drop_texts()
 
     def _deallocate(self, plan: Plan) -> None:
@@ -515,6 +705,15 @@ def _counts_for_each_row(relation: Relation) -> bool:
         and free_columns(node.input)
         for node in walk(relation)
     )
+
+
+def _gives_one(relation: Relation) -> bool:
+    """Whether a relation surely has no more than one row."""
+    while isinstance(relation, Project):
+        relation = relation.input
+    if isinstance(relation, Values):
+        return len(relation.rows) <= 1
+    return isinstance(relation, Aggregate) and not relation.keys
 
 
 def _has_plain_parameters(relation: Relation) -> bool:

@@ -15,7 +15,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -25,7 +25,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.errors import SqlError
-from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
+from executor.embedded.connection import NOTHING, Bindings, Connection, OpenRows, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.kept import KeptResults
 from executor.embedded.printing.dialect import DuckPrinter
@@ -75,10 +75,12 @@ class EmbeddedEngine:
 
     name = "embedded"
 
-    def __init__(self, threads: int = 0, spill: Path | None = None) -> None:
-        """``threads`` of one statement; 0 is one per core. ``spill`` takes what exceeds the memory."""
+    def __init__(self, threads: int = 0, spill: Path | None = None, memory: int = 0) -> None:
+        """``threads`` of one statement; 0 is one per core. ``spill`` takes what exceeds ``memory`` bytes, which are
+        each instance's; 0 is DuckDB's default."""
         self._threads = threads
         self._spill = spill
+        self._memory = memory
         #: Those without files, by their threads: an instance takes a twentieth of a second to make.
         self._by_threads: dict[int, Instance] = {}
         #: Those that read files, by the folder to which they are bound.
@@ -111,7 +113,7 @@ class EmbeddedEngine:
             return known
         with self._making:
             if wanted not in self._by_threads:
-                made = Instance(wanted, spill=self._spill)
+                made = Instance(wanted, spill=self._spill, memory=self._memory)
                 with self._lock:
                     self._by_threads[wanted] = made
             return self._by_threads[wanted]
@@ -125,6 +127,11 @@ class EmbeddedEngine:
         """The instance for inputs of so many rows."""
         rows = sum(FEW_ROWS if isinstance(found, FileRows) else found.num_rows for found in bindings.values())
         return self._instance(1 if rows < FEW_ROWS else None)
+
+    def give_back(self) -> None:
+        """Returns freed memory to the system."""
+        for database in self._instances()[:1]:  # they have one allocator
+            database.give_back()
 
     def interrupt(self, owner: object = None) -> None:
         """Makes queries of this owner (without one: all) raise 57014."""
@@ -151,6 +158,26 @@ class EmbeddedEngine:
             inputs.load(relation)
             return connection.query(relation, inputs.left, parameters, timezone)
 
+    def open(
+        self,
+        relation: Relation,
+        bindings: Bindings,
+        parameters: Parameters = (),
+        timezone: str = "UTC",
+        owner: object = None,
+    ) -> pa.Table | OpenRows:
+        """``query`` whose rows are read while they are computed, where they are many."""
+        with ExitStack() as stack:
+            connection = stack.enter_context(self.connection(owner, bindings))
+            if folders(bindings):
+                inputs = stack.enter_context(closing(KeptResults(connection, bindings, timezone)))
+                inputs.load(relation)
+                bindings = inputs.left
+            found = connection.open(relation, bindings, parameters, timezone)
+            if isinstance(found, OpenRows):
+                found.at_end(stack.pop_all().close)
+            return found
+
     def _of_folder(self, folder: str, owner: object) -> tuple[Instance, Connection]:
         """A connection of the instance that may read files of a folder, and no others; some idle ones are kept."""
         with self._lock:
@@ -158,7 +185,9 @@ class EmbeddedEngine:
                 idle = [name for name, found in self._of_files.items() if found.is_idle()]
                 for old in idle[: max(0, len(self._of_files) + 1 - _FOLDERS)]:
                     self._of_files.pop(old).close()
-                self._of_files[folder] = Instance(self._threads, folders=(folder,), spill=self._spill)
+                self._of_files[folder] = Instance(
+                    self._threads, folders=(folder,), spill=self._spill, memory=self._memory
+                )
             self._of_files.move_to_end(folder)
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 

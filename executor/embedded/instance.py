@@ -43,6 +43,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "disable_database_invalidation": True,
 }
 
+#: Settings that change after the start: to set the limit again is what makes DuckDB give freed memory back.
+_LATER: Final = [*MEASURING, "memory_limit"]
 _RESTART: Final = "Restart the server."
 
 
@@ -60,9 +62,16 @@ class Instance:
     """
 
     def __init__(
-        self, threads: int = 0, path: Path | None = None, folders: Sequence[str] = (), spill: Path | None = None
+        self,
+        threads: int = 0,
+        path: Path | None = None,
+        folders: Sequence[str] = (),
+        spill: Path | None = None,
+        memory: int = 0,
     ) -> None:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
+        if memory:
+            config["memory_limit"] = f"{memory}B"
         self._database = duckdb.connect(":memory:", config=config)
         self._batches = Batches()
         library.install(self._database, self._query, self._batches)
@@ -77,8 +86,9 @@ class Instance:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; "
-            f"SET allowed_configs = {list(MEASURING)}; SET lock_configuration = true"
+            f"SET allowed_configs = {_LATER}; SET lock_configuration = true"
         )
+        self._memory = self._database.execute("SELECT current_setting('memory_limit')").fetchall()[0][0]
         self._path = path
         self._is_left = False  # whether a statement may run whose connection is lost
         self._failure: SqlError | None = None
@@ -138,6 +148,15 @@ class Instance:
         finally:
             self._within.discard(connection)
             self.release(connection)
+
+    def give_back(self) -> None:
+        """Returns to the system what DuckDB's allocator keeps, as it does whenever its limit is set."""
+        with self._lock:
+            cursor = self._database.cursor()
+        try:
+            cursor.execute(f"SET GLOBAL memory_limit = '{self._memory}'")
+        finally:
+            cursor.close()
 
     def is_idle(self) -> bool:
         """Whether no connection is in use."""

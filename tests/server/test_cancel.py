@@ -19,6 +19,7 @@ import pytest
 from catalog.errors import SqlError
 from server.cancel import CancelRegistry
 from server.config import Address, Config
+from server.memory_guard import Account
 from server.session import Session
 from tests.rig.beside import Beside
 from tests.rig.process import is_busy, wait_until
@@ -157,7 +158,7 @@ class Worked:
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
         server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry(), channels=None)
-        self.connection = SimpleNamespace(server=server, is_busy=True, end=None)
+        self.connection = SimpleNamespace(server=server, is_busy=True, end=None, account=Account())
         # What ends just then hears nothing.
         db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None

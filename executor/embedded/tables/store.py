@@ -26,7 +26,7 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
-from executor.embedded.connection import Bindings, Connection, Parameters
+from executor.embedded.connection import Bindings, Connection, OpenRows, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import documents
@@ -83,6 +83,12 @@ class ReadSnapshot:
             self._connection.makes_nothing = True  # DuckDB rolls back a transaction that has failed at its COMMIT
             raise
 
+    def open(
+        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
+    ) -> pa.Table | OpenRows:
+        """The same, read while it is computed where it is large."""
+        return self._connection.open(relation, bindings, parameters, timezone)
+
     def rows(self, table: Table, limit: int) -> pa.Table | None:
         """All rows of a table; None where they take more bytes than ``limit``."""
         batches, size = [], 0
@@ -102,6 +108,14 @@ class ReadSnapshot:
         """Makes the running query raise 57014."""
         self._connection.interrupt()
 
+    def close_behind_rows(self) -> None:
+        """Ends the snapshot when its open result, where there is one, has been read or dropped."""
+        rows = self._connection.open_rows
+        if rows is None:
+            self.close()
+        else:
+            rows.at_end(self.close)
+
     def close(self) -> None:
         """Ends the snapshot; closing twice is harmless."""
         if not self._open:
@@ -118,12 +132,12 @@ class ReadSnapshot:
 class TableStore:
     """All tables of a server. Methods may be called from any thread."""
 
-    def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
+    def __init__(self, path: Path, threads: int = 0, spill: Path | None = None, memory: int = 0) -> None:
         self._path = path
         #: Whether there was no such file.
         self.is_new = not path.exists()
         self._log_path = path.with_name(path.name + ".wal")
-        self._database = Instance(threads, path, spill=spill)
+        self._database = Instance(threads, path, spill=spill, memory=memory)
         #: Of all that is locked in this server.
         self.locks = Locks()
         self._relations: OverRows = {}
@@ -161,9 +175,9 @@ class TableStore:
         self._database.release(connection)
 
     @classmethod
-    def open(cls, path: Path, threads: int = 0, spill: Path | None = None) -> TableStore:
-        """Opens the file, or creates it. ``spill`` takes what exceeds the memory."""
-        return cls(path, threads, spill)
+    def open(cls, path: Path, threads: int = 0, spill: Path | None = None, memory: int = 0) -> TableStore:
+        """Opens the file, or creates it. ``spill`` takes what exceeds ``memory`` bytes (0: DuckDB's default)."""
+        return cls(path, threads, spill, memory)
 
     def adopt(self, tables: Iterable[Table]) -> None:
         """Makes equal definitions the same objects."""

@@ -1,0 +1,99 @@
+"""The process's memory: how much there is, how it is divided, and how what was freed goes back to the system.
+
+Owns: the shares of ``memory_limit``. An instance of the embedded engine counts what its operators and buffers hold and
+writes to the spill folder, or raises 53200, beyond its share. Rings and rows by key have bounds of their own, which are
+no larger than their shares. What nobody counts (single values, results on their way, Python) is seen by the process's
+resident size alone (``server.memory_guard``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+#: The default of ``memory_limit``, as a share of what the machine or the control group has.
+_DEFAULT_PERCENT: Final = 75
+#: An instance of the engine gets no less: below it, it cannot even sort.
+_LEAST_OF_ENGINE: Final = 128 << 20
+_GROUPS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_STATUS: Final = "/proc/self/statm"
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def default_limit() -> int:
+    """Bytes that the server may take where the configuration says nothing."""
+    return available() * _DEFAULT_PERCENT // 100
+
+
+def available() -> int:
+    """Bytes that the machine has, or the control group where that has less."""
+    found = [_PAGE * os.sysconf("SC_PHYS_PAGES")]
+    for path in _GROUPS:
+        with contextlib.suppress(OSError, ValueError):  # "max" is no number
+            found.append(int(path.read_text()))
+    return min(found)
+
+
+def engine_share(limit: int) -> int:
+    """Bytes of one instance of the embedded engine."""
+    return max(limit // 2, _LEAST_OF_ENGINE)
+
+
+def ring_share(limit: int) -> int:
+    """Bytes of the rows of a stream that views have not taken up."""
+    return limit // 4
+
+
+def table_keys_share(limit: int) -> int:
+    """Bytes of tables' rows by key."""
+    return limit // 8
+
+
+def result_cache_share(limit: int) -> int:
+    """Bytes of encoded answers."""
+    return limit // 16
+
+
+def resident() -> int:
+    """Bytes of memory that the process has now; 0 where the system does not say."""
+    return _status(1)
+
+
+def bound_growth(size: int) -> None:
+    """From now on the system refuses what would map so many more bytes: who asks for them gets an error."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    mapped = _status(0)
+    if mapped:
+        resource.setrlimit(resource.RLIMIT_AS, (_least(mapped + size, hard), hard))
+
+
+def unbound_growth() -> None:
+    """Takes that back."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _least(size: int, hard: int) -> int:
+    return size if hard == resource.RLIM_INFINITY else min(size, hard)
+
+
+def _status(place: int) -> int:
+    try:
+        with open(_STATUS, "rb") as file:
+            return int(file.read().split()[place]) * _PAGE
+    except OSError:
+        return 0
+
+
+def give_back() -> None:
+    """Returns to the system what the allocators keep for the next use."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

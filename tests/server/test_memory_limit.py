@@ -1,0 +1,145 @@
+"""``memory_limit``: what exceeds it ends with 53200, the others go on, and the process becomes small again; rows that
+a client does not read are not computed."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg.pq import ExecStatus
+
+from executor.memory import available
+from server.config import Config, ConfigError
+from tests.rig.process import wait_until
+from tests.rig.server import DATABASE, USER, Millstream
+
+_MB = 1 << 20
+_LIMIT = 768 * _MB
+#: What the process may have when nothing runs, and at most beside the limit: a thirtieth of a second of growth.
+_AT_REST, _BEYOND = 450 * _MB, 200 * _MB
+#: What the process may have while a client leaves 2 GB unread: it gives nothing back yet.
+_UNREAD = 600 * _MB
+_ROWS = "SELECT repeat('x', 1000) || i FROM generate_series(1, 2000000) i"
+Client = psycopg.Connection[Any]
+Isolation = Literal["read_committed", "repeatable_read"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Millstream]:
+    settings = {"maintenance_engine": "embedded", "spark_enabled": False, "memory_limit": _LIMIT}
+    with Millstream(settings=settings) as running:
+        with running.connect() as client:
+            client.execute("CREATE TABLE numbers AS SELECT i FROM generate_series(1, 1000) i")
+        yield running
+
+
+def size(server: Millstream) -> int:
+    """The server's resident bytes."""
+    return int(Path(f"/proc/{server.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def largest(server: Millstream) -> int:
+    """The most that they have been since ``forget_largest``."""
+    lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT repeat('x', 10000000) || i FROM generate_series(1, 2000) i ORDER BY 1 LIMIT 1",
+        "SELECT length(string_agg(repeat('x', 1000000) || i, ',')) FROM generate_series(1, 3000) i",
+    ],
+)
+def test_a_statement_that_exceeds_the_limit_ends_and_no_other_does(server: Millstream, text: str) -> None:
+    with server.connect() as other, server.connect() as client:
+        with pytest.raises(psycopg.errors.OutOfMemory):
+            client.execute(text)  # type: ignore[call-overload] -- a text is no literal here
+        assert other.execute("SELECT sum(i) FROM numbers").fetchone() == (500500,)
+        assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
+    assert largest(server) < _LIMIT + _BEYOND
+
+
+def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Millstream) -> None:
+    with server.connect() as other, server.connect() as client:
+        with pytest.raises(psycopg.errors.OutOfMemory, match="memory_limit"), client.transaction():
+            client.execute(f"DECLARE held CURSOR FOR {_ROWS}")
+        assert other.execute("SELECT sum(i) FROM numbers").fetchone() == (500500,)
+        assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
+        wait_until(lambda: size(server) < _AT_REST, 20, "memory that is given back")
+    assert largest(server) < _LIMIT + _BEYOND
+
+
+@pytest.mark.parametrize("text", [_ROWS, f"COPY ({_ROWS}) TO STDOUT"])
+@pytest.mark.parametrize("begin", ["", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM numbers"])
+def test_rows_that_a_client_does_not_read_are_not_computed(server: Millstream, text: str, begin: str) -> None:
+    with server.connect() as other, server.connect() as client:
+        if begin:
+            client.execute(begin)  # type: ignore[call-overload]
+        client.pgconn.send_query(text.encode())
+        if text == _ROWS:
+            client.pgconn.set_single_row_mode()
+        client.pgconn.flush()
+        for _ in range(20):  # while others work
+            assert other.execute("SELECT sum(i + random() * 0) FROM numbers").fetchone() is not None
+        assert size(server) < _UNREAD
+        found = client.pgconn.get_result()
+        assert found is not None
+        assert found.status in (ExecStatus.SINGLE_TUPLE, ExecStatus.COPY_OUT)
+        client.pgconn.finish()
+
+
+def test_all_rows_of_a_large_result_come_in_order(server: Millstream) -> None:
+    with server.connect() as client:
+        rows = client.execute("SELECT i, 'r' || i FROM generate_series(1, 100000) i ORDER BY i").fetchall()
+        assert rows == [(i, f"r{i}") for i in range(1, 100001)]
+
+
+def test_an_error_behind_the_first_rows_ends_the_result(server: Millstream) -> None:
+    with server.connect() as client:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            client.execute("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) i").fetchall()
+        assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
+def test_a_portal_keeps_its_snapshot_while_other_statements_run(server: Millstream, isolation: Isolation) -> None:
+    """The rows that the first fetch leaves are of the portal's moment, whatever runs on its connection meanwhile."""
+
+    async def read(client: asyncpg.Connection[Any], other: Client) -> list[int]:
+        async with client.transaction(isolation=isolation):
+            portal = await client.cursor("SELECT i FROM many ORDER BY i")
+            found = await portal.fetch(10)
+            other.execute("DELETE FROM many")
+            kept = 60000 if isolation == "repeatable_read" else 0
+            assert await client.fetchval("SELECT count(*) FROM many") == kept
+            found += await portal.fetch(20000)
+            return [row["i"] for row in found + await portal.fetch(60000)]
+
+    async def run(other: Client) -> list[int]:
+        client = await asyncpg.connect(host="127.0.0.1", port=server.port, user=USER, database=DATABASE)
+        try:
+            return await read(client, other)
+        finally:
+            await client.close()
+
+    with server.connect() as other:
+        other.execute("CREATE TABLE many AS SELECT i FROM generate_series(1, 60000) i")
+        assert asyncio.run(run(other)) == list(range(1, 60001))
+        other.execute("DROP TABLE many")
+
+
+def test_the_limit_bounds_the_shares_of_caches() -> None:
+    config = Config(memory_limit=1024 * _MB)
+    assert config.options().ring_bytes == 256 * _MB
+    assert config.options().table_keys_bytes == 128 * _MB
+    assert config.result_cache == 64 * _MB
+    assert Config().memory == available() * 3 // 4
+    with pytest.raises(ConfigError, match="memory_limit"):
+        Config(memory_limit=_MB)
