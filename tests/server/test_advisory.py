@@ -94,7 +94,7 @@ def test_a_circle_by_way_of_tables_is_one_too(running: Millstream, begin: Begin)
         first.execute("CREATE TABLE circled (n integer)")
         second.execute("SELECT pg_advisory_lock(76)")
         first.execute("BEGIN")
-        first.execute("INSERT INTO circled SELECT 1")
+        first.execute("LOCK TABLE circled IN EXCLUSIVE MODE")
         waiting = begin(second, "INSERT INTO circled VALUES (2) RETURNING n", first)
         with pytest.raises(psycopg.errors.DeadlockDetected):
             first.execute("SELECT pg_advisory_lock(76)")
