@@ -41,8 +41,10 @@ from planner.statements import (
     TransactionControl,
     Update,
 )
+from planner.string_escapes import Conforming, conforming
 from protocol import encoder
 from protocol import messages as m
+from protocol.transcoding import transcoder
 from server import answers, copying, execution
 from server.cursors import Cursors
 from server.express import Express
@@ -115,6 +117,7 @@ class Session:
         self.query = ""  # the last statement that was not answered by express
         self._working = False
         self._cancelled: SqlError | None = None
+        self._written: Conforming | None = None  # the text of the message, where it is another than the client's
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
     def _client(self) -> Client:
@@ -153,14 +156,28 @@ class Session:
         self._cancelled = self._to_end = None  # what was meant for the message before
         if self.idle.is_running:
             self.idle.stop()
+        if self.settings.escapes and isinstance(message, m.Query | m.Parse):
+            message = self._conforming(message)
+        else:
+            self._written = None
         return answers.HANDLERS[type(message)](self, message)
+
+    def _conforming(self, message: m.Query | m.Parse) -> m.Query | m.Parse:
+        """A message with SQL text in which '...' has no escapes. Raises 0A000."""
+        self._written = None
+        self._written = found = conforming(message.text)
+        if self.settings.is_on("escape_string_warning"):
+            self.notices.send(found.warnings)
+        return replace(message, text=found.text)
 
     def rest(self, request: bytes | None, output: bytes) -> Callable[[bytes], bytes | None] | None:
         """No message is left to act on: what may answer the next bytes at once."""
-        self.express.rest(request, output)
+        if self.connection.transcoder is None:  # else bytes are not what the express compares
+            self.express.rest(request, output)
         if self.is_idle and self.mailbox.send():
             self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
+        at_rest = at_rest and self.connection.transcoder is None and not self.settings.escapes
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
         return self.express.answer if at_rest and not self.idle.is_running else None
 
@@ -175,6 +192,8 @@ class Session:
         """Answers an error and undoes what it makes undone."""
         ready = self.connection.machine.fail()
         logger.debug("error pid=%d %s", self.backend.process, error)
+        if self._written is not None and error.position is not None:
+            error.position = self._written.position(error.position)
         self.connection.send(encoder.error_response(error))
         self.pending.clear()
         if self.copying is not None or self.implicit:
@@ -366,6 +385,7 @@ class Session:
         if key is self._told:
             return
         self._told = key
+        self.connection.transcoder = transcoder(self.settings.encoding)
         self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
         self.db.read_only = self.settings.read_only
