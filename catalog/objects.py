@@ -260,6 +260,11 @@ class View(Struct, frozen=True):
         return with_scales(self.columns)
 
     @property
+    def time_zone(self) -> str:
+        """The TimeZone setting of its creation."""
+        return dict(self.settings).get("TimeZone", "UTC")
+
+    @property
     def reads_as_invoker(self) -> bool:
         """Whether what it reads is read in the name of who reads the view (security_invoker)."""
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")

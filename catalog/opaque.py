@@ -63,12 +63,13 @@ def check_equality(kind: SqlType, position: int | None = None) -> None:
         raise unsupported(f"equality of values of type {kind}", "Compare their texts: cast them to text.", position)
 
 
-def check_sorted(kind: SqlType, what: str, position: int | None = None) -> None:
+def check_sorted(kind: SqlType, what: str, position: Callable[[], int | None] = lambda: None) -> None:
     """Raises 42883 where PostgreSQL finds no order of a type. ``what`` it looks for: an ordering operator, a comparison
-    function."""
+    function. ``position`` finds the place in the statement, which takes longer than the check.
+    """
     if holds(kind, lambda found: found.name in _UNSORTED):
         hint = "Use an explicit ordering operator or modify the query." if what == "an ordering operator" else None
-        raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position)
+        raise SqlError("42883", f"could not identify {what} for type {_shown(kind)}", hint=hint, position=position())
 
 
 def _shown(kind: SqlType) -> str:

@@ -21,8 +21,10 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import INT4
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
+from executor.files import foreign
 from executor.files.following import OwnFiles
 from executor.spark.engine import SparkEngine
+from executor.tables.finite import require_finite
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
@@ -159,6 +161,22 @@ def write_input(table: pa.Table, folder: Path, name: str) -> Iterator[Path]:
     for first in range(0, max(1, table.num_rows), _ROWS_OF_FILE):
         path, part = folder / f"{name}-{first}.parquet", packed_table(table.slice(first, _ROWS_OF_FILE))
         write_batches(path, part.schema, part.to_batches(), synced=False)  # it is gone when the query has ended
+        yield path
+
+
+def write_files(found: OwnFiles, leaf: Leaf, folder: Path, is_cancelled: Callable[[], bool]) -> Iterator[Path]:
+    """Converts the files of a foreign table that Spark does not read as they are, each into one."""
+    names = leaf.scan.sources
+
+    def carried(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            require_finite((batch,), "a query on Spark")
+            yield from packed_table(pa.Table.from_batches([batch])).to_batches()
+
+    schema = packed_schema(foreign.schema_of(found, names))
+    for place in range(len(found.files)):
+        path = folder / f"{leaf.trace}-{place}.parquet"
+        write_batches(path, schema, carried(foreign.batches_of(found, place, names, is_cancelled)), synced=False)
         yield path
 
 

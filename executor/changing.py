@@ -97,7 +97,7 @@ def create_as(
         return replace(created, tag="CREATE TABLE AS")
     found = session.catalog.at(statement.table.schema, statement.table.name)
     assert isinstance(found, Table)
-    return Result(f"SELECT {writer.append(found, rows).count}")
+    return Result(f"SELECT {writer.append(found, rows, session.time_zone).count}")
 
 
 def _changes(

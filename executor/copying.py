@@ -173,7 +173,8 @@ class CopySink:
                 rows = self._session.evaluated(self._completion, self._transaction, self._schema, bindings)
                 rows = rows.filter(self._mask(rows)) if copied.where is not None and rows.num_rows else rows
                 self._rows = rows.num_rows
-            self._transaction.writer().append(target, rows, copied.checks, copied.row, copied.generated)
+            writer, zone = self._transaction.writer(), self._session.time_zone
+            writer.append(target, rows, zone, copied.checks, copied.row, copied.generated)
         elif self._references:
             self._transaction.parts.append(Spooled(target.oid, tuple(self._references)))
         elif self._held:

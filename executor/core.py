@@ -17,24 +17,28 @@ from pathlib import Path
 from types import MappingProxyType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table
+from catalog.errors import undefined_table
 from catalog.objects import View
+from executor import confirming, forgotten
 from executor.cluster.logs import is_shared, place_log
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 from executor.commit.background import background_files
+from executor.commit.control import Control
 from executor.commit.files import Files
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
 from executor.definitions import stored_catalog
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import TableStore
+from executor.forgotten import Forgotten
 from executor.options import Options
 from executor.plans import PlanCache
 from executor.streams.runtime import StreamRuntime
 from executor.tables.sequences import SequenceStore
 from executor.tables.temporary import TemporaryOids
 from executor.versions import Versions
+from executor.views.pins import PinnedLsns
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import ViewStore
 
@@ -61,19 +65,25 @@ class Core:
             relations = beside.submit(system)
             self.tables = TableStore.open(directory / "tables.duckdb", spill=spill)
             stored = relations.result()
+        self._noting = threading.Lock()
+        self._log_lock: int | None = None
         try:
             self._log_lock = place_log(options)
-        except SqlError:
-            self.tables.close()
+            for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
+                if _spilled(spill).get(path) == changed:
+                    path.unlink(missing_ok=True)
+            # An event loop begins to write what the disk takes at once; a storage may let it wait.
+            files = Files() if is_shared(options) else background_files()
+            self.control = Control(directory / "control")
+            self.log = Log(options.log_directory, options.log_segment_bytes, files=files, control=self.control)
+            #: What the log has forgotten.
+            self.forgotten = forgotten.read(directory)
+            confirming.require_tables(self)
+            self.sequences = SequenceStore(directory / "sequences", self.control)
+        except BaseException:
+            self.abandon()
             raise
-        for path, changed in left.items():  # by a process that died; the tables may have spilled while they opened
-            if _spilled(spill).get(path) == changed:
-                path.unlink(missing_ok=True)
         self.engine = EmbeddedEngine(options.embedded_threads, spill)
-        # An event loop begins to write what the disk takes at once; a storage may let it wait.
-        files = Files() if is_shared(options) else background_files()
-        self.log = Log(options.log_directory, options.log_segment_bytes, files=files)
-        self.sequences = SequenceStore(directory / "sequences")
         #: The folder that servers share.
         self.shared = Storage(options.storage_directory)
         self.storage = ViewStore(options.shared_directory, options.server_id)
@@ -82,10 +92,32 @@ class Core:
         self.streams: dict[int, StreamRuntime] = {}
         self._views: dict[int, ViewRuntime] = {}
         self.versions = Versions()
+        #: LSNs that open snapshots read.
+        self.pinned = PinnedLsns()
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
         self._copies = 0
         self._copies_lock = threading.Lock()
+
+    def note_forgotten(self, change: Callable[[Forgotten], Forgotten]) -> None:
+        """What is noted of what the log has forgotten becomes another one. Raises 53100, 58030."""
+        with self._noting:
+            noted = change(self.forgotten)
+            forgotten.write(self.options.server_directory, noted)
+            self.forgotten = noted
+
+    def abandon(self) -> None:
+        """Closes what was opened, and leaves files as they are: they are not what they should be."""
+        if hasattr(self, "log"):
+            self.log.close()
+        if self._log_lock is not None:
+            os.close(self._log_lock)
+        self.tables.close()
+        if self.tables.is_new:
+            for path in self.options.server_directory.glob("tables.duckdb*"):
+                path.unlink()
+        if hasattr(self, "engine"):
+            self.engine.close()
 
     def close_files(self) -> None:
         """Closes all files; nothing may use them."""
@@ -94,6 +126,8 @@ class Core:
         if self._log_lock is not None:
             os.close(self._log_lock)
         self.sequences.close()
+        with suppress(OSError):  # what it says is less than what there is
+            self.control.close()
         self.tables.close()
         self.engine.close()
 

@@ -24,6 +24,7 @@ from executor.analytics import Analytics
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
 from executor.commit.files import require_space
+from executor.commit.lines import End
 from executor.commit.records import (
     FilesArrived,
     Followed,
@@ -41,6 +42,7 @@ from executor.definitions import stored_catalog
 from executor.embedded.tables.store import WriteTransaction
 from executor.files.arrived import FileFeed
 from executor.files.watching import SourceWatcher
+from executor.forgotten import Forgotten
 from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
@@ -69,6 +71,7 @@ from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
+from planner.cancellation import to_the_end
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -86,13 +89,18 @@ class Database(Core):
         self.indexes = ViewIndexes(self, self.replicas)
         self.table_keys = TableKeys(self, options.table_keys_bytes)
         self.frontiers = Frontiers(self, self.replicas)
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            self.abandon()
+            raise
         self.tables.adopt(item for item in self.catalog.objects.values() if isinstance(item, Table))
         self.tables.keyed = self.table_keys
         self.sequences.keep(item.state for item in self.catalog.objects.values() if isinstance(item, Sequence))
         self.temporary = TemporaryOids(self.tables)
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
+        self.tables.backlog.require_durable = self._require_durable
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)
@@ -174,11 +182,22 @@ class Database(Core):
 
         try:
             chain = None if transaction.write is None else transaction.write.chain
-            self.sequencer.commit(record, sync or transaction.catalog is not None, register, chain)
+            is_synced = sync or self._is_stored_at_once(transaction)
+            to_the_end(self.sequencer.commit, record, is_synced, register, chain)
         except BaseException as error:
             # harmless where the tables' part is committed already
             transaction.rollback(error if isinstance(error, SqlError) else None)
             raise
+
+    @staticmethod
+    def _is_stored_at_once(transaction: Transaction) -> bool:
+        """Whether files get its changes when it is published. They must not have what the log may lose."""
+        is_open = transaction.write is not None and transaction.write.is_open
+        return is_open or transaction.catalog is not None
+
+    def _require_durable(self, lsn: int) -> None:
+        if lsn > self.sequencer.durable:
+            self.log.sync()
 
     def commit_rows(
         self, write: WriteTransaction, sync: bool, done: Done, later: Callable[[Callable[[], None]], object]
@@ -243,7 +262,9 @@ class Database(Core):
         known = self.catalog.objects
         for oid, item in () if transaction.catalog is None else transaction.catalog.objects.items():
             if oid not in known and isinstance(item, Stream) and is_followed(item):
-                self.storage.prepare_stream(oid, transaction.arrived.get(oid))
+                end = self.storage.prepare_stream(oid, transaction.arrived.get(oid))
+                if end is not None:
+                    self.note_forgotten(partial(_with_names, oid, end))
 
     def _publish(self, lsn: int, record: TransactionRecord) -> None:
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
@@ -325,7 +346,8 @@ class Database(Core):
         feed: Ring | FileFeed
         layout = Layout.of(stream)
         if is_followed(stream):
-            feed = FileFeed(stream, self.storage.names_of_files(stream.oid))
+            store, converted = self.storage.names_of_files(stream.oid), self.storage.converted_files(stream.oid)
+            feed = FileFeed(stream, store, converted, self.forgotten.names.get(stream.oid))
         else:
             feed = Ring(layout, StreamReader(self.log, stream.oid), self.options.ring_bytes)
         last_lsn = feed.last_lsn if isinstance(feed, FileFeed) else 0
@@ -339,6 +361,10 @@ class Database(Core):
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))
+        runtime.pinned = self.pinned
+        for feed in feeds.values():
+            if isinstance(feed, FileFeed) and feed.damage is not None:
+                runtime.fail(ViewError(feed.damage, 0))
         runtime.shared, runtime.handover = stored.shared, stored.handover
         try:
             owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
@@ -373,3 +399,8 @@ class Database(Core):
         refill_streams(self, self.frontiers, self.replicas)
         if self.log.last_lsn:
             _LOGGER.info("recovered to LSN %d in %.2f s", self.log.last_lsn, time.monotonic() - started)
+
+
+def _with_names(stream: int, end: End, known: Forgotten) -> Forgotten:
+    """A stream begins with names of files that the log does not have."""
+    return replace(known, names={**known.names, stream: end})

@@ -62,11 +62,10 @@ def _log_position(core: Core, catalog: Catalog) -> Iterator[Row]:
 
 
 def _sequences(core: Core, catalog: Catalog) -> Iterator[Row]:
-    """Sequences' last values, of those that have given one."""
+    """Sequences' last values, of those that have given one, as far as they are known."""
     for item in catalog.objects.values():
         if isinstance(item, Sequence):
-            last, _, called = core.sequences.current(item)
-            yield {"oid": item.oid, "last_value": last if called else None}
+            yield {"oid": item.oid, "last_value": core.sequences.last(item)}
 
 
 def _view_definitions(core: Core, catalog: Catalog) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from executor.analytics import joined_scans
 from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
+from planner.cancellation import leave
 from planner.expression import ColumnRef
 from planner.placement import BREAKERS
 from planner.rules import optimise
@@ -41,10 +42,17 @@ class Plan(Struct, frozen=True):
     breakers: int = 0
 
 
+def _optimised(relation: Relation) -> Plan:
+    return plan_of(optimise(relation))
+
+
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = any(isinstance(item, Scan) and item.arrives for item in walk(relation))
-    breakers = sum(isinstance(item, BREAKERS) for item in walk(relation))
+    arriving = False
+    breakers = 0
+    for item in walk(relation):
+        arriving = arriving or (isinstance(item, Scan) and item.arrives)
+        breakers += isinstance(item, BREAKERS)
     return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 
 
@@ -75,7 +83,7 @@ class PlanCache:
         known = self._plans.get(id(relation))
         if known is not None and known[0] is relation:
             return known[1]
-        plan = plan_of(optimise(relation))
+        plan = leave(_optimised, relation)
         with self._lock:
             if len(self._plans) >= _REMEMBERED:
                 self._plans.clear()

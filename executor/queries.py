@@ -24,8 +24,9 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
-from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_input
+from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
+from executor.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
@@ -198,8 +199,8 @@ class Reader:
                 raise SqlError("57014", "canceling statement due to user request")
             if leaf.scan.kind == "files":
                 found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
-                files.require_columns(found, leaf.scan.sources)
-                stored[leaf.trace] = found
+                exact = files.are_exact(found, leaf.scan.sources)
+                stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
                 continue
             table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
             require_finite(table.to_batches(), "a query on Spark")
@@ -398,8 +399,9 @@ class Reader:
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
-        if keep and snapshot is not None:
-            transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog)
+            if keep and snapshot is not None:
+                self.database.pinned.pin(lsn)
+                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
@@ -425,7 +427,9 @@ class Reader:
         def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
             return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
 
-        found = files.find(files.table_of(catalog, reading.scan))
+        table = files.table_of(catalog, reading.scan)
+        require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
+        found = files.find(table)
         return needed(found, reading, evaluate)
 
     def view_table(self, oid: int, moment: Moment) -> pa.Table:

@@ -12,7 +12,15 @@ from functools import partial
 from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.commit.log import Log
-from executor.commit.records import CatalogChange, FilesArrived, Followed, Spooled, StreamRows, TableChange
+from executor.commit.records import (
+    CatalogChange,
+    FilesArrived,
+    Followed,
+    Spooled,
+    StreamRows,
+    TableChange,
+    TransactionRecord,
+)
 from executor.commit.recovery import replay
 from executor.core import Core
 from executor.definitions import stored_catalog
@@ -20,25 +28,32 @@ from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
 from executor.streams.runtime import Arrival
+from executor.trace.checked import as_written
 from executor.views.frontiers import Frontiers
 
 
 def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:
     """Applies the records that the tables do not contain, small ones together; the catalog after them."""
     for lsn, record in replay(log, tables.applied_lsn):
-        documents = [part.document for part in record if isinstance(part, CatalogChange)]
-        changes = [part for part in record if isinstance(part, TableChange)]
-        if not documents and (
-            not changes or tables.recover(lsn, [(item.table, item.inserted, item.deleted) for item in changes])
-        ):
-            continue
-        after = catalog
-        for document in documents:
-            after = stored_catalog.apply_change(after, document, lsn)
-        _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
-        catalog = after
+        with as_written(f"record {lsn} of the log"):
+            catalog = _recover_next(tables, catalog, lsn, record)
     tables.backlog.apply()
     return catalog
+
+
+def _recover_next(tables: TableStore, catalog: Catalog, lsn: int, record: TransactionRecord) -> Catalog:
+    """Applies one record; the catalog after it."""
+    documents = [part.document for part in record if isinstance(part, CatalogChange)]
+    changes = [part for part in record if isinstance(part, TableChange)]
+    if not documents and (
+        not changes or tables.recover(lsn, [(item.table, item.inserted, item.deleted) for item in changes])
+    ):
+        return catalog
+    after = catalog
+    for document in documents:
+        after = stored_catalog.apply_change(after, document, lsn)
+    _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
+    return after
 
 
 def _recover_record(

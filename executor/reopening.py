@@ -23,7 +23,6 @@ from executor.files.following import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
 from executor.trace.layout import home_of
-from executor.views import forgotten
 from executor.views.storage import Handover, StoredView
 from planner.algebra import Values
 from planner.expression import Column
@@ -49,7 +48,7 @@ def reopen(core: Core, view: View, open_view: Callable[[View, StoredView], None]
 
 def _require_young(core: Core, stored: StoredView) -> None:
     """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
-    gone = forgotten.read(core.options.server_directory)
+    gone = core.forgotten.streams
     for stream, frontier in stored.frontiers.items():
         if stored.error is None and frontier < gone.get(stream, 0):
             raise SqlError("XX001", f"it is of LSN {frontier}, and the log has none of the rows up to the next ones")
@@ -113,7 +112,7 @@ def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Hando
     own, (path, *_) = core.options.server_name, program.paths
     if not owned.taken or owned.failure is not None or (owned.home, owned.owner) != (own, own):
         return None
-    gone = forgotten.read(core.options.server_directory).get(path.stream, 0)
+    gone = core.forgotten.streams.get(path.stream, 0)
     for each in (owned, replace(owned, handover=owned.older)):
         try:
             leaving = artifact.read(core.shared.folder, each, is_older=each is not owned)

@@ -22,6 +22,7 @@ from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files.arrived import ArrivedFiles
 from executor.savepoints import Savepoints
 from executor.tables.temporary import Temporary
+from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
 from planner.algebra import Relation, Scan
 from planner.program import Program
@@ -36,11 +37,18 @@ class OutdatedError(SqlError):
 
 
 class RepeatableSnapshot(Struct, frozen=True):
-    """What all statements of a REPEATABLE READ transaction read: the tables at an LSN, as the catalog had them."""
+    """What all statements of a REPEATABLE READ transaction read: the tables at an LSN, as the catalog had them, and the
+    views at the same LSN, which is pinned for it."""
 
     lsn: int
     tables: ReadSnapshot
     catalog: Catalog
+    pinned: PinnedLsns
+
+    def close(self) -> None:
+        """Ends it."""
+        self.tables.close()
+        self.pinned.unpin(self.lsn)
 
     def require_columns(self, relation: Relation, catalog: Catalog) -> None:
         """Raises 40001 where columns that a relation reads have other types now: the snapshot has no such values."""
@@ -187,7 +195,7 @@ class Transaction(Struct):
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""
         if self.snapshot is not None:
-            self.snapshot.tables.close()
+            self.snapshot.close()
             self.snapshot = None
 
     def rollback(self, error: SqlError | None = None) -> None:

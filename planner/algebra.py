@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from planner.expression import AggregateCall, Column, Scalar, WindowCall
+from planner.expression import AggregateCall, Branch, Column, Scalar, WindowCall
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti"]
 SetKind = Literal["union", "intersect", "except"]
@@ -22,7 +22,7 @@ ROW_ID = "__rowid"
 PART = "__part"
 
 
-class SortKey(Struct, frozen=True):
+class SortKey(Branch, frozen=True):
     """One ORDER BY item; PostgreSQL's default is nulls last ascending, nulls first descending."""
 
     expression: Scalar
@@ -30,7 +30,7 @@ class SortKey(Struct, frozen=True):
     nulls_first: bool = False
 
 
-class Scan(Struct, frozen=True):
+class Scan(Branch, frozen=True):
     """All rows of a table, stream, table over files, continuous view's result or system view, or those that a query
     gives that was separated from its server (``query``, whose id is ``name``).
 
@@ -52,7 +52,7 @@ class Scan(Struct, frozen=True):
         return self.kind in ("stream", "changes")
 
 
-class Values(Struct, frozen=True):
+class Values(Branch, frozen=True):
     """Literal rows; a query without FROM is a Project over one row of no columns."""
 
     columns: tuple[Column, ...]
@@ -79,7 +79,7 @@ class Delta(Struct, frozen=True):
     sources: tuple[str, ...]
 
 
-class Filter(Struct, frozen=True):
+class Filter(Branch, frozen=True):
     """The input's rows for which ``predicate`` is true."""
 
     input: Relation
@@ -91,7 +91,7 @@ class Filter(Struct, frozen=True):
         return self.input.columns
 
 
-class Project(Struct, frozen=True):
+class Project(Branch, frozen=True):
     """One row per input row, with the expressions ``outputs`` as its columns; nothing passes by itself."""
 
     input: Relation
@@ -103,7 +103,7 @@ class Project(Struct, frozen=True):
         return tuple(column for column, _ in self.outputs)
 
 
-class Join(Struct, frozen=True):
+class Join(Branch, frozen=True):
     """Pairs of rows for which ``predicate`` (None: all pairs) is true; outer kinds keep rows without a partner,
     semi and anti give the left rows that have one or none.
 
@@ -123,7 +123,7 @@ class Join(Struct, frozen=True):
         return self.left.columns + self.right.columns
 
 
-class Aggregate(Struct, frozen=True):
+class Aggregate(Branch, frozen=True):
     """One row per distinct tuple of ``keys`` (NULLs are equal) with the aggregates' results; without keys just one."""
 
     input: Relation
@@ -136,7 +136,7 @@ class Aggregate(Struct, frozen=True):
         return tuple(column for column, _ in self.keys) + tuple(column for column, _ in self.aggregates)
 
 
-class Window(Struct, frozen=True):
+class Window(Branch, frozen=True):
     """The input's rows with the results of window functions, each over the rows of its window, beside them."""
 
     input: Relation
@@ -148,7 +148,7 @@ class Window(Struct, frozen=True):
         return self.input.columns + tuple(column for column, _ in self.calls)
 
 
-class Unnest(Struct, frozen=True):
+class Unnest(Branch, frozen=True):
     """Each of the input's rows once for every place of the longest of its arrays ``items``, with their elements there
     (NULL beyond an array's end) and the place's number as ``ordinality``; not at all where they are empty or NULL.
     """
@@ -164,7 +164,7 @@ class Unnest(Struct, frozen=True):
         return self.input.columns + tuple(column for column, _ in self.items) + number
 
 
-class Sort(Struct, frozen=True):
+class Sort(Branch, frozen=True):
     """The input's rows in order of ``keys``."""
 
     input: Relation
@@ -176,7 +176,7 @@ class Sort(Struct, frozen=True):
         return self.input.columns
 
 
-class Limit(Struct, frozen=True):
+class Limit(Branch, frozen=True):
     """The first ``count`` rows (None: all) after ``offset`` (None: 0) of the input."""
 
     input: Relation
@@ -189,7 +189,7 @@ class Limit(Struct, frozen=True):
         return self.input.columns
 
 
-class SetOperation(Struct, frozen=True):
+class SetOperation(Branch, frozen=True):
     """UNION, INTERSECT or EXCEPT, by bags when ``all``; ``columns`` are new and typed as both inputs' are."""
 
     kind: SetKind
@@ -199,7 +199,7 @@ class SetOperation(Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
-class Fixpoint(Struct, frozen=True):
+class Fixpoint(Branch, frozen=True):
     """WITH RECURSIVE: the rows of ``base``, then those of ``step`` over the rows that came last, until none comes.
 
     ``step`` reads them by the ``Working`` of the same ``name``. Without ``all`` a row that was there before counts as
@@ -221,7 +221,7 @@ class Working(Struct, frozen=True):
     sources: tuple[Column, ...]
 
 
-class InZone(Struct, frozen=True):
+class InZone(Branch, frozen=True):
     """The rows of ``input``, which mean the time zone ``zone`` where they are of the TimeZone setting: a view's own in
     a query of another setting. No order of rows goes through it."""
 
@@ -234,7 +234,7 @@ class InZone(Struct, frozen=True):
         return self.input.columns
 
 
-class With(Struct, frozen=True):
+class With(Branch, frozen=True):
     """The rows of ``body``, in which a ``Snapshot`` of a definition's name is that definition's rows, computed once.
 
     Definitions may read earlier ones. Stands at the root of an ad hoc query only.

@@ -128,7 +128,8 @@ class CreateView(Struct, frozen=True):
     """CREATE [OR REPLACE] [MATERIALIZED] VIEW; ``query`` is bound, ``view.definition`` its text.
 
     ``places`` are for the errors of a view that cannot be continuous. ``keeping`` says for how long the view has its
-    groups, where its options do. ``above`` are the views that read one that is replaced, before and after.
+    groups, where its options do. ``above`` are the views that read one that is replaced, before and after. ``kept`` is
+    the continuous view, as it was when this was bound, that has the definition already and stays but for its options.
     """
 
     view: View
@@ -139,6 +140,8 @@ class CreateView(Struct, frozen=True):
     places: Places = Places()
     keeping: Keeping | None = None
     above: tuple[tuple[View, View], ...] = ()
+    kept: View | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Drop(Struct, frozen=True):

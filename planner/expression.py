@@ -66,21 +66,18 @@ class Parameter(Struct, frozen=True):
     type: SqlType
 
 
-class Nested(Struct, frozen=True, dict=True):
-    """What holds scalars and is hashed by Python, which refuses a tree that is too deep (RecursionError), as its ``==``
-    does: the hash of a plain struct recurses in C without looking, and would end the process.
+class Branch(Struct, frozen=True, dict=True):
+    """A node with nodes below it.
 
-    What a walk has found out about a tree may be remembered beside its fields; copies and equality do without it.
+    The walker keeps what the tree contains (``planner.walk.contents``) beside the fields; copies and equality do
+    without it.
     """
 
-    @property
-    def is_known_as_plain(self) -> bool:
-        """Whether ``know_as_plain`` has been called."""
-        return "plain" in vars(self)
 
-    def know_as_plain(self) -> None:
-        """No relation is in it."""
-        vars(self)["plain"] = True
+class Nested(Branch, frozen=True):
+    """A node that holds scalars and is hashed by Python, which refuses a tree that is too deep (RecursionError), as its
+    ``==`` does: the hash of a plain struct recurses in C without looking, and would end the process.
+    """
 
     def __hash__(self) -> int:
         return hash(astuple(self))
@@ -110,7 +107,7 @@ class Case(Nested, frozen=True):
     type: SqlType
 
 
-class ScalarSubquery(Struct, frozen=True):
+class ScalarSubquery(Branch, frozen=True):
     """The one column of the at most one row of a relation; NULL where it has none, 21000 where it has more."""
 
     relation: Relation
@@ -121,7 +118,7 @@ class ScalarSubquery(Struct, frozen=True):
         return self.relation.columns[0].type
 
 
-class Exists(Struct, frozen=True):
+class Exists(Branch, frozen=True):
     """Whether the relation has a row."""
 
     relation: Relation
@@ -132,7 +129,7 @@ class Exists(Struct, frozen=True):
         return BOOL
 
 
-class InSubquery(Struct, frozen=True):
+class InSubquery(Branch, frozen=True):
     """``argument`` = ANY (relation), three-valued. NOT IN is ``not`` around it."""
 
     argument: Scalar
@@ -147,7 +144,7 @@ class InSubquery(Struct, frozen=True):
 Scalar = Literal | ColumnRef | Parameter | Call | Cast | Case | ScalarSubquery | Exists | InSubquery
 
 
-class AggregateCall(Struct, frozen=True):
+class AggregateCall(Branch, frozen=True):
     """An aggregate over a group: one of ``planner.functions.AGGREGATES``; no argument means count(*)."""
 
     function: str
@@ -163,7 +160,7 @@ FrameBound = OneOf["unbounded_preceding", "preceding", "current_row", "following
 FrameExclusion = OneOf["no_others", "current_row", "group", "ties"]
 
 
-class WindowCall(Struct, frozen=True):
+class WindowCall(Branch, frozen=True):
     """An aggregate, or one of ``planner.functions.WINDOW_FUNCTIONS``, over the rows around a row.
 
     ``offsets`` are the start's and then the end's, of those bounds that have one (preceding, following).

@@ -418,6 +418,10 @@ AGGREGATES: Final = frozenset(
         "max_rows",
         "merged_min_rows",  # the same of such arrays
         "merged_max_rows",
+        "spread",  # count, sum and sum of squared distances from the mean: of no SQL (planner.incremental.aggregates)
+        "paired_spread",
+        "merged_spread",  # the same of such arrays
+        "merged_paired_spread",
         "bool_and",
         "bool_or",
         "bit_and",

@@ -23,6 +23,7 @@ from msgspec import Struct
 from pglast import ast, parser
 
 from catalog.errors import SqlError, syntax_error
+from planner.cancellation import current
 from planner.lengths import LIMIT, MOST
 
 #: Texts up to this length cannot nest deep enough to exhaust an ordinary thread's C stack (about 350 bytes a level).
@@ -112,10 +113,11 @@ def _on_large_stack(function: Callable[[str], _Result], argument: str) -> _Resul
     """A call in a thread of its own, whose stack holds what the longest text can nest."""
     results: list[_Result] = []
     errors: list[BaseException] = []
+    calls = current()
 
     def run() -> None:
         try:
-            results.append(function(argument))
+            results.append(function(argument) if calls is None else calls.leave(function, argument))
         except BaseException as error:  # handed to the caller below
             errors.append(error)
 
@@ -228,6 +230,44 @@ def schema_elements(raw: Raw) -> tuple[tuple[str, int], ...]:
     ends = [*starts[1:], len(raw.text)]
     pieces = (raw.text[start:end].rstrip() for start, end in zip(starts, ends, strict=True))
     return tuple((piece, raw.offset + start) for piece, start in zip(pieces, starts, strict=True))
+
+
+#: What takes the place of a password.
+_HIDDEN: Final = "'********'"
+_PASSWORD: Final = re.compile("password", re.IGNORECASE)
+_QUOTES: Final = re.compile(r"\$\w*\$|'")
+
+
+def without_passwords(text: str) -> str:
+    """A text in which no password is readable that a PASSWORD clause sets, also within strings, which may be bodies."""
+    if not _PASSWORD.search(text):
+        return text
+    try:
+        tokens = [token for token in parser.scan(text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]
+    except parser.ParseError:
+        return "<text that mentions a password>"
+    pieces, end = list[str](), 0
+    for before, token in itertools.pairwise([None, *tokens]):
+        assert token is not None
+        if token.name in ("SCONST", "USCONST"):
+            written = text[token.start : token.end + 1]
+            is_password = before is not None and before.name == "PASSWORD"
+            pieces += (text[end : token.start], _HIDDEN if is_password else _without_passwords_in(written))
+            end = token.end + 1
+    return "".join((*pieces, text[end:]))
+
+
+def _without_passwords_in(string: str) -> str:
+    """A string constant as it is written."""
+    if not _PASSWORD.search(string):
+        return string
+    quote = _QUOTES.match(string)
+    if quote is None:  # with escapes, or a prefix
+        return _HIDDEN
+    inner = string[quote.end() : -len(quote[0])]
+    if quote[0] != "'":
+        return quote[0] + without_passwords(inner) + quote[0]
+    return "'" + without_passwords(inner.replace("''", "'")).replace("'", "''") + "'"
 
 
 def nested_too_deep() -> SqlError:

@@ -15,7 +15,7 @@ slices (``driver``), and what is left of a plan between two of them (``rest``).
 Each row of the leaf must come to the end of the pipeline by itself alone: on its way are filters, projections, and
 joins on whose other side the same rows are looked up each time. Of ORDER BY and LIMIT each slice keeps the rows that it
 could give, and the first of these are the query's. An aggregate whose result would depend on how rows are taken apart
-(a list, a variance of doubles) runs whole. Rows have numbers of their own (``ROW_ID``), or those of the parts in which
+(a list) runs whole. Rows have numbers of their own (``ROW_ID``), or those of the parts in which
 an engine has them (``PART``). Knows no engine, and not what a slice costs.
 """
 
@@ -53,9 +53,10 @@ from planner.rules.support import Fresh, filtered, volatility
 from planner.separation import is_closed
 from planner.walk import descend, free_columns, walk
 
-#: Aggregates over squares, which lose digits where these are not exact.
+#: Aggregates over squares, which lose digits where these are not exact; those of doubles keep spreads instead.
 _SQUARES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
+_FLOATS: Final = frozenset(("float4", "float8"))
 
 Leaf = Scan | Snapshot
 
@@ -149,7 +150,7 @@ def _is_exact(call: AggregateCall) -> bool:
     kinds = [item.type for item in call.arguments]
     if call.function in _SQUARES:
         kind = kinds[0]
-        return kind.name in _INTEGERS or (kind.name == "numeric" and kind.modifiers != UNCONSTRAINED)
+        return kind.name in (*_INTEGERS, *_FLOATS) or (kind.name == "numeric" and kind.modifiers != UNCONSTRAINED)
     if call.function in ("sum", "avg"):
         return kinds[0].name != "float4" and (call.function, kinds[0].name) != ("avg", "interval")
     return True

@@ -1,7 +1,7 @@
 """Whether a relation is well formed: what it uses is produced below it, and nothing is produced twice side by side.
 
-The planner's own assertion, run by ``optimise`` after each rule and by tests. A failure is a bug of ours, never a
-user's error.
+The planner's own assertion, run by ``optimise`` over its result and by tests after each rule. A failure is a bug of
+ours, never a user's error.
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import islice
-from operator import is_
+from operator import is_, or_
 from typing import Any, Final, TypeGuard
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -44,7 +46,6 @@ from planner.expression import (
     Exists,
     InSubquery,
     Literal,
-    Nested,
     Parameter,
     Scalar,
     ScalarSubquery,
@@ -71,8 +72,32 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 }
 
 
-#: Children below which a scalar is quicker looked at again than remembered.
-_FEW: Final = 16
+#: A bit for each class of nodes, and above these some for the names of functions, of which several may share one.
+_BITS: Final[dict[type, int]] = {kind: 1 << place for place, kind in enumerate(NODES)}
+_NAME_BITS: Final = 96
+_CALLED: Final[dict[str, int]] = {}
+_CONTENTS: Final = "contents"
+
+
+def kinds_of(*classes: type) -> int:
+    """Nodes of some classes, for ``contains`` and ``transform``."""
+    return reduce(or_, (_BITS[kind] for kind in classes))
+
+
+def calls_of(*functions: str) -> int:
+    """Calls, aggregates and windows of some functions, and perhaps of others."""
+    found = 0
+    for name in functions:
+        if (bit := _CALLED.get(name)) is None:
+            bit = _CALLED[name] = 1 << (len(NODES) + crc32(name.encode()) % _NAME_BITS)
+        found |= bit
+    return found
+
+
+_CALLS: Final = kinds_of(Call, AggregateCall, WindowCall)
+ANY: Final = -1
+RELATION_KINDS: Final = kinds_of(*RELATIONS)
+SUBQUERY_KINDS: Final = kinds_of(ScalarSubquery, Exists, InSubquery)
 
 
 def _gather(value: tuple[Any, ...], found: list[Node]) -> None:
@@ -115,70 +140,89 @@ def is_larger(node: Node, count: int) -> bool:
     return next(islice(walk(node), count, None), None) is not None
 
 
-def transform(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with ``change`` applied to every node, children first; untouched subtrees are kept as they are."""
-    return _changed(node, _same, change)
+def transform(node: Any, change: Callable[[Any], Any], kinds: int = ANY) -> Any:
+    """The tree with ``change`` applied to every node, children first; untouched subtrees are kept as they are.
+
+    Subtrees without nodes of the ``kinds`` are left out, which is what makes a rule cost nothing where it does nothing.
+    """
+    return _changed(node, _same, change, kinds)
 
 
-def descend(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with ``change`` applied to every node, parents first; the children of what it returned follow."""
-    return _changed(node, change, _same)
+def descend(node: Any, change: Callable[[Any], Any], kinds: int = ANY) -> Any:
+    """The tree with ``change`` applied to every node, parents first; the children of what it returned follow.
+
+    Subtrees without nodes of the ``kinds`` are left out.
+    """
+    return _changed(node, change, _same, kinds)
 
 
-def transform_relations(relation: Relation, change: Callable[[Any], Any]) -> Relation:
-    """``transform`` for a change of relations alone: it is not asked about scalars in which there is none."""
-    result: Relation = _changed(relation, _same, change, relations=True)
+def transform_relations(relation: Relation, change: Callable[[Any], Any], kinds: int = RELATION_KINDS) -> Relation:
+    """``transform`` of a relation into another."""
+    result: Relation = _changed(relation, _same, change, kinds)
     return result
 
 
-def descend_relations(relation: Relation, change: Callable[[Any], Any]) -> Relation:
-    """``descend`` for a change of relations alone: it is not asked about scalars in which there is none."""
-    result: Relation = _changed(relation, change, _same, relations=True)
+def descend_relations(relation: Relation, change: Callable[[Any], Any], kinds: int = RELATION_KINDS) -> Relation:
+    """``descend`` of a relation into another."""
+    result: Relation = _changed(relation, change, _same, kinds)
     return result
 
 
-def is_plain(node: Node) -> bool:
-    """Whether there is no relation in a tree. This is found once, and remembered with it and its large scalars."""
+def contains(node: Node, kinds: int) -> bool:
+    """Whether a tree has a node of some ``kinds`` (``kinds_of``, ``calls_of``). Each branch remembers what it has."""
+    return contents(node) & kinds != 0
+
+
+def contents(node: Node) -> int:
+    """The kinds of all nodes of a tree, as bits."""
     if not _FIELDS[kind := type(node)]:
-        return kind not in _RELATIONS
-    large: list[Any] = []
+        return _BITS[kind]
+    known = node.__dict__.get(_CONTENTS)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
     stack = [node]
     while stack:
-        current = stack.pop()
-        if type(current) in _RELATIONS:
-            return False
-        if isinstance(current, Nested) and current.is_known_as_plain:
-            continue
-        below = children(current) if _FIELDS[type(current)] else ()
-        if (current is node or len(below) > _FEW) and isinstance(current, Nested):
-            large.append(current)
-        stack += below
-    for scalar in large:
-        scalar.know_as_plain()
-    return True
+        current = stack[-1]
+        found, unknown = _own(current), len(stack)
+        for child in children(current):
+            if not _FIELDS[kind := type(child)]:
+                found |= _BITS[kind]
+            elif (known := child.__dict__.get(_CONTENTS)) is None:
+                stack.append(child)
+            else:
+                found |= known
+        if len(stack) == unknown:
+            current.__dict__[_CONTENTS] = found
+            stack.pop()
+    return node.__dict__[_CONTENTS]  # type: ignore[no-any-return]
+
+
+def _own(node: Any) -> int:
+    bits = _BITS[type(node)]
+    return bits | calls_of(node.function) if bits & _CALLS else bits
 
 
 def _same(node: Any) -> Any:
     return node
 
 
-def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], relations: bool = False) -> Any:
-    """The tree with every node changed on the way ``down`` to its children, and ``up`` from them; where only
-    ``relations`` count, but for plain scalars."""
+def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], kinds: int) -> Any:
+    """The tree with every node changed on the way ``down`` to its children, and ``up`` from them, but for subtrees
+    without nodes of the ``kinds``."""
     done: list[Any] = []
     stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
         current, below = stack.pop()
         if below is None:
+            if not contents(current) & kinds:
+                done.append(current)
+                continue
             current = down(current)
             if _FIELDS[type(current)] and (below := children(current)):
-                skips = relations and type(current) in _RELATIONS
                 stack.append((current, below))
-                stack += [(child, [] if skips and is_plain(child) else None) for child in reversed(below)]
+                stack += [(child, None) for child in reversed(below)]
             else:
                 done.append(up(current))
-        elif not below:
-            done.append(current)
         else:
             new = done[-len(below) :]
             del done[-len(below) :]

@@ -35,10 +35,10 @@ def _path_in(path: Path, zone: str) -> Path:
 
 
 def _relation_in(relation: Relation, zone: str) -> Relation:
-    return InZone(relation, zone) if _depends_on_zone(relation) else relation
+    return InZone(relation, zone) if depends_on_zone(relation) else relation
 
 
-def _depends_on_zone(relation: Relation) -> bool:
+def depends_on_zone(relation: Relation) -> bool:
     """Whether it has values of such types, or calls what is only stable. Where it has, that may still be of no use."""
     return volatility(relation) != "immutable" or any(map(_is_zoned, walk(relation)))
 

@@ -41,16 +41,17 @@ class Authentication:
         self._roles = roles
         self._secret = secret
         self._exchange: scram.Exchange | None = None
+        #: How the client proves who it is, once that is known.
+        self.method = ""
 
     def begin(self) -> bool:
         """Whether the client is who it says; else it has been asked for a proof. Raises 28000."""
         rule = self._rule()
+        self.method = rule.method
         self._require_certificate(rule)
         match rule.method:
-            case "trust":
+            case "trust" | "cert":  # a certificate has been compared above
                 return True
-            case "cert":
-                return True  # it has been compared above
             case "scram-sha-256":
                 self._ask()
                 return False

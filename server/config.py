@@ -24,6 +24,7 @@ CONFIG_FILE: Final = "millstream.toml"
 ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
+LogStatement = Literal["none", "ddl", "mod", "all"]
 #: Where a setting's value is from, in the words of pg_settings.source.
 Source = Literal["default", "configuration file", "environment variable", "command line"]
 
@@ -125,6 +126,11 @@ class Config:
     )
     log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
     log_format: LogFormat = _setting("text", "text, or json: one object a line")
+    log_connections: bool = _setting(False, "log who connects, and who gets in by which method")
+    log_disconnections: bool = _setting(False, "log the end of each session and how long it was")
+    log_statement: LogStatement = _setting(
+        "none", "statements that are logged: none, ddl, mod (ddl and what changes rows) or all; superusers may SET it"
+    )
 
     def __post_init__(self) -> None:
         if not self.ssl:
@@ -317,6 +323,7 @@ _CHOICES: Final = {
     "MaintenanceEngine": get_args(MaintenanceEngine),
     "LogLevel": get_args(LogLevel),
     "LogFormat": get_args(LogFormat),
+    "LogStatement": get_args(LogStatement),
 }
 
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from catalog.errors import SqlError
+from catalog.system_errors import exhausted
 from protocol import encoder
 from protocol.batch import SYNC
 from protocol.decoder import Decoder
@@ -33,6 +34,8 @@ READ_AHEAD: Final = 1 << 20
 WRITE_BEHIND: Final = 1 << 20
 #: Requests of a client that has the floor, after which the loop looks what else there is: some milliseconds.
 _IN_A_ROW: Final = 24
+#: Seconds until a session that could not be closed is closed again.
+_CLOSE_AGAIN: Final = 0.2
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +114,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
+        if self.server.config.log_connections:
+            logger.info("connection received host=%s port=%d", *self.peer)
         self.server.met(self)
 
     def data_received(self, data: bytes) -> None:
@@ -176,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self.resume_writing()
         self.handler.cancel()
-        self.server.spawn(self._finish())
+        self.server.spawn(self._finish(), self._break)
 
     # -- for handlers ------------------------------------------------------------------------------------------
 
@@ -292,9 +297,9 @@ class Connection(asyncio.Protocol):
 
     def interrupt(self, error: SqlError) -> None:
         """An error that no message caused, while none is worked on."""
-        if not self._busy:
+        if not self._busy and not self.is_lost:
             self.hold()
-            self.server.spawn(self._fail(error))
+            self.server.spawn(self._fail(error), self._break)
 
     def resume(self) -> None:
         """The message that made the connection busy is done."""
@@ -320,7 +325,7 @@ class Connection(asyncio.Protocol):
     def end(self, error: SqlError | None = None) -> None:
         """Closes the connection, with a FATAL error if there is one, once what is queued has been sent."""
         if error is not None:
-            self.send(encoder.error_response(error, "FATAL"))
+            self.send(encoder.error_response(self.server.own_paths.hidden(error), "FATAL"))
         self.flush()
         self._closing = True
         self._express = None
@@ -347,6 +352,13 @@ class Connection(asyncio.Protocol):
         self._process()
 
     def _process(self) -> None:
+        """Acts on all whole messages. What fails outside of a message ends this connection and no other."""
+        try:
+            self._act()
+        except Exception as error:
+            self._break(error)
+
+    def _act(self) -> None:
         while not self._busy and not self._closing and self._writable is None:
             try:
                 message = self._decoder.next()
@@ -358,7 +370,7 @@ class Connection(asyncio.Protocol):
             waiting = self._dispatch(message)
             if waiting is not None:
                 self._busy = True
-                self.server.spawn(self._wait(waiting))
+                self.server.spawn(self._wait(waiting), self._break)
             elif self._queued > WRITE_BEHIND:
                 self.flush()
         if not self._busy:
@@ -395,7 +407,9 @@ class Connection(asyncio.Protocol):
             await waiting
         except SqlError as error:
             await self._recover(error)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # also a panic of a library in Rust, which is no Exception
             await self._recover(self._unexpected(error))
         self.resume()
 
@@ -409,18 +423,42 @@ class Connection(asyncio.Protocol):
             if waiting is not None:
                 await waiting
         except Exception as second:
-            self.end(self._unexpected(second))
+            self._break(second)
 
-    def _unexpected(self, error: Exception) -> SqlError:
+    def _break(self, error: BaseException) -> None:
+        """Ends the connection with a FATAL error, or without one where even that cannot be sent."""
+        self._decoder = Decoder()  # what has come, which may be large, is of no use any more
+        self._output.clear()
+        try:
+            self.end(self._unexpected(error))
+        except Exception:
+            self.abort()
+        self._busy = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _unexpected(self, error: BaseException) -> SqlError:
+        """The error for the client: that of the resource which is exhausted, or XX000."""
         logger.error("unexpected error", exc_info=error)
-        return SqlError("XX000", f"{type(error).__name__}: {error}")
+        return exhausted(error) or SqlError("XX000", f"{type(error).__name__}: {error}")
 
     async def _finish(self) -> None:
         if self._busy:
             self._idle = self.server.loop.create_future()
             await self._idle
         try:
-            await self.handler.close()
-        except Exception as error:
-            self._unexpected(error)
-        self.server.left(self)
+            await self._close_handler()
+        finally:
+            self.server.left(self)
+
+    async def _close_handler(self) -> None:
+        """Until it succeeds where a resource is exhausted: what is not closed keeps its locks."""
+        while True:
+            try:
+                await self.handler.close()
+                return
+            except Exception as error:
+                self._unexpected(error)
+                if exhausted(error) is None:
+                    return
+            await asyncio.sleep(_CLOSE_AGAIN)

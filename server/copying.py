@@ -27,6 +27,7 @@ from msgspec.structs import asdict
 from catalog.encodings import PLAIN, UTF8
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
+from catalog.system_errors import reason, state_of_file
 from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
@@ -312,14 +313,13 @@ def _file_error(path: str, error: OSError) -> SqlError:
 
 
 def _opening_error(path: str, error: OSError, statement: str, action: str) -> SqlError:
-    states = {"FileNotFoundError": "58P01", "IsADirectoryError": "42809", "PermissionError": "42501"}
     hint = (
         f"{statement} instructs the PostgreSQL server process to {action} a file. "
         "You may want a client-side facility such as psql's \\copy."
     )
-    state = states.get(type(error).__name__, "58030")
+    state = state_of_file(error)
     doing = "reading" if action == "read" else "writing"
-    message = f'could not open file "{path}" for {doing}: {error.strerror}'
+    message = f'could not open file "{path}" for {doing}: {reason(error)}'
     return SqlError(state, message, hint=hint if state in ("58P01", "42501") else None)
 
 

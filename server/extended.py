@@ -31,6 +31,7 @@ from server.points import Found
 from server.portals import Portal, find_portal
 from server.prepared import Prepared, find_statement, outputs_of
 from server.rows import decode_parameters, describe_rows, with_shapes
+from server.statement_log import log_execution, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -62,7 +63,8 @@ def parse(session: Session, message: m.Parse) -> Awaitable[None] | None:
 
 
 async def _parse(session: Session, message: m.Parse, declared: tuple[SqlType | None, ...]) -> None:
-    prepared = await session.work(Prepared.make, session, message.text, declared)
+    with session.timed():
+        prepared = await session.work(Prepared.make, session, message.text, declared)
     prepared.oids = message.oids
     session.statements[message.name] = prepared
     session.connection.send(encoder.PARSE_COMPLETE)
@@ -93,12 +95,14 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
 
 async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
     """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
-    await session.work(prepared.reshaped, session, kinds)
+    with session.timed():
+        await session.work(prepared.reshaped, session, kinds)
     _bind(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
-    await session.work(prepared.current, session)
+    with session.timed():
+        await session.work(prepared.current, session)
     _bind(session, message, prepared)
 
 
@@ -196,6 +200,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         return None
     if portal.cursor is None:
+        log_execution(session, portal.bind.statement, plan.raw, portal.values)
         statement = plan.statement
         if not message.max_rows and _is_of_block(session, plan):
             answer = partial(_answered, session, portal)
@@ -211,7 +216,8 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
             known = _known_answer(session, portal, plan)
             if known is not None:
                 _answered(session, portal, known.data)
-                session.series.follow(portal, known)
+                if not logs(session.logs, above="ddl"):
+                    session.series.follow(portal, known)
                 return None
     return _execute(session, portal, plan, message.max_rows)
 

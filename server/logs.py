@@ -1,7 +1,7 @@
 """What the server says about itself: one line an event on stderr, as text or as a JSON object.
 
-Owns: both formats. Everybody logs through the standard library's ``logging.getLogger(__name__)``; Spark's driver
-process has a file of its own.
+Owns: both formats, and that no value can look like another field or another line. Everybody logs through the standard
+library's ``logging.getLogger(__name__)``; Spark's driver process has a file of its own.
 """
 
 from __future__ import annotations
@@ -11,18 +11,37 @@ import logging
 import re
 import sys
 import time
-from typing import Final
+from typing import Any, Final
 
-_ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
-_FIELD: Final = re.compile(r"(?:(\w+)=)?%[-+ 0-9.]*([a-z])")
+#: Characters that end a line somewhere, steer a terminal, or show text in another order than it is in.
+_CONTROLS: Final = (
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    *(0x061C, 0x200E, 0x200F, 0xFEFF),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+)
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+#: Escapes that JSON has as well, so that a whole object may be translated once it is written.
+_ESCAPES: Final = {code: _SHORT.get(chr(code), f"\\u{code:04x}") for code in _CONTROLS}
+_QUOTED: Final = {ord('"'): '\\"', ord("\\"): "\\\\"}
+_FIELD: Final = re.compile(r"(?:(\w+)=)?%([-+ 0-9.]*)([a-z])")
+#: A field's value that needs no quotes.
+_PLAIN: Final = re.compile(r"[^\s\"=\\]+")
+#: What looks like a field within a text.
+_LIKE_A_FIELD: Final = re.compile(r"\w=")
 
 
 class LineFormatter(logging.Formatter):
-    """``2026-11-21T09:23:41.123Z INFO server.main listening address=127.0.0.1:5433``: never more than one line."""
+    """``2026-11-21T09:23:41.123Z INFO server.main listening address=127.0.0.1:5433``: never more than one line.
+
+    A value that has spaces, quotes or ``=`` stands in double quotes, with ``\\"`` and ``\\\\`` for what JSON escapes
+    so: ``user="a b"``.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """One line; a traceback's line ends are escaped."""
-        text = f"{_moment(record)} {record.levelname} {record.name} {record.getMessage()}"
+        text = f"{_moment(record)} {record.levelname} {record.name} {_message(record)}"
         if record.exc_info:
             text += " | " + self.formatException(record.exc_info)
         return text.translate(_ESCAPES)
@@ -40,15 +59,34 @@ class JsonFormatter(logging.Formatter):
             "time": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _message(record),
         }
         if isinstance(record.args, tuple):
-            for (name, _), value in zip(_FIELD.findall(str(record.msg)), record.args, strict=False):
+            for (name, _, _), value in zip(_FIELD.findall(str(record.msg)), record.args, strict=False):
                 if name:
                     event.setdefault(name, value if isinstance(value, int | float) else str(value))
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False)
+        return json.dumps(event, ensure_ascii=False).translate(_ESCAPES)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message, in which a value is told from the template's own words."""
+    template, values = str(record.msg), record.args
+    fields = _FIELD.findall(template)
+    if not isinstance(values, tuple) or len(fields) != len(values):
+        return record.getMessage()
+    shown = (_shown(name, form, value) for (name, _, form), value in zip(fields, values, strict=True))
+    return template % tuple(shown)
+
+
+def _shown(name: str, form: str, value: Any) -> Any:
+    if form != "s" or isinstance(value, int | float):
+        return value
+    text = str(value)
+    if _PLAIN.fullmatch(text) or (not name and not _LIKE_A_FIELD.search(text)):
+        return text
+    return f'"{text.translate(_QUOTED)}"'
 
 
 def _moment(record: logging.LogRecord) -> str:

@@ -12,11 +12,13 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import uvloop
 
-from server import commands, logs
+from executor import descriptors
+from server import commands, folders, logs
 from server.config import Chosen, ConfigError, choose, parser
 from server.memory import collect_later, keep_freed_memory, keep_what_is_loaded
 from server.serving import CannotStart, Server, Stop
@@ -54,9 +56,18 @@ def serve_command(words: Sequence[str]) -> int:
     chosen = choose(parser("millstream", description, commands.overview()).parse_args(words), os.environ)
     config = chosen.config
     logs.configure(config.log_level, config.log_format)
+    if (limit := descriptors.raise_limit()) < descriptors.LEAST:
+        raise ConfigError(
+            f"the system gives {limit} file descriptors, and a server needs {descriptors.LEAST} (ulimit -n)"
+        )
     collect_later()
     keep_freed_memory()
     sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        folders.claim(config.data, Path(config.storage) if config.storage else None)
+    except (folders.OpenFolder, OSError) as error:
+        logger.critical("the server cannot start: %s", error)
+        return 1
     try:
         uvloop.run(serve(chosen))
     except ConfigError as error:

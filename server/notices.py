@@ -31,7 +31,10 @@ class Notices:
         for notice in notices:
             severity = notice.severity or ("NOTICE" if notice.sqlstate in _NOTICES else "WARNING")
             if severity == "INFO" or _LEVELS[severity.lower()] >= least:
-                self._session.connection.send(encoder.notice_response(notice, severity))
+                self._session.connection.send(encoder.notice_response(self._shown(notice), severity))
+
+    def _shown(self, notice: SqlError) -> SqlError:
+        return self._session.server.own_paths.hidden(notice, self._session.query)
 
     def report(self, notice: SqlError) -> None:
         """A notice of what still runs. In its worker thread."""

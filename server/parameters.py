@@ -103,6 +103,8 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     _milliseconds("lock_timeout", "0", "Longest wait for a lock; 0 is none."),
     Parameter("synchronous_commit", "on", one_of("on", "off", "local", "remote_write", "remote_apply"),
               "Whether a commit waits for the disk."),
+    Parameter("log_statement", "none", one_of("none", "ddl", "mod", "all"), "Statements that are logged.",
+              "superuser"),
     Parameter("maintenance_engine", "auto", one_of("auto", "spark", "embedded"), "Who maintains continuous views."),
     Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "Who runs queries."),
     Parameter("separable", "auto", one_of("auto", "on", "off"),

@@ -25,6 +25,7 @@ from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
+from planner.cancellation import leave
 from planner.expression import Call, Cast, Literal, Parameter, Value
 from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
 from planner.lengths import LIMIT
@@ -216,7 +217,7 @@ class PlanCache:
         """The plan of a statement. Raises what binding raises."""
         plan = self.planned(raw, types, around)
         if plan is None:
-            plan = make_plan(raw, types, around)
+            plan = leave(make_plan, raw, types, around)
             if len(raw.text) <= _LONGEST:
                 self._plans.put((raw.text, raw.offset, types, around.key), plan)
         return plan
@@ -238,12 +239,14 @@ class PlanCache:
                 return None
             try:
                 (raw,) = parse(key)
-                plan = make_plan(raw, types, around)
+                plan = leave(make_plan, raw, types, around)
                 if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
                 if any(map(_has_fields, nodes_of(plan.statement))):
                     raise SqlError("0A000", "an interval of some fields")  # which say what a number counts
-            except (SqlError, ValueError):
+            except (SqlError, ValueError) as error:
+                if isinstance(error, SqlError) and error.sqlstate == "57014":
+                    raise
                 self._unshared.put((key, types), True)
                 return None
             self._plans.put((key, types, around.key), plan)

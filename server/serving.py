@@ -14,13 +14,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from catalog.errors import SqlError
+from executor import descriptors
 from server.access import Access
 from server.caches import ResultCache
 from server.cancel import CancelRegistry
@@ -29,6 +30,7 @@ from server.connection import Connection
 from server.floor import Floor
 from server.memory import leave_out_pandas
 from server.notifying import Channels
+from server.own_paths import OwnPaths
 from server.workers import Workers
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _GOODBYE: Final = 5
 #: Seconds between two looks at what is still under way.
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
+_TOO_MANY: Final = "sorry, too many clients already"
 #: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
@@ -77,7 +80,10 @@ class Completions:
             calls, self._calls = self._calls, deque()
             self._scheduled = False
         for call in calls:
-            call()
+            try:
+                call()
+            except Exception as error:  # the calls behind it belong to others
+                logger.error("unexpected error", exc_info=error)
 
 
 class Stop:
@@ -111,6 +117,7 @@ class Server:
         self.config = config = chosen.config
         self.port = config.listen.port
         self.access = Access(config)
+        self.own_paths = OwnPaths(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         #: Those that have not proved who they are, in the order in which they came.
@@ -124,7 +131,7 @@ class Server:
         self.channels = Channels(self.completions.add)
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = Workers(config.max_connections + 1, "session")
-        self.parsers = ThreadPoolExecutor(config.parse_threads, "parse")
+        self.parsers = Workers(config.parse_threads, "parse")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
         self._left = asyncio.Event()
@@ -176,10 +183,10 @@ class Server:
         """What only this server knows, the same after every start."""
         return self._opened.result().secret
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Runs a task of a session; it must not raise."""
+    def spawn(self, coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
+        """Runs a task of a connection. ``failed`` is told what it raises, which ends neither the server nor others."""
         assert self._tasks is not None
-        self._tasks.create_task(coroutine)
+        self._tasks.create_task(_contained(coroutine, failed))
 
     async def run(
         self,
@@ -222,7 +229,7 @@ class Server:
             self._opened.exception()  # whether or not a client is there to hear it
             if not isinstance(error, SqlError | OSError):
                 raise
-            self._failure = CannotStart(str(error))
+            self._failure = CannotStart(_reason(error))
             return
         if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
             opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
@@ -272,9 +279,14 @@ class Server:
 
     def met(self, connection: Connection) -> None:
         """Somebody is there. Strangers take no place of clients, and as many as clients may wait: of more, who came
-        first has had the longest time to say who it is, and is dropped.
+        first has had the longest time to say who it is, and is dropped; so is the newest where it would take the last
+        descriptors.
         """
         self.connections.add(connection)
+        if descriptors.left() < descriptors.RESERVED // 2:
+            self._dropped.add(connection)
+            connection.abort()
+            return
         self._strangers[connection] = None
         if len(self._strangers) > max(self.config.max_connections, _STRANGERS):
             first = next(iter(self._strangers))
@@ -286,7 +298,9 @@ class Server:
         """A stranger has proved who it is. Raises 53300."""
         self._strangers.pop(connection, None)
         if len(self.connections) - len(self._strangers) - len(self._dropped) > self.config.max_connections:
-            raise SqlError("53300", "sorry, too many clients already")
+            raise SqlError("53300", _TOO_MANY)
+        if descriptors.left() < descriptors.RESERVED:
+            raise SqlError("53300", _TOO_MANY, "The server has too few file descriptors for one more client.")
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
@@ -301,6 +315,21 @@ class Server:
         if self._opened.done() and self._opened.exception() is None:
             await self.loop.run_in_executor(None, self._opened.result().database.close)
             logger.info("database closed")
+
+
+async def _contained(coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
+    try:
+        await coroutine
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        failed(error)
+
+
+def _reason(error: Exception) -> str:
+    """Why the database does not open, and what to do."""
+    hint = error.hint if isinstance(error, SqlError) else None
+    return f"{error}; {hint}" if hint else str(error)
 
 
 def _open(config: Config, threads: Executor, completions: Completions) -> Opened:

@@ -27,6 +27,7 @@ from executor.separation.running import Client
 from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.bind.context import restricted
+from planner.cancellation import Calls
 from planner.expression import Value
 from planner.parse import Raw
 from planner.statements import (
@@ -59,6 +60,7 @@ from server.portals import Made, Portal
 from server.prepared import Prepared
 from server.series import Series
 from server.settings import Settings
+from server.statement_log import logs
 from server.styled import PLAIN, check_styles
 
 if TYPE_CHECKING:
@@ -114,8 +116,11 @@ class Session:
         self.idle = IdleClock(self.server.loop, connection.end)
         self.started = self.transaction_time = self.statement_time = _now()
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
+        self.logs = "none"  # which statements are logged
         self.query = ""  # the last statement that was not answered by express
         self._working = False
+        #: What its threads call that hears of a cancel wherever it is.
+        self.calls = Calls()
         self._cancelled: SqlError | None = None
         self._written: Conforming | None = None  # the text of the message, where it is another than the client's
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
@@ -179,6 +184,7 @@ class Session:
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
         at_rest = at_rest and self.connection.transcoder is None and not self.settings.escapes
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
+        at_rest = at_rest and not logs(self.logs, above="ddl")
         return self.express.answer if at_rest and not self.idle.is_running else None
 
     @property
@@ -194,7 +200,7 @@ class Session:
         logger.debug("error pid=%d %s", self.backend.process, error)
         if self._written is not None and error.position is not None:
             error.position = self._written.position(error.position)
-        self.connection.send(encoder.error_response(error))
+        self.connection.send(encoder.error_response(self.server.own_paths.hidden(error, self.query)))
         self.pending.clear()
         if self.copying is not None or self.implicit:
             return self._undo(ready)
@@ -251,7 +257,8 @@ class Session:
         self._working = True
         self._cancel_again()  # a cancel may have come before there was a thread to stop
         try:
-            return await self.server.loop.run_in_executor(self.server.workers, function, *arguments)
+            call = partial(self.calls.within, function, *arguments)
+            return await self.server.loop.run_in_executor(self.server.workers, call)
         except SqlError as error:
             if error.sqlstate == "57014":
                 self.end_cancelled()
@@ -307,6 +314,8 @@ class Session:
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
             self.db.cancel()
+            self.calls.interrupt()
+            self.database.engine.interrupt(self.calls)
             self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
 
     def start_timer(self) -> Callable[[], None]:
@@ -330,13 +339,22 @@ class Session:
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""
         self.idle.stop()
+        self._log_end()
         self.server.cancels.forget(self.backend)
         self.portals.clear()  # and what they have begun to read
         self.cursors.close(None)
-        copy, self.copying = self.copying, None
-        if copy is not None:
-            await copy.abort()
+        if self.copying is not None:
+            await self.copying.abort()
+            self.copying = None
         await self.work(self._close)
+
+    def _log_end(self) -> None:
+        if self.server.config.log_disconnections:
+            logger.info(
+                "disconnection pid=%d user=%s database=%s host=%s port=%d session_time=%s",
+                *(self.backend.process, self.login, self.database_name, *self.connection.peer),
+                _now() - self.started,
+            )
 
     def _close(self) -> None:
         try:
@@ -386,6 +404,7 @@ class Session:
             return
         self._told = key
         self.connection.transcoder = transcoder(self.settings.encoding)
+        self.logs = self.settings.value("log_statement")
         self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"
         self.db.read_only = self.settings.read_only

@@ -32,6 +32,7 @@ from server.express import Answered
 from server.planning import Plan, Shared
 from server.points import Found
 from server.rows import describe_rows, literal_values
+from server.statement_log import log_text, logs
 
 if TYPE_CHECKING:
     from server.session import Session
@@ -60,6 +61,8 @@ def query(session: Session, message: Query) -> Awaitable[None] | None:
     """Query."""
     session.portals.pop("", None)  # it lives up to the next Query, even in a block
     text = message.text
+    if logs(session.logs, above="ddl"):
+        return _run(session, text)
     if len(text) < _SHORT:
         known = _known_of_block(session, text)
         if known is not None and blocks.answered(session, *known, partial(_ready, session), None):
@@ -159,11 +162,13 @@ async def _run(session: Session, text: str) -> None:
         await settle(session)
     raws = session.server.plans.parsed(text)
     if raws is None:
-        raws = await session.work(session.server.plans.parse, text)
+        with session.timed():
+            raws = await session.work(session.server.plans.parse, text)
     if not raws:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)
         session.ready()
         return
+    log_text(session, text, raws)
     whole = text if len(raws) == 1 else None
     if whole is None:
         session.begin_implicit()

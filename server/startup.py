@@ -108,6 +108,9 @@ class Startup:
 
     def failed(self, error: SqlError) -> None:
         """No error is survived before there is a session."""
+        if self._login is not None and error.sqlstate != "28P01":  # which is logged where it is found
+            user, address = self._login.user, self._connection.peer[0]
+            logger.info("login failed user=%s address=%s reason=%s", user, address, error.message)
         self._connection.end(error)
 
     @property
@@ -214,6 +217,13 @@ class Startup:
         session.report_settings()
         connection.send(encoder.backend_key_data(session.backend.process, session.backend.key))
         session.ready()
+        if connection.server.config.log_connections:
+            assert self._authentication is not None
+            logger.info(
+                "connection authorized pid=%d user=%s database=%s application_name=%s host=%s port=%d method=%s tls=%s",
+                *(session.backend.process, login.user, login.database, login.settings.value("application_name")),
+                *(*connection.peer, self._authentication.method, connection.tunnel is not None),
+            )
 
 
 def _identity(parameters: dict[str, str]) -> tuple[str, str]:

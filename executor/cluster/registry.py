@@ -27,6 +27,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from catalog.errors import SqlError
+from catalog.system_errors import UNREADABLE
 from executor.cluster.storage import Storage
 from executor.options import is_server_name
 
@@ -164,7 +165,7 @@ class Registry:
             try:
                 found.append(self.get(name))
             except SqlError as error:
-                if error.sqlstate == "58030":
+                if error.sqlstate in UNREADABLE:
                     raise
         return [member for member in found if member is not None]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from catalog.errors import SqlError
+from catalog.system_errors import reason, state_of
 
 _MOST_VECTORS: Final = 512
 #: Bytes that no document has which servers read of each other.
@@ -188,6 +189,5 @@ begin_writeback: Final[Callable[[int, int, int], None]] = _find_begin_writeback(
 
 
 def disk_error(error: OSError, doing: str) -> SqlError:
-    """53100 for a full disk or an exhausted quota, else 58030."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return SqlError("53100" if full else "58030", f"could not {doing}: {os.strerror(error.errno or errno.EIO)}")
+    """53100 for a full disk or an exhausted quota, 53000 for too many open files, else 58030."""
+    return SqlError(state_of(error), f"could not {doing}: {reason(error)}")

@@ -12,6 +12,7 @@ What makes recovery right after a crash at any moment:
 
 - a segment is synced before its successor exists, and the successor's header says where it ends, so a segment that is
   shorter than that is corrupted (XX001) and not merely torn;
+- how far the disk has the last segment, ``control`` says, so what is torn are only records that nobody was told of;
 - LSNs of commits grow strictly, and headers are checked with the segment's number, so nothing stale is read;
 - after a restart appending begins in a new segment: what lies behind a torn record is never read again.
 """
@@ -32,6 +33,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.chain import Chain
+from executor.commit.control import Control
 from executor.commit.encoding import Encoded, Kind, decode_references
 from executor.commit.files import Files, Watch, begin_writeback, disk_error, sync_folder
 from executor.commit.pool import SegmentPool
@@ -81,12 +83,19 @@ class Log:
     """An open log. One process at a time may have a folder open; who makes sure of that is the server."""
 
     def __init__(
-        self, folder: Path, segment_bytes: int = SEGMENT_BYTES, pool: int = 4, files: Files | None = None
+        self,
+        folder: Path,
+        segment_bytes: int = SEGMENT_BYTES,
+        pool: int = 4,
+        files: Files | None = None,
+        control: Control | None = None,
     ) -> None:
-        """Opens or creates a log and scans what it holds. Raises XX001 when it is corrupted before its tail."""
+        """Opens or creates a log and scans what it holds. Raises XX001 when it is corrupted before its tail, or lacks
+        what ``control`` says that the disk had."""
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._files = files or Files()
+        self._control = control
         self._lock = threading.Lock()
         #: No direct write is under way any more, for which so many threads wait.
         self._settled = threading.Condition(self._lock)
@@ -199,7 +208,7 @@ class Log:
             start, length = self._place(target, encoded, lsn)
             self._files.write_direct(target.direct, self._tail.bytes[:length], start)
             self._note(target, encoded, lsn)
-            target.durable = target.end
+            self._confirm(target, target.end)
             return where
         except OSError as error:
             self._failed = disk_error(error, "write to the log")
@@ -218,7 +227,7 @@ class Log:
         """The sync of what lay before ``end`` has ended."""
         target.syncs -= 1
         if error is None:
-            target.durable = max(target.durable, end)
+            self._confirm(target, end)
         else:
             self._failed = disk_error(error, "sync the log")
         synced(self._failed)
@@ -260,7 +269,7 @@ class Log:
             target.writing = False
             if error is None:
                 self._note(target, encoded, lsn)
-                target.durable = target.end
+                self._confirm(target, target.end)
             else:
                 self._failed = disk_error(error, "write to the log")
             if self._waiting:
@@ -313,7 +322,14 @@ class Log:
             except OSError as error:
                 self._failed = disk_error(error, "sync the log")
                 raise self._failed from error
-            current.durable = max(current.durable, end)
+            self._confirm(current, end)
+
+    def _confirm(self, target: Segment, end: int) -> None:
+        """The disk has a segment up to there: what is lost of that later is damage."""
+        if end > target.durable:
+            target.durable = end
+            if self._control is not None and target is self._current:
+                self._control.log.put(target.number, end)
 
     def records(self, after: int, upto: int | None = None) -> Iterator[tuple[int, pa.Buffer]]:
         """LSN and payload of the commits in (after, upto] (all above ``after``). Raises 72000 if they were recycled."""
@@ -381,8 +397,23 @@ class Log:
             self._segments.append(layout.open_segment(path))
         for each, successor in zip_longest(self._segments, self._segments[1:]):
             self._scan(each, successor)
+        self._require_end()
         if self._segments:  # a process that died may have left its last records to the operating system
             self._files.sync(self._segments[-1].descriptor)
+        if self._segments and self._control is not None:
+            self._control.log.put(self._segments[-1].number, self._segments[-1].end)
+
+    def _require_end(self) -> None:
+        """Raises XX001 where the log ends before the end that was confirmed."""
+        mark = None if self._control is None else self._control.log.found
+        if mark is None:
+            return
+        last = self._segments[-1] if self._segments else None
+        if mark.file and (last is None or last.number < mark.file):
+            raise corrupted(f"{layout.segment_name(mark.file)} is missing")
+        held = self._find(mark.file)
+        if held is not None and held.end < mark.end:
+            raise corrupted(f"{held.path.name} had {mark.end} bytes, and the record at offset {held.end} is damaged")
 
     def _scan(self, scanned: Segment, successor: Segment | None) -> None:
         for found, payload in scanned.scan(None if successor is None else successor.predecessor_end):
@@ -415,6 +446,8 @@ class Log:
         except OSError as error:
             return disk_error(error, "write to the log")
         self._segments.append(self._current)
+        if self._control is not None:
+            self._control.log.put(self._current.number, HEADER)
         return None
 
     def _write(self, entries: Sequence[tuple[Encoded, int]]) -> list[Position | SqlError]:

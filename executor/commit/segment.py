@@ -193,4 +193,5 @@ def read_header(source: bytes | memoryview, at: int, offset: int, number: int) -
 
 def corrupted(what: str) -> SqlError:
     """XX001."""
-    return SqlError("XX001", f"the log is corrupted: {what}")
+    hint = "Put the file back as it was, or the whole data folder from a backup."
+    return SqlError("XX001", f"the log is corrupted: {what}", hint=hint)

@@ -35,7 +35,7 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
     document = {"change": encode(table)}
     steps = None
     if statement.rows is not None and statement.before.columns:
-        steps = _steps(transaction, statement.rows, table)
+        steps = _steps(session, transaction, statement.rows, table)
     if statement.rows is None:
         writer.define(table)
     elif steps is not None:
@@ -52,7 +52,7 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
     return json.dumps(document)
 
 
-def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step, ...] | None:
+def _steps(session: DatabaseSession, transaction: Transaction, rows: Relation, table: Table) -> tuple[Step, ...] | None:
     """The statement's changes in place; None where rows must be computed."""
     assert isinstance(rows, Project)
     assert isinstance(rows.input, Scan)
@@ -67,7 +67,7 @@ def _steps(transaction: Transaction, rows: Relation, table: Table) -> tuple[Step
             if old != definition.name:
                 kept.append(("rename", old, definition.name))
         elif _is_one_value(scalar) and definition.name not in rows.input.sources:  # a key may be over the old one
-            added.append(add_step(definition, _value(transaction, scalar)))
+            added.append(add_step(definition, _value(session, transaction, scalar)))
         else:
             return None
     if names and len(left) == len(names):  # a stored table keeps one column at any time
@@ -82,9 +82,10 @@ def _is_one_value(scalar: Scalar) -> bool:
     return not used_columns(scalar) and not any(volatile) and not requires
 
 
-def _value(transaction: Transaction, scalar: Scalar) -> Literal:
-    """A constant expression's value."""
+def _value(session: DatabaseSession, transaction: Transaction, scalar: Scalar) -> Literal:
+    """A constant expression's value in the session."""
     if isinstance(scalar, Literal):
         return scalar
-    row = transaction.writer().query(Project(Values((), ((),)), ((Column(-1, "value", scalar.type), scalar),)), {}, ())
-    return Literal(literal_value(row.column(0)[0]), scalar.type)
+    row = Project(Values((), ((),)), ((Column(-1, "value", scalar.type), scalar),))
+    found = transaction.writer().query(row, {}, (), session.time_zone)
+    return Literal(literal_value(found.column(0)[0]), scalar.type)

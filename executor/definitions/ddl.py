@@ -7,7 +7,7 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
+    CatalogObject,
     Sequence,
     Stream,
     SystemView,
@@ -33,14 +34,18 @@ from executor.definitions.roles import change_defaults, change_rights, change_ro
 from executor.definitions.routines import create_function, forget_functions, move_functions
 from executor.definitions.unchanged import require_free, require_same
 from executor.definitions.user_types import define_type, forget_types, move_types
+from executor.files.watching import arrived_before
 from executor.moving.pinning import require_own
 from executor.result import Result
 from executor.statistics import statistics_of
+from executor.streams.runtime import is_followed
 from executor.tables.finite import require_finite
 from executor.tables.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
 from planner.algebra import Scan
+from planner.bind.context import Context
+from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.definitions import (
     AlterExtension,
@@ -71,10 +76,11 @@ from planner.incremental.names import stored_name
 from planner.labels import labels_of
 from planner.program import Static
 from planner.statistics import Statistics
-from planner.view_rules import RULES, Places
+from planner.view_rules import RULES
 from planner.walk import walk
 
 if TYPE_CHECKING:
+    from executor.database import Database
     from executor.session import DatabaseSession
 
 Definition = (
@@ -101,6 +107,10 @@ Definition = (
     | ChangeRights
     | ChangeDefaults
 )
+
+
+#: A notice with this SQLSTATE is a WARNING.
+_WARNING: Final = "01000"
 
 
 def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
@@ -148,7 +158,9 @@ def define(session: DatabaseSession, transaction: Transaction, statement: Defini
         case CreateStream(stream=stream, exists=exists):
             if exists:
                 return Result("CREATE FOREIGN TABLE", notices=(_skipped(stream.name),))
-            add_object(transaction, catalog, replace(stream, oid=free_oid(database, catalog, stream)))
+            stream = replace(stream, oid=free_oid(database, catalog, stream))
+            transaction.arrived.pop(stream.oid, None)  # of one whose creation was undone
+            add_object(transaction, catalog, stream)
             return Result("CREATE FOREIGN TABLE")
         case CreateView():
             return _create_view(database, transaction, catalog, statement)
@@ -300,11 +312,16 @@ def _alter_sequence(core: Core, transaction: Transaction, catalog: Catalog, stat
     return Result("ALTER SEQUENCE")
 
 
-def _create_view(core: Core, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
+def _create_view(core: Database, transaction: Transaction, catalog: Catalog, statement: CreateView) -> Result:
     view = statement.view
     tag = "CREATE MATERIALIZED VIEW" if view.materialized else "CREATE VIEW"
     if statement.exists:
         return Result(tag, notices=(_skipped(view.name),))
+    if statement.kept is not None:
+        require_same(catalog, statement.kept)
+        if view != statement.kept:
+            change_object(transaction, catalog, view)
+        return Result(tag)
     missing = [oid for oid in view.depends_on if oid not in catalog.objects]
     if missing:
         raise undefined_table(str(missing[0]))
@@ -319,11 +336,12 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         catalog = drop_object(transaction, catalog, old.oid)
     view = replace(view, oid=free_oid(core, catalog, view))
     notices = list(statement.notices)
+    warnings = [SqlError(_WARNING, text) for text in statement.warnings]
     if view.continuous:
         _refuse_files(statement)
         statistics = statistics_of(statement.query.relation, catalog, core.tables, {})
         planned = _plan(statement, f"v{view.oid}", statistics)
-        statics = {static.name: _evaluate(transaction, static, statement.places) for static in planned.program.statics}
+        statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
         for path in planned.program.paths:
@@ -331,14 +349,50 @@ def _create_view(core: Core, transaction: Transaction, catalog: Catalog, stateme
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
-        notices += planned.notices
+        warnings += _frozen(catalog, statement, planned)
+        for path in planned.program.paths:
+            notices += _skipped_files(core, transaction, catalog.objects[path.stream], view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')
     add_object(transaction, catalog, view)
     if rights is not None and not is_temporary(view):
         set_rights(transaction, view.oid, rights)
-    return Result(tag, notices=tuple(SqlError("00000", text) for text in notices))
+    return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
+
+
+def _frozen(catalog: Catalog, statement: CreateView, planned: incremental.Planned) -> list[SqlError]:
+    """Warnings of tables that the view reads once, with a text of the view that reads them as they are."""
+    if not planned.notices:
+        return []
+    text = live_text(Context(catalog), statement)
+    hint = (
+        "No other text of this view is known that reads it as it is. To read it anew, drop the view and create it"
+        " again, which then begins without the rows so far."
+        if text is None
+        else f"This view reads it as it is, and begins without the rows so far: {text}"
+    )
+    *others, last = planned.notices
+    return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
+
+
+def _skipped_files(database: Database, transaction: Transaction, stream: CatalogObject, view: View) -> list[str]:
+    """How many files of a followed folder a new view does not have, since they arrived before it."""
+    if not isinstance(stream, Stream) or not is_followed(stream):
+        return []
+    runtime = database.streams.get(stream.oid)
+    if runtime is not None:
+        count = database.watcher.settle(runtime)
+    else:  # of this transaction
+        folders = database.storage.names_of_files(stream.oid), database.storage.converted_files(stream.oid)
+        arrived = arrived_before(stream, *folders)
+        count = len(arrived.files)
+        if count:
+            transaction.arrived[stream.oid] = arrived
+    if not count:
+        return []
+    files = "1 file that arrived before it is" if count == 1 else f"{count} files that arrived before it are"
+    return [f'continuous view "{view.name}" has the files of stream "{stream.name}" from now on: {files} skipped']
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:
@@ -383,14 +437,15 @@ def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremen
         raise
 
 
-def _evaluate(transaction: Transaction, static: Static, places: Places) -> pa.Table:
+def _evaluate(transaction: Transaction, static: Static, statement: CreateView) -> pa.Table:
     """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
             construct = f'joining view "{item.name}" below the grouping of a continuous view'
             instead = "Join it to the grouped result instead."
+            places = statement.places
             raise unsupported(construct, instead, places.of([item]) or places.first, RULES["tables"])
-    table = transaction.writer().query(static.relation, {}, ())
+    table = transaction.writer().query(static.relation, {}, (), statement.view.time_zone)
     return table.rename_columns([stored_name(column) for column in static.columns])
 
 

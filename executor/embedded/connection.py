@@ -17,21 +17,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 
 import duckdb
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.errors import SqlError
+from catalog.nesting import holds
+from catalog.scales import is_padded
 from catalog.types import SqlType
+from executor.embedded.apart import Apart, is_long
 from executor.embedded.errors import overflowed, translate
+from executor.embedded.functions.batches import ticks
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
 from planner.algebra import Limit, Relation, Scan
+from planner.cancellation import cancelled, leave
 from planner.expression import Literal, Parameter
-from planner.walk import free_columns, replace_parameters, walk
+from planner.scales.nested import written_kind
+from planner.walk import contains, free_columns, kinds_of, replace_parameters, walk
 
 #: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
 #: again, which costs a small result five times as much as the copy.
@@ -49,6 +56,7 @@ _BATCH: Final = 65536
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 
+_Result = TypeVar("_Result")
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
 Bindings = Mapping[str, pa.Table | FileRows]
@@ -88,7 +96,9 @@ class Plan(Struct, frozen=True):
     """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
     where it must be printed with them.
 
-    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE.
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE. A statement with
+    parameters is prepared when it comes again (``is_first`` until then), since most texts come once, and PREPARE takes
+    as long as planning does.
     """
 
     relation: Relation
@@ -96,15 +106,24 @@ class Plan(Struct, frozen=True):
     text: str
     parameters: tuple[tuple[int, SqlType], ...]
     schema: pa.Schema
+    is_first: bool = False
+    is_long: bool = False  # it may not hear an interrupt for long
 
 
 class Connection:
     """One connection, with its inputs and plans."""
 
-    def __init__(self, cursor: Any, broken: Callable[[SqlError], None] = lambda error: None) -> None:
-        """``broken`` is told of errors behind which nobody knows what the instance holds."""
+    def __init__(
+        self,
+        cursor: Any,
+        broken: Callable[[SqlError], None] = lambda error: None,
+        interrupted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``broken`` is told of errors behind which nobody knows what the instance holds, ``interrupted`` that what
+        functions compute for the running statement is to end."""
         self._cursor = cursor
         self._broken = broken
+        self._interrupted = interrupted
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
         #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
@@ -112,6 +131,16 @@ class Connection:
         self._texts: dict[str, str] = {}
         self._names = 0
         self._is_measuring = False
+        #: When what runs now began, in ``ticks``; 0 between statements.
+        self.began = 0
+        self._depth = 0
+        #: Whether what runs now is to end.
+        self.is_interrupted = False
+        #: Whether an interrupted statement that does not end may be left behind, and the connection with it.
+        self.may_be_left = False
+        #: Whether one was.
+        self.is_lost = False
+        self._apart: Apart[Any] | None = None
         self.in_transaction = False
         #: Whether the transaction ends by rolling back: so what it has made temporarily is gone, at no cost.
         self.makes_nothing = False
@@ -119,10 +148,41 @@ class Connection:
 
     # Statements -------------------------------------------------------------------------------------------------
 
+    def __enter__(self) -> Self:
+        """Something runs until ``__exit__``."""
+        if self.is_lost:
+            raise cancelled()
+        if not self._depth:
+            self.is_interrupted = False
+            self.began = next(ticks)
+        self._depth += 1
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.began = 0
+
+    def _heard(self, is_long: bool, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """A call of the engine that its caller leaves with 57014 where it is interrupted."""
+        if not is_long or self._apart is not None:
+            return function(*arguments)
+        self._apart = apart = Apart(function, arguments, self._cursor.close)
+        try:
+            return apart.run(self.may_be_left)
+        finally:
+            self.is_lost = apart.is_left
+            self._apart = None
+
     def execute(self, sql: str) -> Any:
         """Runs SQL of the engine's own making. Raises SqlError."""
+        return self._guarded(self._cursor.execute, sql)
+
+    def _guarded(self, call: Callable[..., Any], sql: str = "") -> Any:
+        """A call of the engine, of a text or (without one) of a transaction's beginning or end. Raises SqlError."""
         try:
-            return self._cursor.execute(sql)
+            with self:
+                return self._heard(is_long(sql), call, sql) if sql else call()
         except _DOUBTFUL as error:
             if isinstance(error, duckdb.FatalException) or not sql.startswith("CREATE TEMPORARY"):
                 self._broken(translate(error))
@@ -132,21 +192,24 @@ class Connection:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a small result as Python values; the statement stays prepared."""
-        rows: list[tuple[Any, ...]] = self.execute(self._again(sql)).fetchall()
+        with self:
+            rows: list[tuple[Any, ...]] = self.execute(self._again(sql)).fetchall()
         return rows
 
     def table(self, sql: str, schema: pa.Schema) -> pa.Table:
         """A result as Arrow of a schema; the statement stays prepared."""
         try:
-            return conform(self._cursor.execute(self._again(sql)).to_arrow_table(), schema)
+            with self:
+                return conform(self._cursor.execute(self._again(sql)).to_arrow_table(), schema)
         except duckdb.Error as error:
             raise translate(error) from error
 
     def batches(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """A large result a batch at a time, computed while it is read."""
         try:
-            for batch in self._cursor.execute(sql).to_arrow_reader(_BATCH):
-                yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+            with self:
+                for batch in self._heard(is_long(sql), self._cursor.execute, sql).to_arrow_reader(_BATCH):
+                    yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
         except _STREAMED as error:
             raise translate(error) from error
 
@@ -164,14 +227,14 @@ class Connection:
 
     def begin(self) -> None:
         """Starts a transaction. An error in it ends it: only ``rollback`` helps then."""
-        self.execute("BEGIN TRANSACTION")
+        self._guarded(self._cursor.begin)
         self.in_transaction = True
 
     def commit(self) -> None:
         """Commits."""
         makes_nothing = self.makes_nothing
         self.in_transaction = self.makes_nothing = False
-        self.execute("ROLLBACK" if makes_nothing else "COMMIT")
+        self._guarded(self._cursor.rollback if makes_nothing else self._cursor.commit)
         for name in self._registered if makes_nothing else ():
             self.release(name)
         self._registered.clear()
@@ -179,13 +242,20 @@ class Connection:
     def rollback(self) -> None:
         """Rolls back, and forgets what the transaction registered."""
         self.in_transaction = self.makes_nothing = False
+        if self.is_lost:  # it ends with the connection
+            return
         with contextlib.suppress(duckdb.Error):  # DuckDB may have ended it already
             self._cursor.execute("ROLLBACK")
         self.forget()
 
     def interrupt(self) -> None:
         """Makes what runs on this connection raise 57014."""
-        self._cursor.interrupt()
+        self.is_interrupted = True
+        if not self.is_lost:
+            self._cursor.interrupt()
+        if self._apart is not None:
+            self._apart.interrupt()
+        self._interrupted()
 
     def measure(self) -> None:
         """Lets ``progress`` tell how far statements are, from now on."""
@@ -203,7 +273,8 @@ class Connection:
     def close(self) -> None:
         """Closes the connection."""
         self._plans.clear()
-        self._cursor.close()
+        if not self.is_lost:
+            self._cursor.close()
         self._sources.clear()
 
     # Inputs -----------------------------------------------------------------------------------------------------
@@ -231,7 +302,7 @@ class Connection:
 
     def release(self, name: str) -> None:
         """Frees the name of an input, for a table."""
-        if name in self._sources:
+        if name in self._sources and not self.is_lost:
             self._drop_plans()
             self._cursor.unregister(name)
             del self._sources[name]
@@ -257,6 +328,10 @@ class Connection:
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table:
         """The relation's rows, columns c<id> in exactly their Arrow types."""
+        with self:
+            return self._query(relation, bindings, parameters, timezone)
+
+    def _query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
         attempt: Callable[..., pa.Table] = partial(self._as_text, files) if files else self._attempt
         self.bind(bindings)
@@ -281,6 +356,9 @@ class Connection:
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan, call = self._called(relation, parameters, timezone, wide)
+        return self._heard(plan.is_long, self._fetched, plan, call)
+
+    def _fetched(self, plan: Plan, call: str) -> pa.Table:
         result = self._cursor.execute(call)
         if plan.name in self._few:
             rows = result.fetchmany(_FEW)
@@ -307,13 +385,17 @@ class Connection:
         the engine sees at planning which row groups it need not read.
         """
         printer = DuckPrinter(wide=wide, timezone=timezone, read=files, apart=apart)
-        sql = _printed(printer, replace_parameters(relation, parameters))
-        return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
+        return self._arrow(_printed(printer, replace_parameters(relation, parameters)), relation)
+
+    def _arrow(self, sql: str, relation: Relation) -> pa.Table:
+        found = self._heard(is_long(sql), lambda: self._cursor.execute(sql).to_arrow_table())
+        return conform(found, _schema(relation))
 
     def once(self, sql: str, relation: Relation) -> pa.Table:
         """The same over what is bound already, for a relation that is printed already, and is not to be prepared."""
         try:
-            return conform(self._cursor.execute(sql).to_arrow_table(), _schema(relation))
+            with self:
+                return self._arrow(sql, relation)
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -343,9 +425,9 @@ class Connection:
         self.bind(bindings)
         try:
             plan, call = self._called(relation, parameters, timezone, wide=True)
-            reader = self._cursor.execute(call).to_arrow_reader(_BATCH)
-            for batch in reader:
-                yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
+            with self:
+                for batch in self._heard(plan.is_long, self._cursor.execute, call).to_arrow_reader(_BATCH):
+                    yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
         except _STREAMED as error:
             raise translate(error) from error
         finally:
@@ -356,13 +438,18 @@ class Connection:
         plan = self._prepared(relation, timezone, wide)
         if plan.text:
             return plan, _call(plan, parameters)
-        return plan, _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
+        call = _printed(DuckPrinter(wide=wide, timezone=timezone), replace_parameters(relation, parameters))
+        return replace(plan, is_long=is_long(call)), call
 
     def _prepared(self, relation: Relation, timezone: str, wide: bool) -> Plan:
         key = (id(relation), timezone, wide)
         plan = self._plans.get(key)
         if plan is not None:
             self._plans.move_to_end(key)
+            if not plan.is_first:
+                return plan
+        elif _has_plain_parameters(relation):
+            plan = self._plans[key] = Plan(relation, "", "", (), _schema(relation), is_first=True)
             return plan
         printer = DuckPrinter(wide=wide, timezone=timezone)
         sql = _printed(printer, relation)
@@ -370,11 +457,10 @@ class Connection:
         name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
         is_constant = bool(parameters) and _counts_for_each_row(relation)
         is_prepared = not is_constant and (bool(parameters) or not _reads_tables(relation))
-        plan = Plan(
-            relation, name, f"EXECUTE {name}" if is_prepared else "" if is_constant else sql, parameters, schema
-        )
+        text = f"EXECUTE {name}" if is_prepared else "" if is_constant else sql
+        plan = Plan(relation, name, text, parameters, schema, is_long=is_long(sql))
         if is_prepared:
-            self._cursor.execute(f"PREPARE {name} AS {sql}")
+            self._heard(plan.is_long, self._cursor.execute, f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
         if len(schema) and all(map(_is_plain, schema.types)):
             self._few.add(plan.name)
@@ -407,7 +493,7 @@ def _schema(relation: Relation) -> pa.Schema:
 
 def _printed(printer: DuckPrinter, relation: Relation) -> str:
     try:
-        return printer.print_relation(relation)
+        return leave(printer.print_relation, relation)
     except RecursionError:
         raise SqlError("54001", "stack depth limit exceeded") from None
 
@@ -429,6 +515,14 @@ def _counts_for_each_row(relation: Relation) -> bool:
         and free_columns(node.input)
         for node in walk(relation)
     )
+
+
+def _has_plain_parameters(relation: Relation) -> bool:
+    """Whether there are parameters, and each may be written as a constant of its type."""
+    if not contains(relation, kinds_of(Parameter)):
+        return False
+    types = {node.type for node in walk(relation) if isinstance(node, Parameter)}
+    return all(written_kind(kind) == kind and not holds(kind, is_padded) and kind.name != "jsonpath" for kind in types)
 
 
 def _reads_tables(relation: Relation) -> bool:

@@ -108,6 +108,18 @@ def _fixed(state: str, message: str) -> Callable[[re.Match[str]], SqlError]:
     return lambda match: SqlError(state, message)
 
 
+def _damaged(match: re.Match[str]) -> SqlError:
+    """The tables' file, or its log, is not what was written. DuckDB compares checksums as it reads."""
+    text = match.string
+    name = "tables.duckdb.wal" if "Corrupt WAL file" in text else "tables.duckdb"
+    if "checkpoint iteration" in text:
+        name, text = "tables.duckdb.wal", "it is not that of tables.duckdb: one of the two is of another time"
+    found = re.search(r"at byte position \d+|at location \d+|from location \d+|not a valid|another time", text)
+    where = "" if found is None else f" ({found[0]})"
+    hint = "Put the file back as it was, or the whole data folder from a backup."
+    return SqlError("XX001", f'"{name}" is not what was written{where}', hint=hint)
+
+
 _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError]], ...]] = tuple(
     (re.compile(pattern, re.DOTALL), make)
     for pattern, make in (
@@ -179,9 +191,20 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"timestamp out of range|Timestamp.*out of range|not in timestamp range",
             _fixed("22008", "timestamp out of range"),
         ),
-        (r"(Out of Memory|could not allocate|failed to allocate)", _fixed("53200", "out of memory")),
+        (
+            r"(Out of Memory|could not allocate|failed to allocate|MemoryError|bad_alloc)",
+            _fixed("53200", "out of memory"),
+        ),
+        (r"[Mm]alloc of size|[Rr]ealloc of size", _fixed("53200", "out of memory")),  # Arrow's
+        (r"Too many open files", _fixed("53000", "too many open files")),
         (r'Could not set lock on file "(?P<file>[^"]*)".*\(PID (?P<process>\d+)\)', _in_use),
         (r"No space left on device", _fixed("53100", "could not write: No space left on device")),
+        (
+            r"\A(?:\w+ Error: )?(?:Corrupt database file|(?:Failure while replaying )?(?:Corrupt )?WAL file"
+            r"|The file \"[^\"]*tables\.duckdb\" exists, but it is not a valid|This WAL was created for"
+            r"|Could not read enough bytes from file \"[^\"]*tables\.duckdb)",
+            _damaged,
+        ),
         (r"Out of Range Error: (?P<message>[^\n]*)", lambda match: out_of_range(match["message"])),
     )
 )

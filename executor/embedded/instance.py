@@ -5,6 +5,7 @@ Owns: what every connection shares. No statement passes through here (``connecti
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,10 @@ from catalog.errors import SqlError
 from executor.embedded.connection import MEASURING, Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import library
+from executor.embedded.functions.batches import Batches
 from executor.embedded.printing.dialect import STORE
 from planner.algebra import Relation
+from planner.cancellation import Calls, current
 from planner.placement import Power
 
 _UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -31,6 +34,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "default_null_order": "nulls_last",
     "order_by_non_integer_literal": True,  # what orders nothing is no error
     "max_expression_depth": 5000,
+    "immediate_transaction_mode": True,  # a snapshot is of the moment of BEGIN, not of the first read
     # The one makes sum(x) + count(x) of sum(x + 1), in which no x + 1 overflows; the other, where a statement joins a
     # table with itself at two places, takes a column of one side for that of the other.
     "disabled_optimizers": "aggregate_function_rewriter,common_subplan",
@@ -40,6 +44,14 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 _RESTART: Final = "Restart the server."
+
+
+def _unopened(path: Path, error: SqlError) -> SqlError:
+    """What keeps DuckDB from a file, where it has no state of its own, is the file's content or the disk."""
+    if error.sqlstate != "XX000":
+        return error
+    is_disk = error.message.startswith("IO Error")
+    return SqlError("58030" if is_disk else "XX001", f'could not open "{path.name}": {error.message}')
 
 
 class Instance:
@@ -52,22 +64,28 @@ class Instance:
     ) -> None:
         config = {**_SETTINGS, "temp_directory": str(spill or ""), **({"threads": threads} if threads else {})}
         self._database = duckdb.connect(":memory:", config=config)
-        library.install(self._database, self._query)
+        self._batches = Batches()
+        library.install(self._database, self._query, self._batches)
         if path is not None:
             quoted = str(path).replace("'", "''")
             try:
                 self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
             except duckdb.Error as error:
-                raise translate(error) from error
+                raise _unopened(path, translate(error)) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
         self._database.execute(
             "SET GLOBAL TimeZone = 'UTC'; SET enable_external_access = false; "
             f"SET allowed_configs = {list(MEASURING)}; SET lock_configuration = true"
         )
+        self._path = path
+        self._is_left = False  # whether a statement may run whose connection is lost
         self._failure: SqlError | None = None
         self._idle: list[Connection] = []
-        self._busy: dict[Connection, object] = {}
+        #: Whose they are: what was named, and the client whose thread asked.
+        self._busy: dict[Connection, tuple[object, Calls | None]] = {}
+        #: Those that functions within other statements use.
+        self._within: set[Connection] = set()
         self._lock = threading.Lock()
 
     def power(self) -> Power:
@@ -79,22 +97,31 @@ class Instance:
         return Power(int(threads), float(number) * _UNITS[unit])
 
     def acquire(self, owner: object = None) -> Connection:
-        """A connection for the caller alone, until ``release``. ``owner`` is what ``interrupt`` may name.
+        """A connection for the caller alone, until ``release``. ``interrupt`` may name its ``owner``, or the client for
+        which the thread works.
 
         Raises XX000 where changes have failed within DuckDB: a start reads them from the log again.
         """
         with self._lock:
             if self._failure is not None:
                 raise SqlError("XX000", f"the tables' engine has failed: {self._failure.message}", hint=_RESTART)
-            connection = self._idle.pop() if self._idle else Connection(self._database.cursor(), self._fail)
-            self._busy[connection] = owner
+            connection = self._idle.pop() if self._idle else self._connect()
+            self._busy[connection] = owner, current()
+        return connection
+
+    def _connect(self) -> Connection:
+        connection = Connection(self._database.cursor(), self._fail, self._interrupt_functions)
+        connection.may_be_left = self._path is None  # of tables' the transaction may have to be undone
         return connection
 
     def release(self, connection: Connection) -> None:
         """Gives a connection back; it must be outside a transaction."""
         with self._lock:
             self._busy.pop(connection, None)
-            self._idle.append(connection)
+            if not connection.is_lost:
+                self._idle.append(connection)
+            else:
+                self._is_left = True
 
     def _fail(self, error: SqlError) -> None:
         """Nobody knows any more what the tables hold."""
@@ -103,9 +130,11 @@ class Instance:
     def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:
         """A relation's rows, on a connection of its own: for functions within another connection's statement."""
         connection = self.acquire()
+        self._within.add(connection)
         try:
             return connection.query(relation, bindings, timezone=timezone)
         finally:
+            self._within.discard(connection)
             self.release(connection)
 
     def is_idle(self) -> bool:
@@ -114,11 +143,21 @@ class Instance:
             return not self._busy
 
     def interrupt(self, owner: object = None) -> None:
-        """Interrupts what runs for an owner; without one, everything."""
+        """Interrupts what runs for an owner or a client; without one, everything."""
         with self._lock:
-            for connection, its in self._busy.items():
-                if owner is None or its is owner:
+            for connection, whose in self._busy.items():
+                if owner is None or any(item is owner for item in whose):
                     connection.interrupt()
+
+    def _interrupt_functions(self) -> None:
+        """Ends what functions compute for statements, by themselves or by others, where no statement goes on for which
+        that may be."""
+        running = [item for item in tuple(self._busy) if item.began and item not in self._within]
+        before = min((item.began for item in running if not item.is_interrupted), default=math.inf)
+        self._batches.interrupt(before)
+        for connection in tuple(self._within):
+            if 0 < connection.began < before and not connection.is_interrupted:
+                connection.interrupt()
 
     def close(self) -> None:
         """Closes the instance; nothing may run."""
@@ -127,4 +166,5 @@ class Instance:
                 connection.close()
             self._idle.clear()
             self._busy.clear()
-            self._database.close()
+            if not self._is_left:
+                self._database.close()

@@ -4,27 +4,35 @@ Owns: the names, in memory and in a file that outlives the log's records of them
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
 the names that the other one has found, in the same folder, and rows have their places there.
 
-    files.jsonl    a record a line, in LSN order: [lsn, [[path, size, mtime], ...], [rows, ...]], and behind these the
-                   place of the rows, where it is another LSN
+    files.jsonl    a record a line (executor/commit/lines), in LSN order: [lsn, [[path, size, mtime], ...], [rows,
+                   ...]], and behind these the place of the rows, where it is another LSN
+
+Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
+(executor/forgotten); where one of them is missing, no file can be told from those that have arrived, and the stream
+stands still with an error.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec import Struct
 
+from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.commit.files import replace_file
+from executor.commit.lines import End, add_lines, read_lines
 from executor.commit.records import FilesArrived
-from executor.files.following import SourceFile, read_files, verify
+from executor.files.converted import ConvertedFiles, are_exact
+from executor.files.following import SourceFile, verify
+from executor.files.reader import numbered, read_file
 
 #: A usual row's size, until more is known.
 ROW_BYTES: Final = 100
@@ -48,20 +56,47 @@ class ArrivedFiles(Struct, frozen=True):
         return ArrivedFiles(self.lsn, tuple(files), tuple(rows), self.place)
 
 
+class RefusedFile(Struct, frozen=True):
+    """A file that does not fit its stream, and why."""
+
+    file: SourceFile
+    error: SqlError
+
+    def raised(self) -> SqlError:
+        """What a read raises: each its own, since an error that is raised again and again keeps the frames of all."""
+        error = self.error
+        hint = "The stream goes on once the file is replaced or removed."
+        return SqlError(error.sqlstate, error.message, error.detail, hint, where=error.where)
+
+
 class FileFeed:
     """The files that arrived in a folder, in LSN order."""
 
-    def __init__(self, stream: Stream, store: Path) -> None:
-        """``store`` is where the names outlive the log."""
+    def __init__(self, stream: Stream, store: Path, converted: Path | None = None, noted: End | None = None) -> None:
+        """``store`` is where the names outlive the log, and ``noted`` how much of that the log has forgotten;
+        ``converted`` is a folder for what both engines read."""
         self._stream = stream
         self._store = store
+        self._converted = ConvertedFiles(store.parent / "converted" if converted is None else converted)
+        #: Files that do not fit the stream, and why: they have not arrived.
+        self.refused: tuple[RefusedFile, ...] = ()
         self._lock = threading.Lock()
-        self._arrived = _read_store(store)
-        self._stored = len(self._arrived)
+        #: Why it is not known which files have arrived; XX001.
+        self.damage: SqlError | None = None
+        found = _read_store(store, noted)
+        if found is None:
+            self.damage, found = _damaged(stream, store), ([], [])
+        #: What has arrived; of the first of these, which are stored, where each one's line ends.
+        self._arrived, self._ends = found
 
     def alter(self, stream: Stream) -> None:
         """The stream is defined otherwise."""
         self._stream = stream
+
+    def require_names(self) -> None:
+        """Raises XX001 where it is not known which files have arrived."""
+        if self.damage is not None:
+            raise replace(self.damage)
 
     def publish(self, lsn: int, part: FilesArrived) -> int:
         """Adds a part of a record; one that is known already is passed over."""
@@ -84,10 +119,11 @@ class FileFeed:
             return self._arrived[-1].lsn if self._arrived else 0
 
     def known(self, durable: int) -> dict[str, tuple[int, int]]:
-        """Size and mtime of every file that ever arrived, by path.
+        """Size and mtime of every file that ever arrived, by path. Raises XX001.
 
         A file whose rows every view has durably, up to LSN ``durable``, may have been cleared away since.
         """
+        self.require_names()
         with self._lock:
             return {
                 path: (size, mtime)
@@ -97,7 +133,8 @@ class FileFeed:
             }
 
     def files(self, after: int, upto: int) -> tuple[ArrivedFiles, ...]:
-        """The records of an interval."""
+        """The records of an interval. Raises XX001."""
+        self.require_names()
         with self._lock:
             lsns = [item.lsn for item in self._arrived]
             return tuple(self._arrived[bisect_right(lsns, after) : bisect_right(lsns, upto)])
@@ -116,8 +153,67 @@ class FileFeed:
 
     def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
         """The rows, read by this process; their places come with them."""
-        parts = [read_files(item.files, self._stream, item.place) for item in self.files(after, upto)]
-        return pa.concat_tables(parts)
+        return pa.concat_tables(self.tables(after, upto))
+
+    def tables(self, after: int, upto: int) -> Iterator[pa.Table]:
+        """The same, a file at a time."""
+        for item in self.files(after, upto):
+            for place, file in enumerate(item.files):
+                verify(file, self._stream.name)
+                table = self._converted.read(file, self._stream)
+                if table is None:
+                    table = read_file(file[0], self._stream, self._stream.columns)
+                yield numbered(table, item.place, place)
+
+    def are_exact(self, after: int, upto: int) -> bool:
+        """Whether Spark may read the files of an interval as they are."""
+        return are_exact((file for item in self.files(after, upto) for file in item.files), self._stream)
+
+    def check(self) -> None:
+        """Raises why a file in the folder is none of the stream's: without its rows nothing is up to date."""
+        for item in self.refused:
+            raise item.raised()
+
+    def take(self, found: Sequence[SourceFile]) -> FilesArrived | None:
+        """The files among these that fit the stream, as a record's part; ``refused`` has the others from now on, and no
+        file any more that has been mended or is gone. One that was refused is read again once it has changed. Raises
+        58030."""
+        still = {item.file: item for item in self.refused if item.file in found}
+        fitting: list[tuple[SourceFile, int]] = []
+        for file in found:
+            if file in still:
+                continue
+            try:
+                rows = self._converted.convert(file, self._stream)
+                verify(file, self._stream.name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                message = f'could not read file "{file[0]}" of stream "{self._stream.name}": {error.strerror or error}'
+                raise SqlError("58030", message) from None
+            except SqlError as error:
+                if error.sqlstate == "58P01":  # it changes while it is read: the next look finds it again
+                    continue
+                still[file] = RefusedFile(file, error)
+                continue
+            fitting.append((file, rows))
+        self.refused = tuple(still.values())
+        if not fitting:
+            return None
+        files, counts = tuple(file for file, _ in fitting), tuple(rows for _, rows in fitting)
+        return FilesArrived(self._stream.oid, files, self._stream.option("format", "parquet"), counts)
+
+    def clear(self, durable: int) -> None:
+        """The views have all rows up to an LSN, so that only the files of later ones are kept converted."""
+        with self._lock:
+            needed = [file for item in self._arrived if item.lsn > durable for file in item.files]
+        self._converted.keep(needed, self._stream)
+
+    @property
+    def count(self) -> int:
+        """How many files have arrived."""
+        with self._lock:
+            return sum(len(item.files) for item in self._arrived)
 
     def require(self, after: int) -> None:
         """What came behind an LSN is as it was then. Raises 58P01, OSError."""
@@ -129,52 +225,74 @@ class FileFeed:
     def stored_lsn(self) -> int:
         """Above which LSN the log may have names that the store has not."""
         with self._lock:  # a crash may have cut short the names of one record
-            return max(0, self._arrived[self._stored - 1].lsn - 1) if self._stored else 0
+            return max(0, self._arrived[len(self._ends) - 1].lsn - 1) if self._ends else 0
+
+    def stored_end(self, upto: int) -> End:
+        """Where the store's names of records up to an LSN end."""
+        with self._lock:
+            stored = bisect_right(self._arrived, upto, hi=len(self._ends), key=lambda item: item.lsn)
+            return self._ends[stored - 1] if stored else End()
 
     def release(self, upto: int) -> None:
         """The log may forget records up to this LSN, so their names go to the store."""
         with self._lock:
-            fresh = [item for item in self._arrived[self._stored :] if item.lsn <= upto]
-            if not fresh:
+            fresh = [item for item in self._arrived[len(self._ends) :] if item.lsn <= upto]
+            if not fresh or self.damage is not None:
                 return
+            before = self._ends[-1] if self._ends else End()
+            data, ends = add_lines(before, map(_document, fresh))
             self._store.parent.mkdir(parents=True, exist_ok=True)
             with open(self._store, "ab") as file:
-                size = file.tell()
                 try:
-                    file.write("".join(map(_line, fresh)).encode())
+                    file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
                 except OSError:
-                    os.truncate(self._store, size)  # what is written next must not follow half a line
+                    os.truncate(self._store, before.length)  # what is written next must not follow half a line
                     raise
-            self._stored += len(fresh)
+            self._ends += ends
 
 
-def begin_store(path: Path, arrived: ArrivedFiles) -> None:
-    """Writes what a stream begins with. Raises OSError."""
+def begin_store(path: Path, arrived: ArrivedFiles) -> End:
+    """Writes what a stream begins with; how long that is. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, _line(arrived).encode())
+    data, (end,) = add_lines(End(), (_document(arrived),))
+    replace_file(path, data)
+    return end
 
 
 def _counts(part: FilesArrived) -> tuple[int | None, ...]:
     return part.rows or (None,) * len(part.files)  # earlier versions have not logged them
 
 
-def _line(item: ArrivedFiles) -> str:
+def _document(item: ArrivedFiles) -> list[object]:
     places = () if item.place == item.lsn else (item.place,)
-    return json.dumps([item.lsn, item.files, item.rows, *places]) + "\n"
+    return [item.lsn, item.files, item.rows, *places]
 
 
-def _read_store(path: Path) -> list[ArrivedFiles]:
-    """The stored records; a line that a crash cut short is still in the log."""
-    found: list[ArrivedFiles] = []
-    if not path.exists():
-        return found
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):
-            path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
-            break
-        lsn, files, rows, *place = json.loads(line)
-        files = tuple((name, size, mtime) for name, size, mtime in files)
-        found.append(ArrivedFiles(lsn, files, tuple(rows), place[0] if place else lsn))
-    return found
+def _read_store(path: Path, noted: End | None) -> tuple[list[ArrivedFiles], list[End]] | None:
+    """The stored records, and where each one's line ends; None where some of those that are ``noted`` are missing.
+    Those behind are still in the log, so a line that is none ends the file. One of an earlier version is written
+    anew."""
+    found = read_lines(path.read_bytes() if path.exists() else b"")
+    if noted not in (None, End()) and (found.is_plain or noted not in found.ends):
+        return None
+    arrived, ends = [_arrived(*document) for document in found.documents], list(found.ends)
+    if found.is_plain:
+        data, ends = add_lines(End(), map(_document, arrived))
+        replace_file(path, data)
+    elif path.exists():
+        os.truncate(path, found.end.length)
+    return arrived, ends
+
+
+def _arrived(lsn: int, files: list[list[Any]], rows: list[int | None], *place: int) -> ArrivedFiles:
+    named = tuple((name, size, mtime) for name, size, mtime in files)
+    return ArrivedFiles(lsn, named, tuple(rows), place[0] if place else lsn)
+
+
+def _damaged(stream: Stream, store: Path) -> SqlError:
+    what = "is not what was written" if store.exists() else "is missing"
+    path = "/".join(store.parts[-3:])
+    message = f'which files have arrived in stream "{stream.name}" is not known: "{path}" {what}'
+    return SqlError("XX001", message, hint="Put the file back as it was, or drop the stream and create it again.")

@@ -1,7 +1,7 @@
 """Foreign tables of files: which files they have at the moment, and their rows.
 
 Owns: what an option ``path`` means (a file, a folder, a pattern, a tree of partitions), how much there is to read, and
-whether the embedded engine reads the files itself. The readers are those of streams' files (``following``);
+whether the embedded engine reads the files itself. The reader is that of streams' files (``reader``);
 nothing is kept between queries, since files may change at any time.
 
 A column of option ``partition`` is in no file: its value is in the names of folders, as Hive writes them
@@ -20,12 +20,14 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.errors import SqlError, undefined_table
 from catalog.objects import ColumnDefinition, FileTable
+from catalog.system_errors import state_of
 from catalog.types import SqlType
 from executor.files import delta
-from executor.files.following import OwnFiles, SourceFile, names_of_format, read_file
+from executor.files.following import OwnFiles, SourceFile, names_of_format
 from executor.files.footers import Footer, footer, is_exact
+from executor.files.reader import batches
 from planner.algebra import Scan
 from planner.placement import Size
 from planner.statistics import ColumnStatistics, TableStatistics
@@ -76,7 +78,8 @@ def find(table: FileTable) -> OwnFiles:
     except FileNotFoundError:
         found = []
     except OSError as error:
-        raise SqlError("58030", f'could not read "{path}" of foreign table "{table.name}": {error.strerror}') from None
+        message = f'could not read "{path}" of foreign table "{table.name}": {error.strerror}'
+        raise SqlError(state_of(error), message) from None
     if not found and not os.path.isdir(path):
         raise SqlError("58P01", f'could not open file "{path}" of foreign table "{table.name}": No such file')
     columns = [column for column in table.columns if column.name in table.partition]
@@ -139,7 +142,7 @@ def rows(asked: Mapping[str, Asked], is_cancelled: Callable[[], bool]) -> dict[s
     or all have few rows, read.
 
     Who reads some reads all it can: the engine knows how many rows files have, and orders joins by that, while of rows
-    in Arrow it does not. Raises 58P01, 22P04, 57014.
+    in Arrow it does not. Raises what ``read`` raises.
     """
     own = {leaf: _readable(found, _wanted(found, names)) for leaf, (found, names) in asked.items()}
     reads = any(item is not None and item.rows >= _FEW_ROWS for item in own.values())
@@ -161,21 +164,14 @@ def _wanted(found: OwnFiles, names: Sequence[str]) -> list[ColumnDefinition]:
 
 def _readable(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> FileRows | None:
     """What the engine reads, where every file is Parquet with these columns, all of one type and exactly theirs."""
-    if found.owner.option("format", "parquet") not in ("parquet", "delta") or not found.files:
+    if not found.files or any(glob.has_magic(path) for path, _, _ in found.files):
         return None
-    if any(glob.has_magic(path) for path, _, _ in found.files):
-        return None
-    try:
-        footers = [footer(file) for file in found.files]
-    except (OSError, pa.ArrowException):
-        return None  # and the reader says what is wrong
-    columns = [_column(found, column, footers) for column in wanted]
-    if any(column is None for column in columns):
+    columns = _exact_columns(found, wanted)
+    if columns is None:
         return None
     paths = tuple(os.path.realpath(path) for path, _, _ in found.files)  # by which the engine knows what it may read
-    known = tuple(item for item in columns if item)
-    count = sum(item.rows for item in footers)
-    return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, known, count)
+    count = sum(footer(file).rows for file in found.files)
+    return FileRows(os.path.commonpath(map(os.path.dirname, paths)), paths, tuple(columns), count)
 
 
 def _column(found: OwnFiles, column: ColumnDefinition, footers: Sequence[Footer]) -> FileColumn | None:
@@ -189,34 +185,53 @@ def _column(found: OwnFiles, column: ColumnDefinition, footers: Sequence[Footer]
     return FileColumn(column.name, column.type, kind == column.type.arrow, column.type.name in ("float4", "float8"))
 
 
-def require_columns(found: OwnFiles, names: Sequence[str]) -> None:
-    """Raises 0A000 where a file of a Delta table is older than one of the columns: Spark gets files as they are."""
-    if found.owner.option("format") != "delta":
-        return
-    stored = [name for name in names if name not in found.partitions]
-    for file in found.files:
-        missing = next((name for name in stored if name not in footer(file).columns), None)
-        if missing is not None:
-            raise unsupported(f'column "{missing}" of a Delta table with older files on Spark')
+def are_exact(found: OwnFiles, names: Sequence[str]) -> bool:
+    """Whether Spark may read the files as they are: each is Parquet with these columns, in their types."""
+    return not found.files or _exact_columns(found, _wanted(found, names)) is not None
+
+
+def _exact_columns(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> list[FileColumn] | None:
+    """The columns as an engine finds them; None where it would have to convert values."""
+    if found.owner.option("format", "parquet") not in ("parquet", "delta"):
+        return None
+    try:
+        footers = [footer(file) for file in found.files]
+    except (OSError, pa.ArrowException):
+        return None  # and the reader says what is wrong
+    columns = [_column(found, column, footers) for column in wanted]
+    known = [column for column in columns if column is not None]
+    return known if len(known) == len(columns) else None
 
 
 def read(found: OwnFiles, names: Sequence[str], is_cancelled: Callable[[], bool]) -> pa.Table:
-    """The rows of all files with some columns (one, where none is asked for). Raises 58P01, 22P04, 57014."""
-    wanted = _wanted(found, names)
-    schema = pa.schema([pa.field(column.name, column.type.arrow) for column in wanted])
-    tables = [schema.empty_table()]
-    for place, (path, _, _) in enumerate(found.files):
-        if is_cancelled():
-            raise SqlError("57014", "canceling statement due to user request")
-        name = found.owner.name
-        try:
-            tables.append(_whole(found, place, read_file(path, found.owner, _stored(found, wanted)), schema))
-        except FileNotFoundError:
-            raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
-        except OSError as error:
-            message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
-            raise SqlError("58030", message) from None
-    return pa.concat_tables(tables)
+    """The rows of all files with some columns (one, where none is asked for). Raises 58P01, 58030, 57014, and what
+    ``reader.batches`` raises."""
+    schema = schema_of(found, names)
+    parts = [batch for place in range(len(found.files)) for batch in batches_of(found, place, names, is_cancelled)]
+    return pa.Table.from_batches(parts, schema)
+
+
+def schema_of(found: OwnFiles, names: Sequence[str]) -> pa.Schema:
+    """The columns that ``read`` gives."""
+    return pa.schema([pa.field(column.name, column.type.arrow) for column in _wanted(found, names)])
+
+
+def batches_of(
+    found: OwnFiles, place: int, names: Sequence[str], is_cancelled: Callable[[], bool]
+) -> Iterator[pa.RecordBatch]:
+    """The same of one file."""
+    wanted, schema = _wanted(found, names), schema_of(found, names)
+    path, name = found.files[place][0], found.owner.name
+    if is_cancelled():
+        raise SqlError("57014", "canceling statement due to user request")
+    try:
+        for batch in batches(path, found.owner, _stored(found, wanted), is_cancelled):
+            yield _whole(found, place, batch, schema)
+    except FileNotFoundError:
+        raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
+    except OSError as error:
+        message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
+        raise SqlError(state_of(error), message) from None
 
 
 def _stored(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> list[ColumnDefinition]:
@@ -225,15 +240,15 @@ def _stored(found: OwnFiles, wanted: Sequence[ColumnDefinition]) -> list[ColumnD
     return stored or [next(column for column in found.owner.columns if column.name not in found.partitions)]
 
 
-def _whole(found: OwnFiles, place: int, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A file's rows with the columns that its place gives."""
+def _whole(found: OwnFiles, place: int, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Some of a file's rows with the columns that its place gives."""
     columns = [
-        pa.repeat(pa.scalar(found.partitions[field.name][place], pa.string()), table.num_rows).cast(field.type)
+        pa.repeat(pa.scalar(found.partitions[field.name][place], pa.string()), batch.num_rows).cast(field.type)
         if field.name in found.partitions
-        else table.column(field.name)
+        else batch.column(field.name)
         for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def table_of(catalog: Catalog, scan: Scan) -> FileTable:

@@ -8,13 +8,16 @@ count is ``following``'s; what becomes of them is maintenance's. Those of anothe
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from catalog.errors import SqlError
-from executor.commit.records import FilesArrived
+from catalog.objects import Stream
 from executor.core import Core
-from executor.files.arrived import FileFeed
-from executor.files.following import FileSource, count_rows
+from executor.files.arrived import ArrivedFiles, FileFeed
+from executor.files.following import FileSource
 from executor.periodic import Periodic
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.trace.layout import home_of
@@ -29,6 +32,7 @@ class SourceWatcher:
     def __init__(self, core: Core, frontiers: Frontiers, retry: Callable[[int], None]) -> None:
         self._core, self._frontiers, self._retry = core, frontiers, retry
         self._sources: dict[int, FileSource] = {}
+        self._lock = threading.Lock()
         self._thread = Periodic("sources", core.options.source_poll, self._work)
 
     def start(self) -> None:
@@ -39,10 +43,26 @@ class SourceWatcher:
         """Ends the thread."""
         self._thread.close()
 
+    def settle(self, stream: StreamRuntime) -> int:
+        """What lies in a stream's folder arrives, but for files that are still written: how many have arrived so far.
+
+        Waits for a second at most, so that it does not depend on when the thread has looked.
+        """
+        feed = stream.feed
+        assert isinstance(feed, FileFeed)
+        self._look(stream)
+        with self._lock:
+            source = self._sources.get(stream.stream.oid)
+        if source is not None and source.patience:
+            time.sleep(source.patience)
+            self._look(stream)
+        return feed.count
+
     def _work(self) -> None:
         streams = list(self._core.streams.values())
         followed = [item for item in streams if isinstance(item.feed, FileFeed) and not home_of(item.stream)]
-        self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._core.streams}
+        with self._lock:
+            self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._core.streams}
         for stream in followed:
             try:
                 self._look(stream)
@@ -50,6 +70,10 @@ class SourceWatcher:
                 _LOGGER.exception('looking at the folder of stream "%s" failed', stream.stream.name)
 
     def _look(self, stream: StreamRuntime) -> None:
+        with self._lock:
+            self._look_alone(stream)
+
+    def _look_alone(self, stream: StreamRuntime) -> None:
         feed, oid = stream.feed, stream.stream.oid
         assert isinstance(feed, FileFeed)
         source = self._sources.get(oid)
@@ -59,12 +83,32 @@ class SourceWatcher:
         told = None
         try:
             durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
-            found = source.poll(feed.known(durable))
-            if found:
-                rows = tuple(count_rows(path, stream.stream) for path, _, _ in found)
-                part = FilesArrived(oid, tuple(found), file_format(stream.stream), rows)
+            part = feed.take(source.poll(feed.known(durable)))
+            if part is not None:
                 self._core.sequencer.submit((part,)).wait()
+            told = next((_told(item.error) for item in feed.refused), None)
+            feed.clear(durable)
         except SqlError as error:
             told = str(error)
+        self._core.versions.suspend(oid, bool(feed.refused))  # no earlier answer is given again meanwhile
         if stream.stands(told):
             self._retry(oid)
+
+
+def arrived_before(stream: Stream, store: Path, converted: Path) -> ArrivedFiles:
+    """What lies in the folder of a stream that a transaction creates, but for files that are still written, or do not
+    fit; nothing where it cannot be read."""
+    source = FileSource(folder_of(stream), file_format(stream), stream.name)
+    try:
+        found = source.poll({})
+        if source.patience:
+            time.sleep(source.patience)
+            found = source.poll({})
+        part = FileFeed(stream, store, converted).take(found)
+    except SqlError:  # the stream says it when it is there
+        part = None
+    return ArrivedFiles(0) if part is None else ArrivedFiles(0, part.files, part.rows)
+
+
+def _told(error: SqlError) -> str:
+    return f"{error} ({error.where})" if error.where else str(error)

@@ -38,6 +38,9 @@ class _Rows(Struct, frozen=True):
     def release(self, upto: int) -> None:
         pass
 
+    def check(self) -> None:
+        pass
+
 
 def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, int], upto: int) -> LeavingView:
     """A view at a later LSN of its home, by whose log; ``starts`` says up to where its states have the rows of each

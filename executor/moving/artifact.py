@@ -209,7 +209,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     """Whether a program is one that its home's server would make. Raises ValueError, among others."""
     if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
         raise ValueError("its program is over other streams")
-    require_zone(dict(view.settings).get("TimeZone", "UTC"))
+    require_zone(view.time_zone)
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     traces = traces_of(program)
     known: dict[object, dict[str, SqlType]] = {

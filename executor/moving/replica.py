@@ -30,7 +30,7 @@ from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.core import Core
 from executor.files.arrived import ArrivedFiles, FileFeed
-from executor.files.following import read_files
+from executor.files.reader import read_files
 from executor.moving import enums
 from executor.streams.runtime import is_followed
 from executor.trace.checked import WRONG

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from catalog.system_errors import UNREADABLE
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
 from executor.queries import OwnReader, Reader
@@ -134,7 +135,7 @@ class Moving:
         try:
             return self._claims.get(query_id) is not None
         except SqlError as error:
-            if error.sqlstate != "58030":
+            if error.sqlstate not in UNREADABLE:
                 raise
             return True
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from math import sqrt
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,6 +29,14 @@ _ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
     "mul": operator.mul,
 }
 _BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
+
+#: By variance or deviation, by how much less than the count the squares are divided, and what is done with that.
+_SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
+    "var_pop": (0, float),
+    "var_samp": (1, float),
+    "stddev_pop": (0, sqrt),
+    "stddev_samp": (1, sqrt),
+}
 
 #: Rows under way: their number, and each column, as Arrow has it or as Python does.
 Arrays = dict[Column, pa.ChunkedArray | pa.Array]
@@ -95,6 +104,8 @@ def _function(call: Call) -> Callable[..., Any] | None:
     match call.function:
         case "avg_final":
             return average_of(types[0])
+        case "spread_final":
+            return _statistic_of(call.arguments[0])
         case "finite":
             return lambda value, _: value  # cells are finite
         case "coalesce" if all(item.name == call.type.name for item in types):
@@ -119,6 +130,20 @@ def _function(call: Call) -> Callable[..., Any] | None:
             return _strict(COMPARISONS[name])
         case _:
             return None
+
+
+def _statistic_of(kind: Scalar) -> Callable[[Any, Any], Any] | None:
+    """A variance or a deviation of a spread; statistics of pairs are the engine's."""
+    found = _SPREADS.get(str(kind.value)) if isinstance(kind, Literal) else None
+    if found is None:
+        return None
+    less, finish = found
+
+    def statistic(_: Any, state: Any) -> Any:
+        freedom = 0 if state is None else state[0] - less
+        return finish(state[2] / freedom) if freedom > 0 else None
+
+    return statistic
 
 
 def _alike(types: Sequence[SqlType]) -> bool:

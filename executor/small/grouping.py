@@ -8,6 +8,7 @@ begin. What the values or the expressions have out of the ordinary makes it None
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +44,15 @@ class Groups(Struct, frozen=True):
             with np.errstate(over="ignore"):  # an infinite sum is told from the column
                 return fold.reduceat(values, self.starts)
         return fold.reduceat(values, self.starts)
+
+    def spread(self, of_groups: Values) -> Values:
+        """For each row its group's value."""
+        sorted_values = np.repeat(of_groups, self.sizes)
+        if self.order is None:
+            return sorted_values
+        found = np.empty_like(sorted_values)
+        found[self.order] = sorted_values
+        return found
 
 
 _Aggregation = Callable[[Rows, Groups], pa.Array]
@@ -195,14 +205,18 @@ def _all(conditions: Sequence[Computed]) -> Computed | None:
 
 def _aggregation(compiler: Compiler, call: AggregateCall, column: Column) -> _Aggregation | None:
     """One aggregate's column."""
-    if call.distinct or call.order_by or len(call.arguments) > 1:
+    if call.distinct or call.order_by:
         return None
     only = None if call.filter is None else compiler.compiled(call.filter)
     if call.filter is not None and only is None:
         return None
     if call.function == "count":
         return _count(compiler, call, only, column.type.arrow)
-    item = compiler.compiled(call.arguments[0]) if call.arguments else None
+    items = [compiler.compiled(item) for item in call.arguments]
+    if call.function in ("spread", "paired_spread"):
+        doubles = [item for item in items if item is not None and item.type.name == "float8"]
+        return _spread(doubles, only) if len(doubles) == len(items) else None
+    item = items[0] if len(items) == 1 else None
     if item is None:
         return None
     if call.function == "sum":
@@ -259,6 +273,31 @@ def _sum(item: Computed, only: Computed | None, kind: SqlType) -> _Aggregation |
         values, empty = _with(vector.values, null, 0, rows, groups)
         totals = groups.over(np.add, values)
         return column_of(totals if power == 1 else totals * power, empty, kind.arrow)
+
+    return run
+
+
+def _spread(items: Sequence[Computed], only: Computed | None) -> _Aggregation:
+    """Counts, and for each item the sum and the sum of squared distances from the mean; of pairs (Y, X) of X first, and
+    the sum of both distances' products behind them."""
+
+    def run(rows: Rows, groups: Groups) -> pa.Array:
+        vectors = [item.run(rows) for item in reversed(items)]
+        null = reduce(either, (vector.null for vector in vectors), _excluded(only, rows))
+        counts = groups.sizes if null is None else _present(groups, rows, null)
+        divisors = np.maximum(counts, 1)
+        columns, distances = [counts], []
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told from the column
+            for vector in vectors:
+                values, _ = _with(vector.values, null, 0, rows, groups)
+                totals = groups.over(np.add, values)
+                distance = values - groups.spread(totals / divisors)
+                distances.append(distance if null is None else np.where(null, 0.0, distance))
+                columns += [totals, groups.over(np.add, distances[-1] * distances[-1])]
+            if len(distances) == 2:
+                columns.append(groups.over(np.add, distances[0] * distances[1]))
+        flat = column_of(np.column_stack(columns).astype(np.float64).ravel(), None, pa.float64())
+        return pa.ListArray.from_arrays(np.arange(0, len(flat) + 1, len(columns), dtype=np.int32), flat)
 
     return run
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from decimal import Context, Decimal
+from itertools import chain
 from math import isfinite
 from typing import Any, Final
 
@@ -76,11 +77,32 @@ _FOLDS: Final[dict[str, Fold]] = {
 }
 
 
+def _combine(left: list[float], right: list[float]) -> list[float]:
+    """Spreads of two sets of doubles, or of pairs of them (``planner.incremental.aggregates``)."""
+    n, m = left[0], right[0]
+    if not n or not m:
+        return left if n else right
+    weight = n * m / (n + m)
+    x = left[1] / n - right[1] / m
+    found = [n + m, left[1] + right[1], left[2] + right[2] + weight * x * x]
+    if len(left) == len(found):
+        return found
+    y = left[3] / n - right[3] / m
+    return [
+        *found,
+        left[3] + right[3],
+        left[4] + right[4] + weight * y * y,
+        left[5] + right[5] + weight * x * y,
+    ]
+
+
 def fold_of(call: AggregateCall, type_: SqlType) -> Fold | None:
     """How two values of an aggregate's column become one; None for what is the engine's."""
     (argument,) = call.arguments if len(call.arguments) == 1 else (None,)
     if not isinstance(argument, ColumnRef) or argument.type != type_ or call.distinct or call.filter or call.order_by:
         return None
+    if call.function in ("merged_spread", "merged_paired_spread"):
+        return _combine
     allowed = _SUMMED if call.function == "sum" else ORDERED if call.function in ("min", "max") else ("bool",)
     return _FOLDS.get(call.function) if type_.name in allowed else None
 
@@ -105,9 +127,18 @@ def finite(value: Any) -> Any:
 def cells_of(column: pa.ChunkedArray) -> Cells:
     """A column's values. Raises for what has no equal in Python or compares in a way of its own."""
     values: Cells = column.to_pylist()
-    if pa.types.is_floating(column.type) and not all(value is None or isfinite(value) for value in values):
-        raise Unusual
+    _require_finite(values, column.type)
     return values
+
+
+def _require_finite(values: Cells, type_: pa.DataType) -> None:
+    """Raises for a double that is none of the numbers, also for one in an array."""
+    if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
+        values = list(chain.from_iterable(value for value in values if value is not None))
+    elif not pa.types.is_floating(type_):
+        return
+    if not all(value is None or isfinite(value) for value in values):
+        raise Unusual
 
 
 #: Cells of small tables by column, for as long as the tables live: what was merged is what the next merge begins with.
@@ -138,6 +169,5 @@ def _columns_of(table: pa.Table) -> dict[int, Cells]:
 
 def array_of(values: Cells, type_: pa.DataType) -> pa.Array:
     """A column of values; raises where one does not fit."""
-    if pa.types.is_floating(type_) and not all(value is None or isfinite(value) for value in values):
-        raise Unusual
+    _require_finite(values, type_)
     return pa.array(values, type_)

@@ -32,6 +32,7 @@ from executor.printing.selects import Block, Selects
 from executor.spark.functions import FUNCTIONS
 from executor.spark.overflows import is_long
 from executor.spark.quotients import average
+from executor.spark.spreads import SPREADS
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
 from executor.spark.temporal import rounded
 from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
@@ -330,6 +331,8 @@ class SparkPrinter(Printer):
                 not node.distinct and kinds[0].name != "bit"
             ):
                 return around.call(node.function.upper(), arguments[0])
+            case name if name in SPREADS:
+                return SPREADS[name](self, arguments, around)
             case _:
                 raise unsupported(f"aggregate {node.function}({', '.join(map(str, kinds))})")
 

@@ -6,8 +6,12 @@ Spark through storage only, never through the server.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
+import shutil
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,11 +24,12 @@ from msgspec.structs import asdict
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
-from executor.files.following import Owner, OwnFiles, SourceFile, reader_options, stored_columns
+from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings, cores, heap
+from planner.cancellation import cancelled
 from planner.placement import Power
 from planner.program import State, Statement
 
@@ -37,6 +42,10 @@ _CACHED: Final = 256
 _MOST_PARTITIONS: Final = 256
 #: Seconds between looks whether a job was cancelled.
 _LOOK: Final = 0.1
+#: Seconds that Spark has to end a job that was cancelled; one that it plans hears nothing, as does a JVM that hangs.
+_HEARS: Final = 0.7
+#: Seconds between two requests to end a job that nobody waits for any more.
+_AGAIN: Final = 5.0
 
 
 def _log(status: Status) -> None:
@@ -111,8 +120,8 @@ class SparkEngine:
         return self._request(job, self._path(job), {"files": _paths(job.inputs.delta, "the delta")})
 
     def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
-        """``run`` over a file-fed stream's files, by log record (the rows' LSN, files), read by Spark's workers as they
-        are."""
+        """``run`` over a file-fed stream's Parquet files, by log record (the rows' LSN, files), read by Spark's workers
+        as they are."""
         return self._request(job, self._path(job), _raw(stream, arrived))
 
     def run_query(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool]) -> JobResult:
@@ -138,20 +147,40 @@ class SparkEngine:
             functions=[asdict(function) for function in printed.functions],
             output=str(job.output.resolve()),
         )
-        answer = answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled)
+        answer = (
+            answered.result() if is_cancelled is None else self._watched(number, answered, is_cancelled, job.output)
+        )
         if "error" in answer:
             raise to_exception(answer["error"])
         runs = {state: tuple(map(Path, files)) for state, files in answer["runs"].items()}
         return JobResult(runs, answer["rows"], answer["seconds"], tuple(answer["jobs"]))
 
-    def _watched(self, number: int, answered: Future[Frame], is_cancelled: Callable[[], bool]) -> Frame:
-        """A request's answer; cancelled again and again, since Spark ends only those of its jobs that have begun."""
+    def _watched(self, number: int, answered: Future[Frame], is_cancelled: Callable[[], bool], output: Path) -> Frame:
+        """A request's answer; cancelled again and again, since Spark ends only those of its jobs that have begun.
+
+        Raises 57014 where it was cancelled and does not end; it is then cancelled until it does."""
+        deadline = math.inf
         while True:
             try:
                 return answered.result(_LOOK)
             except TimeoutError:
                 if is_cancelled():
                     self.process.cancel(number)
+                    deadline = min(deadline, time.monotonic() + _HEARS)
+                if time.monotonic() >= deadline:
+                    break
+        threading.Thread(target=self._end, args=(number, answered, output), name="spark-cancel", daemon=True).start()
+        raise cancelled()
+
+    def _end(self, number: int, answered: Future[Frame], output: Path) -> None:
+        """Cancels a request until it ends, or the driver does; then nothing is left of what it wrote."""
+        with contextlib.suppress(EngineUnavailable):
+            while not answered.done():
+                try:
+                    answered.result(_AGAIN)
+                except TimeoutError:
+                    self.process.cancel(number)
+        shutil.rmtree(output, ignore_errors=True)
 
     def _known(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> Printed | str:
         """Statements of a view's path, which come again with every job."""
@@ -193,25 +222,21 @@ def _raw(
     count = len(set(zip(*partitions.values(), strict=True)))
     if count > _MOST_PARTITIONS:
         raise EngineUnavailable(f"{count} partitions of a foreign table are not supported on Spark")
-    if owner.option("null") and owner.option("format") == "csv":
-        raise EngineUnavailable("option null of CSV files is not supported on Spark")
     files = [(item, lsn, place) for lsn, items in arrived for place, item in enumerate(items)]
     try:
-        columns = [[column.name, spark_type(column.type)] for column in stored_columns(owner)]
+        for column in stored_columns(owner):
+            spark_type(column.type)
     except SqlError as error:
         raise EngineRefused(f"{error.message} on Spark") from None
     return {
         "raw": True,
         "name": owner.name,
-        "format": "parquet" if owner.option("format") == "delta" else owner.option("format", "parquet"),
         "files": [item[0] for item, _, _ in files],
         "sizes": [item[1] for item, _, _ in files],
         "mtimes": [item[2] for item, _, _ in files],
         "lsns": [lsn for _, lsn, _ in files],
         "places": [place for _, _, place in files],
         "partitions": {name: list(texts) for name, texts in partitions.items()},
-        "options": reader_options(owner),
-        "stream": columns,
     }
 
 

@@ -27,7 +27,7 @@ from msgspec import Struct
 from executor.spark.columns import define
 from executor.spark.frames import Frame
 from executor.spark.plans import Leaf
-from executor.spark.raw import FLOATING, WHOLE_FILES, own_schema, quoted, read_raw, values, verify_files
+from executor.spark.raw import FLOATING, own_schema, quoted, read_raw, values, verify_files
 from executor.spark.rounds import run_rounds
 from executor.spark.session import Session, Worker
 
@@ -95,10 +95,7 @@ def group_name(request: int) -> str:
 
 def _settings(inputs: list[_Sized], rows: int) -> dict[str, str]:
     """What a job changes of the session's settings."""
-    found = {"spark.sql.adaptive.enabled": "true"} if rows >= ADAPTIVE_ROWS else {}
-    if any(item.spec.get("raw") and item.spec["format"] != "parquet" for item in inputs):
-        found |= WHOLE_FILES
-    return found
+    return {"spark.sql.adaptive.enabled": "true"} if rows >= ADAPTIVE_ROWS else {}
 
 
 def _sized(spec: Frame) -> _Sized:
@@ -106,8 +103,6 @@ def _sized(spec: Frame) -> _Sized:
         os.stat(path)  # names the file when it is missing
     if spec.get("raw"):
         verify_files(spec)
-    if spec.get("format", "parquet") != "parquet":
-        return _Sized(spec, sum(os.path.getsize(path) for path in spec["files"]) // 100, None)
     footers = [pq.read_metadata(path) for path in spec["files"]]
     rows = sum(footer.num_rows for footer in footers)
     files, view = tuple(spec["files"]), "in_" + spec["view"]

@@ -1,9 +1,9 @@
-"""Files of a file-fed stream as the stream's rows: typed columns, ``__lsn`` and ``__ordinal`` (child process only).
+"""Users' Parquet files as rows of their stream or foreign table: typed columns, ``__lsn`` and ``__ordinal`` (child
+process only).
 
-Owns: reading Parquet, CSV and JSON as users leave them in a folder. A row's ordinal is its file's place in the log
-record that names it, then its place in the file, exactly as ``executor.files.following.read_files`` numbers them, so
-that both engines see one arrival order. CSV is PostgreSQL's: fields by position, quotes doubled, NULL is an unquoted
-empty field.
+Owns: reading Parquet whose values are of the columns' types, or of narrower ones; all else reaches Spark converted. A
+row's ordinal is its file's place in the log record that names it, then its place in the file, exactly as
+``executor.files.reader`` numbers them, so that both engines see one arrival order.
 """
 
 from __future__ import annotations
@@ -17,20 +17,14 @@ import pyarrow.parquet as pq
 
 from catalog.errors import SqlError
 from executor.files.following import ROW_BITS, verify
-from executor.files.lines import line_end
 from executor.spark.frames import Frame
 from executor.spark.plans import AS_NAMED
 
-#: monotonically_increasing_id() numbers a partition's rows in its low bits.
-_PARTITION_ROWS: Final = (1 << 33) - 1
-#: One partition a file, so that monotonically_increasing_id() numbers a file's rows.
-WHOLE_FILES: Final = {"spark.sql.files.minPartitionNum": "1", "spark.sql.files.maxPartitionBytes": str(1 << 50)}
+_NO_TEXT: Final = '22021:invalid byte sequence for encoding "UTF8"'
 #: Columns that no file has: a row's arrival.
 _HIDDEN: Final = frozenset(("__lsn", "__ordinal"))
 #: Types that have NaN.
 FLOATING: Final = ("FLOAT", "DOUBLE")
-#: What stands for NULL while Spark parses CSV; no field has this text.
-_NULL: Final = "\x00NULL"
 
 
 def verify_files(spec: Frame) -> None:
@@ -63,7 +57,7 @@ def values(spec: Frame) -> tuple[str, ...]:
 def read_raw(spark: Any, spec: Frame) -> Any:
     """The rows of all files, each of its own schema, numbered where the job asks for it.
 
-    ``spec``: name, format, columns, stream, options; files, sizes, mtimes, lsns, places and partitions' values by file.
+    ``spec``: name, columns; files, sizes, mtimes, lsns, places and partitions' values by file.
 
     Raises 22P04 for a file that does not fit the stream.
     """
@@ -87,26 +81,20 @@ def _parts(spec: Frame) -> list[Frame]:
 
 
 def _read_part(spark: Any, spec: Frame) -> Iterator[Any]:
-    """The rows of one partition's files: at once where they are Parquet of one schema, else each file's."""
-    if spec["format"] == "parquet":
-        schema = own_schema(spec, [pq.read_schema(path) for path in spec["files"]])
-        if schema is not None:
-            yield _parquet(spark, schema, spec["files"]).selectExpr(*values(spec))
-            return
+    """The rows of one partition's files: at once where they are of one schema, else each file's."""
+    schema = own_schema(spec, [pq.read_schema(path) for path in spec["files"]])
+    if schema is not None:
+        yield _parquet(spark, schema, spec["files"]).selectExpr(*values(spec))
+        return
     for path, lsn, place in zip(spec["files"], spec["lsns"], spec["places"], strict=True):
         yield _read_file(spark, spec, path, lsn, place)
 
 
 def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
     """One file's rows; only the columns that the job reads, in their order."""
-    position = "_metadata.row_index"
-    if spec["format"] == "parquet":
-        names = [name for name, _ in spec["columns"] if name not in _HIDDEN and name not in spec["partitions"]]
-        frame = _parquet(spark, _picked(path, pq.read_schema(path), names), [path])
-    else:
-        frame = _text(spark, spec, path)
-        position = f"(monotonically_increasing_id() & {_PARTITION_ROWS}L)"
-    hidden = {"__lsn": f"{lsn}L", "__ordinal": f"{place << ROW_BITS}L + {position}"}
+    names = [name for name, _ in spec["columns"] if name not in _HIDDEN and name not in spec["partitions"]]
+    frame = _parquet(spark, _picked(path, pq.read_schema(path), names), [path])
+    hidden = {"__lsn": f"{lsn}L", "__ordinal": f"{place << ROW_BITS}L + _metadata.row_index"}
     columns = zip(spec["columns"], values(spec), strict=True)
     return frame.selectExpr(
         *(f"{hidden[name]} AS `{name}`" if name in hidden else value for (name, _), value in columns)
@@ -115,7 +103,15 @@ def _read_file(spark: Any, spec: Frame, path: str, lsn: int, place: int) -> Any:
 
 def _value(name: str, kind: str) -> str:
     value = f"CAST({quoted(name)} AS {kind})"
-    return f"{guarded(value) if kind in FLOATING else value} AS {quoted(name)}"
+    if kind in FLOATING:
+        value = guarded(value)
+    return f"{_checked(value) if kind == 'STRING' else value} AS {quoted(name)}"
+
+
+def _checked(value: str) -> str:
+    """A text, or the error of one that is no UTF-8 or has a zero byte, as PostgreSQL has none."""
+    is_wrong = f"contains({value}, char(0)) OR NOT is_valid_utf8({value})"
+    return f"CASE WHEN {is_wrong} THEN raise_error({_literal(_NO_TEXT)}) ELSE {value} END"
 
 
 def guarded(value: str) -> str:
@@ -149,24 +145,6 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
     return pa.binary() if types.is_large_binary(kind) or types.is_binary_view(kind) else kind
-
-
-def _text(spark: Any, spec: Frame, path: str) -> Any:
-    options = spec.get("options", {})
-    # A CAST takes more spellings of truth values than the reader of CSV.
-    own = {"BOOLEAN": "STRING"} if spec["format"] == "csv" else {}
-    columns = ", ".join(f"{quoted(name)} {own.get(kind, kind)}" for name, kind in spec["stream"])
-    reader = spark.read.options(**AS_NAMED, mode="FAILFAST").schema(columns)
-    if spec["format"] == "json":
-        return reader.json(path)
-    reader = reader.option("quote", '"').option("escape", '"').option("sep", options.get("delimiter", ","))
-    reader = reader.option("header", options.get("header", "false")).option("enforceSchema", "true")
-    end = line_end(path)
-    # Else Spark guesses it by the first break, which may be a field's; each file is one task's anyway.
-    if end is not None:
-        reader = reader.option("multiLine", "true").option("lineSep", end)
-    # An unquoted empty field becomes nullValue, a quoted one emptyValue: only the first is NULL.
-    return reader.option("nullValue", _NULL).option("emptyValue", "").csv(path)
 
 
 def quoted(name: str) -> str:

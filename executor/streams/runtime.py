@@ -52,6 +52,10 @@ class Feed(Protocol):
         """Nobody will ask for rows up to this LSN any more."""
         ...
 
+    def check(self) -> None:
+        """Raises what keeps rows from coming that are there."""
+        ...
+
 
 class StreamRuntime(Struct):
     """One stream. ``last_arrival`` is by the monotonic clock."""

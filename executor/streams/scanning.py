@@ -210,6 +210,7 @@ class StreamScan(ArrivalScan):
         return self._runtime.last_arrival
 
     def check_source(self) -> None:
-        """Raises 42P01 for a dropped stream."""
+        """Raises 42P01 for a dropped stream, and why a file does not fit one that follows a folder."""
         if self._runtime.is_dropped:
             raise undefined_table(self._runtime.stream.name)
+        self._runtime.feed.check()

@@ -3,7 +3,11 @@
 Owns: the present value of every sequence's state, the file that says how far they may have been given, and what one
 session remembers for currval and lastval. As PostgreSQL does it, the file runs ahead: a line with a value 32 further
 is on the disk before the next value is given, so that a crash skips values and repeats none; an orderly end writes the
-true ones. A line that a crash cut off was never relied on. Knows nothing of SQL or of rows.
+true ones. A line that a crash cut off was never relied on; that no other is missing, the control file says, and where
+one is, no value is given of a sequence until it is set. Knows nothing of SQL or of rows.
+
+    sequences    a line each (executor/commit/lines): [how often the file was written anew, how many lines it had then],
+                 and then [state, value, is_called] where a value may have been given; [state] where none is known
 
 https://www.postgresql.org/docs/15/sql-createsequence.html
 """
@@ -11,9 +15,10 @@ https://www.postgresql.org/docs/15/sql-createsequence.html
 from __future__ import annotations
 
 import contextlib
-import json
+import logging
+import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -24,12 +29,16 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import Sequence
+from executor.commit.control import Control, Mark
 from executor.commit.files import Files, disk_error, replace_file
+from executor.commit.lines import End, Lines, add_lines, read_lines
 
 #: Values that a line of the file is ahead (SEQ_LOG_VALS).
 AHEAD: Final = 32
 #: Bytes after which the file is written anew, one line for each state.
 _LONG: Final = 1 << 20
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -46,19 +55,43 @@ class _State(Struct):
 class SequenceStore:
     """All sequences' values. Methods may be called from any thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, control: Control | None = None) -> None:
+        """Reads the file; ``control`` says how long it was, and is told."""
         self._path = path
+        self._control = control
         self._files = Files()
         self._lock = threading.Lock()
         self._states: dict[int, _State] = {}
-        for line in _lines(path):
-            self._states[line[0]] = _State(line[1], line[2])
+        #: States of which no value is known.
+        self._lost: set[int] = set()
+        found = read_lines(path.read_bytes() if path.exists() else b"")
+        confirmed = None if control is None else control.sequences.found
+        #: Why the file is not what was written, until it is written anew.
+        self._damage = _damage_of(path, found, confirmed or Mark())
+        self._generation = max(confirmed.file if confirmed is not None else 0, _generation_of(found))
+        for state, *value in found.documents if found.is_plain else found.documents[1:]:
+            if value:
+                self._states[state] = _State(*value)
+                self._lost.discard(state)
+            else:
+                self._lost.add(state)
+        self._end = found.end
+        if self._damage is None and found.documents:
+            os.truncate(path, found.end.length)  # what a crash left of a line
         self._file = path.open("ab", buffering=0)
+        if found.is_plain and self._damage is None:
+            self._rewrite()
 
     def keep(self, states: Iterable[int]) -> None:
-        """At the start, when the catalog is known: forgets all others."""
+        """At the start, when the catalog is known: forgets all others. A file that is damaged stays as it is until a
+        value is given or set."""
         wanted = set(states)
         with self._lock:
+            self._lost &= wanted
+            if self._damage is not None:
+                _LOGGER.error("%s: no values of %d sequences are given until they are set", self._damage, len(wanted))
+                self._states, self._lost = {}, wanted
+                return
             self._states = {key: value for key, value in self._states.items() if key in wanted}
             self._rewrite()
 
@@ -67,7 +100,8 @@ class SequenceStore:
         with self._lock, contextlib.suppress(SqlError):  # the file's older lines hold as well
             for state in self._states.values():
                 state.logged = None
-            self._rewrite()
+            if self._damage is None:
+                self._rewrite()
         self._file.close()
 
     def current(self, sequence: Sequence) -> tuple[int, int, bool]:
@@ -75,6 +109,14 @@ class SequenceStore:
         with self._lock:
             state = self._state(sequence)
             return state.last, state.left, state.called
+
+    def last(self, sequence: Sequence) -> int | None:
+        """The last value that was given; None where none was, or which is not known."""
+        with self._lock:
+            if sequence.state in self._lost:
+                return None
+            state = self._state(sequence)
+            return state.last if state.called else None
 
     def take(self, sequence: Sequence, count: int) -> Numbers:
         """The next values. Raises 2200H where there are not so many; those before the end are then lost."""
@@ -100,11 +142,16 @@ class SequenceStore:
             bounds = f"({sequence.minimum}..{sequence.maximum})"
             raise SqlError("22003", f'setval: value {value} is out of bounds for sequence "{sequence.name}" {bounds}')
         with self._lock:
-            state = self._state(sequence)
             self._append(sequence.state, value, called)
+            self._lost.discard(sequence.state)
+            state = self._state(sequence)
             state.last, state.called, state.logged, state.left = value, called, None, 0
 
     def _state(self, sequence: Sequence) -> _State:
+        if sequence.state in self._lost:
+            hint = f"Put the file back as it was, or set the value: SELECT setval('{sequence.name}', ...)."
+            why = self._damage or f'"{self._path.name}" was damaged'
+            raise SqlError("XX001", f'the value of sequence "{sequence.name}" is not known: {why}', hint=hint)
         return self._states.setdefault(sequence.state, _State(sequence.last, sequence.called))
 
     def _again(self, sequence: Sequence) -> int:
@@ -128,39 +175,61 @@ class SequenceStore:
 
     def _append(self, state: int, value: int, called: bool) -> None:
         """A line that is on the disk when this returns. Raises 53100 and 58030."""
-        if self._path.stat().st_size > _LONG:
+        if self._damage is not None or not self._generation or self._end.length > _LONG:
             self._rewrite()
+        data, (end,) = add_lines(self._end, [(state, value, called)])
         try:
-            self._file.write(_line(state, value, called))
+            self._file.write(data)
             self._files.sync(self._file.fileno())
         except OSError as error:
+            with contextlib.suppress(OSError):  # what is written next must not follow half a line
+                os.truncate(self._path, self._end.length)
             raise disk_error(error, "write the sequences' values") from error
+        self._confirm(end)
 
     def _rewrite(self) -> None:
-        lines = [
-            _line(key, state.last if state.logged is None else state.logged, state.called)
+        values = [
+            (key, state.last if state.logged is None else state.logged, state.called)
             for key, state in self._states.items()
         ]
+        generation = self._generation + 1
+        lines = [*values, *((state,) for state in sorted(self._lost))]
+        data, ends = add_lines(End(), [(generation, len(lines)), *lines])
         try:
-            replace_file(self._path, b"".join(lines))
+            if self._damage is not None and self._path.exists():
+                os.replace(self._path, self._path.with_name(self._path.name + ".damaged"))
+            replace_file(self._path, data)
             self._file.close()
             self._file = self._path.open("ab", buffering=0)
         except OSError as error:
             raise disk_error(error, "write the sequences' values") from error
+        self._damage, self._generation = None, generation
+        self._confirm(ends[-1])
+
+    def _confirm(self, end: End) -> None:
+        self._end = end
+        if self._control is not None:
+            self._control.sequences.put(self._generation, end.length, end.check)
 
 
-def _line(state: int, value: int, called: bool) -> bytes:
-    return json.dumps([state, value, called]).encode() + b"\n"
+def _generation_of(found: Lines) -> int:
+    return 0 if found.is_plain or not found.documents else int(found.documents[0][0])
 
 
-def _lines(path: Path) -> Iterator[tuple[int, int, bool]]:
-    """The file's lines; what a crash left of one is none."""
+def _damage_of(path: Path, found: Lines, confirmed: Mark) -> str | None:
+    """Why a file is not what was written; ``confirmed`` has its generation, how long it was, and its checksum."""
+    name = path.name
     if not path.exists():
-        return
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        with contextlib.suppress(ValueError):
-            state, value, called = json.loads(line)
-            yield int(state), int(value), bool(called)
+        return f'"{name}" is missing' if confirmed.file else None
+    generation = _generation_of(found)
+    if generation < confirmed.file:
+        return f'"{name}" is not what was written last' if generation else f'"{name}" is not what was written'
+    is_whole = found.is_plain or not path.stat().st_size
+    if not is_whole and found.documents:
+        is_whole = len(found.documents) > found.documents[0][1]  # those with which it was written anew
+    if not is_whole or (generation == confirmed.file and not found.confirms(End(confirmed.end, confirmed.check))):
+        return f'"{name}" is not what was written: the line at offset {found.end.length} is damaged or missing'
+    return None
 
 
 class SessionSequences(Struct):

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from executor.commit.files import sync_folder
-from executor.trace.parquet import write_table
+from executor.trace.parquet import write_batches
 
 _UNFINISHED: Final = ".new"
 _NAME: Final = re.compile(rf"[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet({re.escape(_UNFINISHED)})?")
 
 
-def seal(folder: Path, after: int, upto: int, delta: pa.Table) -> Path:
-    """Writes the rows of an interval (which ``Ring.delta`` gave) and returns the file. Raises 53100, 58030.
+def seal(folder: Path, after: int, upto: int, schema: pa.Schema, delta: Iterable[pa.RecordBatch]) -> Path:
+    """Writes the rows of an interval and returns the file. Raises 53100, 58030, and what computing the rows raises.
 
     Sealing an interval again replaces its file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{after:016x}-{upto:016x}.parquet"
     new = path.with_name(path.name + _UNFINISHED)
-    write_table(new, delta)
+    write_batches(new, schema, delta)
     os.replace(new, path)
     sync_folder(folder)
     return path

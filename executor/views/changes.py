@@ -194,6 +194,7 @@ class ChangeFeed:
         if self._follower is not None:
             with runtime.lock:
                 if runtime.away is None:
+                    runtime.check_feeds()
                     with core.sequencer.lock:
                         lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
                     runtime.advance(lsn)

@@ -51,6 +51,10 @@ class Content(Struct):
         """The same state without rows."""
         return Content(self.state, self.base.slice(0, 0), self.needed)
 
+    def kept(self) -> Content:
+        """The rows as they are now, whatever is added here later; the retention drops none of them."""
+        return Content(self.state, self.base, tails=list(self.tails), merged=self.merged)
+
     def snapshot(self, engine: EmbeddedEngine) -> pa.Table:
         """All rows, merged by key."""
         if self.tails and self.base.num_rows <= TAIL_ROWS:

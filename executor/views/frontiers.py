@@ -10,10 +10,11 @@ import contextlib
 from typing import Final
 
 from catalog.errors import SqlError
+from executor.commit.lines import End
 from executor.core import Core
 from executor.files.arrived import FileFeed
+from executor.forgotten import Forgotten
 from executor.moving.replica import Replicas
-from executor.views import forgotten
 from executor.views.runtime import ViewRuntime
 
 #: Seconds that committed rows may wait for the tables' file, if nothing asks for them.
@@ -88,12 +89,22 @@ class Frontiers:
         be noted."""
         if not upto:
             return False
-        folder = self._core.options.server_directory
-        known = {oid: lsn for oid, lsn in forgotten.read(folder).items() if oid in frontiers}
-        for oid, frontier in frontiers.items():
-            known[oid] = max(known.get(oid, 0), min(frontier, upto))
+        core = self._core
+        names = dict[int, End]()
+        for oid, runtime in core.streams.items():
+            if isinstance(runtime.feed, FileFeed):
+                if runtime.feed.damage is not None:
+                    return False  # the log has what the file may lack
+                names[oid] = runtime.feed.stored_end(upto)
+        stored = min(core.tables.stored_lsn, upto)
+
+        def change(known: Forgotten) -> Forgotten:
+            gone = {oid: max(known.streams.get(oid, 0), min(frontier, upto)) for oid, frontier in frontiers.items()}
+            return Forgotten(gone, max(known.tables, stored), upto, {**known.names, **names})
+
         try:
-            forgotten.write(folder, known)
-        except SqlError:  # the next time, then
+            core.note_forgotten(change)
+            core.control.sync()
+        except (OSError, SqlError):  # the next time, then
             return False
         return True

@@ -50,7 +50,7 @@ class ViewIndexes:
         if known is None:
             return None
         core = self._core
-        if self._replicas.are_behind((oid,)):
+        if self._replicas.are_behind((oid,)) or core.versions.are_suspended((oid,)):
             return None
         visible = core.sequencer.visible  # before the version: what is published meanwhile is asked for next time
         if visible != known.checked:
@@ -63,6 +63,7 @@ class ViewIndexes:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self._core.view(oid)
         self._replicas.refresh((oid,))
+        runtime.check_feeds()
         with runtime.lock:
             with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
                 version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible

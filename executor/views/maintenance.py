@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -314,19 +315,29 @@ class Maintenance:
         for task in group:
             statics |= self._core.storage.static_files(task.runtime.view.oid)
         output = self._core.storage.scratch(job)
-        if isinstance(stream.feed, FileFeed):
+        if isinstance(stream.feed, FileFeed) and stream.feed.are_exact(after, upto):
             files = stream.feed.files(after, upto)
             inputs = Inputs((), statics)
             arrived = tuple((item.place, item.files) for item in files)
             return self.spark.run_files(
                 Job(job, statements, states, inputs, after, upto, output), stream.stream, arrived
             )
-        delta = stream.feed.delta(after, upto).select(_needed(statements, stream))
-        sealed = seal(self._core.storage.stream_folder(stream.stream.oid), after, upto, delta)
+        sealed = self._sealed(stream, after, upto, _needed(statements, stream))
         try:
             return self.spark.run(Job(job, statements, states, Inputs((sealed,), statics), after, upto, output))
         finally:
             sealed.unlink(missing_ok=True)
+
+    def _sealed(self, stream: StreamRuntime, after: int, upto: int, names: list[str]) -> Path:
+        """Some columns of an interval's rows in a file."""
+        folder = self._core.storage.stream_folder(stream.stream.oid)
+        if not isinstance(stream.feed, FileFeed):
+            delta = stream.feed.delta(after, upto).select(names)
+            return seal(folder, after, upto, delta.schema, delta.to_batches())
+        tables = (table.select(names) for table in stream.feed.tables(after, upto))
+        first = next(tables)
+        batches = (batch for table in chain((first,), tables) for batch in table.to_batches())
+        return seal(folder, after, upto, first.schema, batches)
 
     # Ends -------------------------------------------------------------------------------------------------------
 

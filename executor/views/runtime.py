@@ -27,6 +27,7 @@ from executor.streams.runtime import Feed
 from executor.trace.layout import LSN, ORDINAL
 from executor.views.content import Content
 from executor.views.expiry import unexpired
+from executor.views.pins import PinnedLsns
 from planner.algebra import Delta, Relation, Snapshot
 from planner.incremental.names import stored_name
 from planner.labels import with_labels
@@ -193,6 +194,9 @@ class ViewRuntime:
         self._standing = {path.stream: states_read(path) for path in program.paths}
         self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
+        #: LSNs at which open snapshots read, and the contents as of those that the view has passed.
+        self.pinned = PinnedLsns()
+        self._kept: dict[int, Mapping[str, Content]] = {}
         self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
@@ -229,7 +233,7 @@ class ViewRuntime:
     @property
     def time_zone(self) -> str:
         """The TimeZone setting of the view's creation."""
-        return dict(self.view.settings).get("TimeZone", "UTC")
+        return self.view.time_zone
 
     @property
     def version(self) -> int:
@@ -239,12 +243,33 @@ class ViewRuntime:
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
         with self.lock:
-            for progress in self.paths if self.away is None else ():
-                if progress.reached < progress.claimed < lsn:
-                    self._advance_path(progress, progress.claimed)
-                if progress.reached < lsn:
-                    self._advance_path(progress, lsn)
+            self._keep_pinned(lsn)
+            self._advance_paths(lsn)
             self.check()
+
+    def _advance_paths(self, lsn: int) -> None:
+        for progress in self.paths if self.away is None else ():
+            if progress.reached < progress.claimed < lsn:
+                self._advance_path(progress, progress.claimed)
+            if progress.reached < lsn:
+                self._advance_path(progress, lsn)
+
+    def _keep_pinned(self, upto: int) -> None:
+        """Before the content moves up to an LSN: keeps it as of each pinned LSN that it passes. Tables are immutable,
+        so that this copies no rows."""
+        pinned = self.pinned.lsns
+        for lsn in self._kept.keys() - set(pinned) if self._kept else ():
+            del self._kept[lsn]
+        for lsn in pinned:
+            if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or self.away is not None or self.error:
+                continue
+            if any(self.feeds[item.path.stream].rows(max(lsn, item.reached), upto) for item in self.paths):
+                self._advance_paths(lsn)
+                self._kept[lsn] = {name: content.kept() for name, content in self.contents.items()}
+
+    def _has_passed(self, lsn: int) -> bool:
+        """Whether the content has rows of a later LSN."""
+        return any(progress.reached > lsn and progress.moved > lsn for progress in self.paths)
 
     @property
     def is_lost(self) -> bool:
@@ -257,6 +282,11 @@ class ViewRuntime:
             raise self.away.raised(self.view)
         if self.error is not None:
             raise self.error.raised()
+
+    def check_feeds(self) -> None:
+        """Raises why a stream's folder has a file whose rows cannot come. What a read asks first."""
+        for feed in self.feeds.values():
+            feed.check()
 
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
@@ -344,6 +374,7 @@ class ViewRuntime:
     def absorb(self, progress: Progress, upto: int, tables: Mapping[str, pa.Table]) -> None:
         """Takes over a committed run over (durable, upto], by state name, where the content lacks it."""
         with self.lock:
+            self._keep_pinned(upto)
             if progress.reached >= upto or progress.reached == progress.durable:
                 after, progress.durable = progress.durable, upto
                 progress.pending = [run for run in progress.pending if run.after >= upto]
@@ -358,6 +389,7 @@ class ViewRuntime:
         state. Read before the lock is taken: only the caller's thread commits."""
         contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
         with self.lock:
+            self._keep_pinned(upto)
             progress.durable = upto
             for each in self.paths:
                 each.reached = each.moved = each.durable
@@ -374,6 +406,7 @@ class ViewRuntime:
         with self.lock:
             if self.away is None:
                 self.contents = {name: content.emptied() for name, content in self.contents.items()}
+                self._kept.clear()
                 for progress in self.paths:
                     progress.pending = []
                 for follower in self.followers:
@@ -412,11 +445,15 @@ class ViewRuntime:
         """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
 
         ``beside`` says which content the caller sees of what the final relation reads beside the states: tables, views.
-        Raises ViewPassed when the content is beyond ``lsn`` already and ``exact`` matters.
+        Raises ViewPassed when the content is beyond ``lsn`` already, was not kept, and ``exact`` matters.
         """
+        self.check_feeds()
         with self.lock:
-            if exact and any(progress.reached > lsn and progress.moved > lsn for progress in self.paths):
-                raise ViewPassed
+            if exact and self._has_passed(lsn):
+                kept = self._kept.get(lsn)
+                if kept is None:
+                    raise ViewPassed
+                return query(self._snapshots_of(kept))
             self.advance(lsn)
             key = (self.version, beside)
             if self._result is not None and self._result[0] == key:
@@ -427,7 +464,10 @@ class ViewRuntime:
 
     def snapshots(self) -> dict[str, pa.Table]:
         """Engine leaf names of the states and statics with their rows."""
-        found = {f"s_{name}": content.snapshot(self.engine) for name, content in self.contents.items()}
+        return self._snapshots_of(self.contents)
+
+    def _snapshots_of(self, contents: Mapping[str, Content]) -> dict[str, pa.Table]:
+        found = {f"s_{name}": content.snapshot(self.engine) for name, content in contents.items()}
         return found | self.snapshots_of_statics()
 
     def snapshots_of_statics(self) -> dict[str, pa.Table]:

@@ -29,6 +29,7 @@ from msgspec.structs import asdict
 
 from catalog.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
+from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
 from executor.files.arrived import ArrivedFiles, begin_store
 from executor.trace.checked import as_written, pack, unpack
@@ -239,19 +240,27 @@ class ViewStore:
         """Where a stream's names of files are that arrived."""
         return self.stream_folder(oid) / "files.jsonl"
 
-    def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> None:
-        """Writes which files have arrived in a stream before its creation is logged. Raises 53100, 58030."""
+    def converted_files(self, oid: int) -> Path:
+        """A folder for what engines read in the place of a stream's files, gone when the server starts again."""
+        return self._scratch / f"stream{oid}"
+
+    def prepare_stream(self, oid: int, arrived: ArrivedFiles | None) -> End | None:
+        """Writes which files have arrived in a stream before its creation is logged, and nowhere else: how long that
+        is. Raises 53100, 58030."""
         try:
             self.drop_stream(oid)  # of one that never came to exist
             if arrived is not None:
-                begin_store(self.names_of_files(oid), arrived)
+                end = begin_store(self.names_of_files(oid), arrived)
                 sync_folder(self._streams)
+                return end
         except OSError as error:
             raise disk_error(error, "write the names of a stream's files") from error
+        return None
 
     def drop_stream(self, oid: int) -> None:
         """The stream is gone."""
         shutil.rmtree(self.stream_folder(oid), ignore_errors=True)
+        shutil.rmtree(self.converted_files(oid), ignore_errors=True)
 
     def drop_orphans(self, views: set[int], streams: set[int]) -> None:
         """Deletes what a crash left: folders of views and streams that never came to exist or were dropped, and

@@ -28,7 +28,7 @@ def direction(binding: Binding, item: Any, kind: SqlType) -> tuple[bool, bool]:
 
     Raises 0A000 for types whose order is not that of their texts.
     """
-    check_sorted(kind, "an ordering operator", binding.start(item.node))
+    check_sorted(kind, "an ordering operator", lambda: binding.start(item.node))
     refuse_order(kind, "ORDER BY", binding.position(item))
     descending = item.sortby_dir == SortByDir.SORTBY_DESC
     if item.sortby_dir == SortByDir.SORTBY_USING:
@@ -63,4 +63,4 @@ def _check_operator(binding: Binding, symbol: str, kind: SqlType, item: Any) -> 
 
 def check_sortable(env: Environment, scalar: Scalar, node: Any) -> None:
     """Raises 42883 for a type without an order."""
-    check_sorted(scalar.type, "an ordering operator", env.binding.start(node))
+    check_sorted(scalar.type, "an ordering operator", lambda: env.binding.start(node))

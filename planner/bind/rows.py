@@ -24,7 +24,7 @@ from planner.bind.environment import Environment
 from planner.bind.scope import Entry, Source
 from planner.bind.typenames import names_of
 from planner.bind.types import as_expressed, display
-from planner.expression import Call, Case, ColumnRef, Literal, Scalar
+from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
 from planner.walk import SCALARS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
@@ -195,8 +195,18 @@ def field_of_source(env: Environment, source: Source, name: str, node: Any) -> E
 
 
 def refuse_rows(relation: Relation, position: int | None) -> None:
-    """What is maintained has columns and not rows. Raises 0A000."""
+    """What is maintained has columns and not rows, but for those of count(DISTINCT (a, b)), whose fields are kept.
+    Raises 0A000."""
+    counted = {
+        id(item)
+        for node in walk(relation)
+        if isinstance(node, AggregateCall) and node.function == "count" and node.distinct
+        for item in node.arguments
+        if isinstance(item, Call) and item.function == "row" and item.arguments
+    }
     for node in walk(relation):
+        if id(node) in counted:
+            continue
         if isinstance(node, SCALARS) and holds(node.type, lambda kind: kind.row is not None):
             raise unsupported("a row as a value in a continuous view", "Name its columns.", position)
 

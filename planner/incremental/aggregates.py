@@ -8,10 +8,17 @@ result. So both engines run the same four, and equal columns of several aggregat
     max_by(y, x)  max(row(x, y))                       its second field
     max_rows(r, 9) max_rows(r, 9)                      itself: the nine greatest of all states'
     var_samp(x)   count(x), sum(x), sum(x * x)         variance_final('var_samp', count, sum, sum of squares)
+    var_samp(f)   spread(f)                            spread_final('var_samp', spread)
+    corr(g, f)    paired_spread(g, f)                  spread_final('corr', paired spread)
+
+The spread of doubles is PostgreSQL's transition value (float8_accum, float8_regr_accum in float.c): an array of the
+count N, the sum Sx, and the sum of squares Sxx of the distances from the mean; of pairs (Y, X) N, Sx, Sxx, Sy, Syy and
+Sxy. They merge as float8_combine and float8_regr_combine do. A sum of squares of the values themselves would lose the
+spread of values that are far from zero: of 10^9 and more, all digits.
 
 What no fixed number of columns can hold keeps its values in a child state (``Child``): count(DISTINCT x) each distinct
-x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival. Sums and squares of integers and
-numerics are exact.
+x, array_agg(x), string_agg(x), percentiles and mode() each x in order of arrival, and so do documents. Sums and squares
+of integers and numerics are exact.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, numeric, record
+from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
 from planner.algebra import SortKey
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.incremental.signature import key_of
@@ -37,12 +44,18 @@ _IDEMPOTENT: Final = frozenset(
 _SELF_MERGING: Final = _IDEMPOTENT | {"bit_xor"}
 #: Aggregates that keep the first rows of each group, which are as many as their second argument says.
 _OF_ROWS: Final = {"min_rows": "merged_min_rows", "max_rows": "merged_max_rows"}
+#: Aggregates of doubles, and of pairs of them, that make a state of their own.
+_OF_SPREADS: Final = {"spread": "merged_spread", "paired_spread": "merged_paired_spread"}
 #: By an aggregate that fills a column of a group's state, the one that merges two.
-MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}, **_OF_ROWS}
+MERGES: Final = {"count": "sum", "sum": "sum", **{name: name for name in _SELF_MERGING}, **_OF_ROWS, **_OF_SPREADS}
 #: Functions that make results of merged columns, and which no statement calls.
-FINALS: Final = frozenset(("avg_final", "variance_final"))
+FINALS: Final = frozenset(("avg_final", "variance_final", "spread_final"))
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))
-_COLLECTING: Final = frozenset(("string_agg", "array_agg"))
+_REGRESSIONS: Final = frozenset(
+    ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope")
+) | {"regr_sxx", "regr_sxy", "regr_syy"}
+_DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"))
+_COLLECTING: Final = _DOCUMENTS | {"string_agg", "array_agg"}
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
 #: Squares keep this many decimals where 38 digits do not hold all (catalog.types.UNCONSTRAINED).
@@ -66,8 +79,9 @@ class StateColumn(Struct, frozen=True):
 
 
 def merge_of(fill: AggregateCall, column: Column) -> AggregateCall:
-    """The aggregate that merges values of a ``column`` that another one has filled; its constants are the same."""
-    return AggregateCall(MERGES[fill.function], (ColumnRef(column), *fill.arguments[1:]), column.type)
+    """The aggregate that merges values of a ``column`` that another one has filled."""
+    constants = fill.arguments[1:] if fill.function in _OF_ROWS else ()
+    return AggregateCall(MERGES[fill.function], (ColumnRef(column), *constants), column.type)
 
 
 class Split(Struct, frozen=True):
@@ -101,18 +115,18 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
             return _sum(call)
         case "avg":
             return _average(call, never_null)
+        case name if name in _VARIANCES and call.type == FLOAT8:
+            return _of_spreads(call, "spread", (_widened(call.arguments[0]),))
         case name if name in _VARIANCES:
             return _variance(call, never_null)
+        case name if name in _REGRESSIONS:
+            return _of_spreads(call, "paired_spread", call.arguments)
         case "min_by" | "max_by":
             return _beside_extreme(call)
         case "min_rows" | "max_rows":
             return Split((StateColumn(call.function, call),), lambda columns: columns[0])
         case name if name not in _SELF_MERGING:
-            gathers = name.startswith("json")
-            instead = (
-                "Gather with array_agg() or string_agg() in the view." if gathers else "Use it in a query of a view."
-            )
-            raise unsupported(f"{name}() over the rows of a stream", instead)
+            raise unsupported(f"{name}() over the rows of a stream", "Use it in a query of a view.")
         case name:
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain),), lambda columns: columns[0])
@@ -183,14 +197,20 @@ def _beside_extreme(call: AggregateCall) -> Split:
     return Split((column,), lambda merged: Call("field", (merged[0], Literal(2, INT4)), call.type))
 
 
+def _of_spreads(call: AggregateCall, function: str, arguments: tuple[Scalar, ...]) -> Split:
+    fill = AggregateCall(function, arguments, array(FLOAT8), filter=call.filter)
+    kind = Literal(call.function, TEXT)
+    column = StateColumn(_named(function, call), fill)
+    return Split((column,), lambda merged: Call("spread_final", (kind, *merged), FLOAT8))
+
+
 def _variance(call: AggregateCall, never_null: frozenset[Column]) -> Split:
-    argument = _widened(call.arguments[0])
+    """Of integers and numerics, exactly."""
+    argument = call.arguments[0]
     number = argument
     if argument.type.name in _INTEGER_DIGITS:
         number = Cast(argument, numeric(_INTEGER_DIGITS[argument.type.name], 0))
     square = Call("mul", (number, number), _square_type(number.type))
-    if argument.type == FLOAT8:
-        square = Call("square", (argument,), FLOAT8)
     columns = (
         _count(call, never_null),
         _sum_column(call, argument, _named("sum", call)),
@@ -209,21 +229,24 @@ def _square_type(argument: SqlType) -> SqlType:
 
 def _child(call: AggregateCall) -> Child:
     arguments = call.arguments
-    if call.function == "string_agg" and not _is_constant(arguments[1]):
+    if call.distinct and call.function == "count" and isinstance(arguments[0], Call) and arguments[0].function == "row":
+        return _distinct_rows(call, arguments[0].arguments)
+    if call.distinct and call.function == "string_agg" and not _is_constant(arguments[1]):
         raise unsupported(
-            "string_agg with a delimiter that is not a constant in a continuous view",
+            "string_agg(DISTINCT ...) with a delimiter that is not a constant in a continuous view",
             "Write the delimiter as a literal.",
         )
-    if call.function == "string_agg" and call.type.name == "bytea":
-        raise unsupported("string_agg of bytea in a continuous view", "Gather with array_agg().")
     if call.function in _ORDERED_SETS and _is_constant(call.order_by[0].expression):
         raise unsupported(f"{call.function} of a constant in a continuous view", "Order by a column.")
     sorted_by = tuple(key.expression for key in call.order_by if call.function in _ORDERED_SETS)
     values = tuple(item for item in arguments if not _is_constant(item)) or sorted_by or arguments[:1]
+    if call.function in _DOCUMENTS:  # which are made when they are read: an engine that writes none may fill the state
+        used = {column for item in values for column in used_columns(item)}
+        values = tuple(ColumnRef(column) for column in sorted(used, key=_place)) or arguments[:1]
     order = call.order_by
     if call.distinct and not order:
         order = tuple(SortKey(item) for item in values)  # PostgreSQL finds distinct values by sorting them
-    keeps_null = call.function == "array_agg"
+    keeps_null = call.function in _DOCUMENTS | {"array_agg"}
     present = () if keeps_null else tuple(Call("is_not_null", (item,), BOOL) for item in values[:1])
     only = (*(() if call.filter is None else (call.filter,)), *present)
     keys = tuple(key.expression for key in order if not _is_constant(key.expression))
@@ -231,6 +254,16 @@ def _child(call: AggregateCall) -> Child:
     plain = AggregateCall(call.function, arguments, call.type, order_by=ordered)
     stored = tuple({key_of(item): item for item in (*values, *keys)}.values())
     return Child(not call.distinct, stored, only, plain)
+
+
+def _distinct_rows(call: AggregateCall, fields: tuple[Scalar, ...]) -> Child:
+    """count(DISTINCT (a, b)): a row counts whatever its fields are."""
+    only = () if call.filter is None else (call.filter,)
+    return Child(False, fields, only, AggregateCall("count", (), INT8))
+
+
+def _place(column: Column) -> int:
+    return column.id
 
 
 def _is_constant(scalar: Scalar) -> bool:

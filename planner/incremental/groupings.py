@@ -92,13 +92,14 @@ class Groupings:
         return tuple(self._found.values())
 
     def plan(self, aggregate: Aggregate) -> Grouping:
-        """The grouping's states; one that was planned before shares them (``share.share_groupings``)."""
+        """The grouping's states; one that was planned before shares them (``share.share_groupings``). Where both are
+        above another grouping, their inputs read that one's states under columns of their own."""
         if aggregate.columns not in self._found:
             keep = self._in_time(aggregate)  # first: it may plan another
             name = f"{self._scope}_state_{len(self._found) + 1}"
             self._found[aggregate.columns] = self._plan(aggregate, name, keep)
         found = self._found[aggregate.columns]
-        assert found.aggregate == aggregate
+        assert found.aggregate == aggregate or key_of(found.aggregate) == key_of(aggregate)
         return found
 
     def _in_time(self, aggregate: Aggregate) -> OfDelta | None:

@@ -16,7 +16,7 @@ from planner.algebra import Aggregate, Limit, Relation, Sort
 from planner.pipelines import Kinds, below_projections
 from planner.rules.number_rows import number_rows
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import transform_relations
+from planner.walk import kinds_of, transform_relations
 
 
 def number_inner_limits(relation: Relation) -> Relation:
@@ -31,7 +31,7 @@ def number_inner_limits(relation: Relation) -> Relation:
     def change(node: Any) -> Any:
         if not isinstance(node, Aggregate) or kinds.of(node.input) != "upper":
             return node
-        below = transform_relations(node.input, numbered)
+        below = transform_relations(node.input, numbered, kinds_of(Limit))
         return node if below is node.input else replace(node, input=below)
 
-    return transform_relations(relation, change)
+    return transform_relations(relation, change, kinds_of(Limit))

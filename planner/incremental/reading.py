@@ -21,6 +21,7 @@ from planner.incremental.groupings import Grouping, Source, Values
 from planner.incremental.names import stored_name
 from planner.incremental.signature import key_of
 from planner.rules.support import Fresh, conjunction
+from planner.walk import descend
 
 
 def read(grouping: Grouping, fresh: Fresh) -> Relation:
@@ -97,11 +98,13 @@ class _Reader:
 
     def _over(self, call: AggregateCall, places: dict[Hashable, Scalar], arrival: list[SortKey]) -> AggregateCall:
         """The call over stored values; those collected come in the user's order, then as they arrived."""
-        arguments = tuple(places.get(key_of(item), item) for item in call.arguments)
-        order = tuple(
-            SortKey(places.get(key_of(key.expression), key.expression), key.descending, key.nulls_first)
-            for key in call.order_by
-        )
+
+        def stored(item: Scalar) -> Scalar:
+            found: Scalar = descend(item, lambda part: places.get(key_of(part), part))
+            return found
+
+        arguments = tuple(map(stored, call.arguments))
+        order = tuple(SortKey(stored(key.expression), key.descending, key.nulls_first) for key in call.order_by)
         return AggregateCall(call.function, arguments, call.type, order_by=(*order, *arrival))
 
     def _snapshot(self, sources: tuple[Source, ...]) -> Relation:

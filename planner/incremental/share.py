@@ -15,7 +15,7 @@ from planner.expression import Column, ColumnRef
 from planner.incremental.signature import key_of, signature
 from planner.pipelines import Kinds, is_grouping
 from planner.rules.support import Fresh, rename_columns
-from planner.walk import transform, walk
+from planner.walk import descend, walk
 
 
 class _Shared(Struct):
@@ -30,7 +30,10 @@ def share_groupings(relation: Relation) -> Relation:
     """The plan with each grouping of a stream that it computes several times written alike, columns included.
 
     The first one gets the aggregates of all; in the others' places stand projections of it under their own columns.
-    To be run before columns are pruned, which makes equal subtrees differ."""
+    Outer groupings are replaced before those within them: a grouping that is read below another one would otherwise
+    leave two copies of the outer one, alike but for the inner one's columns. To be run before columns are pruned, which
+    makes equal subtrees differ.
+    """
     kinds = Kinds()
     found: dict[Hashable, _Shared] = {}
     for node in walk(relation):
@@ -45,7 +48,7 @@ def share_groupings(relation: Relation) -> Relation:
     for shared in found.values():
         if shared.members:
             replacements.update(_merged(shared, fresh))
-    result: Relation = transform(relation, lambda node: replacements.get(id(node), node))
+    result: Relation = descend(relation, lambda node: replacements.get(id(node), node))
     return result
 
 

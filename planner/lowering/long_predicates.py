@@ -20,7 +20,7 @@ from catalog.types import BOOL
 from planner.algebra import Filter, Relation
 from planner.expression import Call, Case, Scalar
 from planner.rules.support import FALSE, TRUE, conjuncts, filtered
-from planner.walk import is_plain, transform_relations
+from planner.walk import RELATION_KINDS, contains, kinds_of, transform_relations
 
 _MOST: Final = 200
 #: Conditions in one chain; fewer of those that are conjunctions themselves.
@@ -30,7 +30,7 @@ _CONJUNCTIONS: Final = 32
 
 def close_conditions(relation: Relation) -> Relation:
     """An equal relation, whose filters have few conditions beside each other."""
-    return transform_relations(relation, _closed)
+    return transform_relations(relation, _closed, kinds_of(Filter))
 
 
 def _closed(node: Any) -> Any:
@@ -39,15 +39,20 @@ def _closed(node: Any) -> Any:
     parts = list(conjuncts(node.predicate))
     changed = [_in_groups(part) for part in parts]
     if len(parts) > _MOST:
-        plain = [part for part in changed if is_plain(part)]
-        rest = [part for part in changed if not is_plain(part)]
+        plain = [part for part in changed if not contains(part, RELATION_KINDS)]
+        rest = [part for part in changed if contains(part, RELATION_KINDS)]
         changed = [*(Case(((_chain("and", some), TRUE),), FALSE, BOOL) for some in _batched(plain, _TOGETHER)), *rest]
     return node if changed == parts else filtered(node.input, changed)
 
 
 def _in_groups(part: Scalar) -> Scalar:
     """A disjunction of very many conditions with a part of them in each branch of a CASE."""
-    if not isinstance(part, Call) or part.function != "or" or len(part.arguments) <= _MOST or not is_plain(part):
+    if (
+        not isinstance(part, Call)
+        or part.function != "or"
+        or len(part.arguments) <= _MOST
+        or contains(part, RELATION_KINDS)
+    ):
         return part
     together = _CONJUNCTIONS if any(map(_is_conjunction, part.arguments)) else _TOGETHER
     whens = (_chain("or", some) for some in _batched(part.arguments, together))

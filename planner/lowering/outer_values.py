@@ -20,8 +20,19 @@ from catalog.nesting import holds
 from catalog.types import BOOL, TEXT, SqlType
 from planner.algebra import Join, Project, Relation
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.rules.support import SUBQUERIES, Fresh, keep_columns, outermost_subqueries, shown_columns
-from planner.walk import RELATIONS, Node, children, free_columns, inputs, replace_columns, transform, walk
+from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns
+from planner.walk import (
+    RELATIONS,
+    SUBQUERY_KINDS,
+    Node,
+    children,
+    free_columns,
+    inputs,
+    kinds_of,
+    replace_columns,
+    transform,
+    transform_relations,
+)
 
 _SHOWN_OTHERWISE: Final = frozenset(("interval", "float4", "float8"))
 
@@ -45,15 +56,8 @@ def uses_equal_values(node: Node) -> bool:
 
 def separate_outer_values(relation: Relation) -> Relation:
     """An equal relation, whose subqueries an engine may compute once for outer values that are equal."""
-    if not any(map(_is_nesting, walk(relation))):
-        return relation
     fresh = Fresh(relation)
-    result: Relation = transform(relation, lambda node: _separated(node, fresh))
-    return result
-
-
-def _is_nesting(node: Node) -> bool:
-    return isinstance(node, (*SUBQUERIES, Join))
+    return transform_relations(relation, lambda node: _separated(node, fresh), SUBQUERY_KINDS | kinds_of(Join))
 
 
 def _separated(node: Any, fresh: Fresh) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle, islice
 from typing import Final
 
 from catalog.errors import SqlError
@@ -100,15 +101,17 @@ def rewrite(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
 
 
 def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
-    for _ in range(_BOUND):
-        before = relation
-        for rule in rules:
-            after = rule(relation)
-            if __debug__ and after is not relation:
-                assert after.columns == relation.columns, f"{rule} changed the columns"
-                validate(after)
-            relation = after
-        if relation is before or relation == before:
+    unchanged = 0
+    for rule in islice(cycle(rules), _BOUND * len(rules)):
+        after = rule(relation)
+        if after is relation or after == relation:
+            unchanged += 1
+        else:
+            assert after.columns == relation.columns, f"{rule} changed the columns"
+            relation, unchanged = after, 0
+        if unchanged == len(rules):
+            if __debug__:
+                validate(relation)
             return relation
     raise AssertionError(f"rules still change the relation after {_BOUND} rounds")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from catalog.types import BOOL, DATE, TIMESTAMP
 from planner.algebra import Relation
 from planner.expression import Call, Cast, Literal, Scalar
-from planner.walk import transform
+from planner.walk import kinds_of, transform_relations
 
 #: The comparison with the day instead: where t is its first instant, and where it is later.
 _AT_MIDNIGHT: Final = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
@@ -25,8 +25,7 @@ _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", 
 
 def compare_dates(relation: Relation) -> Relation:
     """Comparisons of dates with constant timestamps as comparisons of dates."""
-    result: Relation = transform(relation, _compare)
-    return result
+    return transform_relations(relation, _compare, kinds_of(Cast))
 
 
 def _compare(node: Any) -> Any:

@@ -18,7 +18,7 @@ from planner.algebra import Project, Relation, Window
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.number_rows import is_constant
 from planner.rules.support import Fresh
-from planner.walk import transform_relations
+from planner.walk import calls_of, transform_relations
 
 _ZERO: Final = Literal(0, INT8)
 _ONE: Final = Literal(1, INT8)
@@ -27,7 +27,7 @@ _WRONG: Final = {"ntile": "22014", "nth_value": "22016"}
 
 def compute_ntile(relation: Relation) -> Relation:
     """The relation without such calls."""
-    return transform_relations(relation, partial(_change, Fresh(relation)))
+    return transform_relations(relation, partial(_change, Fresh(relation)), calls_of("ntile"))
 
 
 def _change(fresh: Fresh, node: Any) -> Any:

@@ -18,12 +18,12 @@ from planner.algebra import Project, Relation, Window
 from planner.expression import Column, ColumnRef, Scalar, WindowCall
 from planner.rules.raising import may_raise
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import transform_relations
+from planner.walk import kinds_of, transform_relations
 
 
 def compute_window_keys(relation: Relation) -> Relation:
     """The relation with such keys computed below its windows."""
-    return transform_relations(relation, partial(_change, Fresh(relation)))
+    return transform_relations(relation, partial(_change, Fresh(relation)), kinds_of(Window))
 
 
 def _change(fresh: Fresh, node: Any) -> Any:

@@ -14,13 +14,12 @@ from typing import Any
 from planner.algebra import Relation
 from planner.expression import Call
 from planner.rules.support import conjunction, conjuncts, volatility
-from planner.walk import transform
+from planner.walk import calls_of, transform_relations
 
 
 def factor_disjunctions(relation: Relation) -> Relation:
     """Conjuncts that all arms of an OR share, taken out of it."""
-    result: Relation = transform(relation, _factor)
-    return result
+    return transform_relations(relation, _factor, calls_of("or"))
 
 
 def _factor(node: Any) -> Any:

@@ -24,7 +24,7 @@ from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.functions import COMPARISONS
 from planner.rules.nulls import STRICT
 from planner.rules.support import FALSE, TRUE
-from planner.walk import transform
+from planner.walk import kinds_of, transform_relations
 
 _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
@@ -37,8 +37,7 @@ _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
 
 def fold_constants(relation: Relation) -> Relation:
     """The relation with constant parts of its expressions computed."""
-    result: Relation = transform(relation, _fold)
-    return result
+    return transform_relations(relation, _fold, kinds_of(Literal))
 
 
 def _fold(node: Any) -> Any:

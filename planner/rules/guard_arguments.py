@@ -17,7 +17,7 @@ from planner.algebra import Relation
 from planner.expression import AggregateCall, Case, Literal, Scalar, WindowCall
 from planner.rules.raising import may_raise
 from planner.rules.support import FALSE, conjunction, conjuncts
-from planner.walk import transform, walk
+from planner.walk import kinds_of, transform_relations
 
 #: Aggregates whose first argument may not be NULL.
 _KEYED: Final = ("json_object_agg", "jsonb_object_agg")
@@ -25,10 +25,7 @@ _KEYED: Final = ("json_object_agg", "jsonb_object_agg")
 
 def guard_arguments(relation: Relation) -> Relation:
     """The relation with the conditions of FILTER around arguments that may raise."""
-    if not any(isinstance(node, AggregateCall | WindowCall) and node.filter is not None for node in walk(relation)):
-        return relation
-    result: Relation = transform(relation, _change)
-    return result
+    return transform_relations(relation, _change, kinds_of(AggregateCall, WindowCall))
 
 
 def _change(node: Any) -> Any:

@@ -36,18 +36,17 @@ from planner.rules.support import (
     outermost_subqueries,
     volatility,
 )
-from planner.walk import free_columns, transform, walk
+from planner.walk import SUBQUERY_KINDS, contains, free_columns, transform, transform_relations
 
 _Guard = Callable[[], Scalar]
 
 
 def guard_subqueries(relation: Relation) -> Relation:
     """The relation with conditions of CASE and coalesce inside the subqueries that they decide about."""
-    if not any(isinstance(node, SUBQUERIES) for node in walk(relation)):
+    if not contains(relation, SUBQUERY_KINDS):
         return relation
     fresh = Fresh(relation)
-    result: Relation = transform(relation, lambda node: _change(node, fresh))
-    return result
+    return transform_relations(relation, lambda node: _change(node, fresh), SUBQUERY_KINDS)
 
 
 def may_fail(node: Any) -> bool:

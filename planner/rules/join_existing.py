@@ -17,22 +17,27 @@ about R's rows, too; and over rows of a stream.
 
 from __future__ import annotations
 
+from typing import Any
+
 from catalog.errors import SqlError
 from planner.algebra import Filter, Join, JoinKind, Relation, Scan
 from planner.expression import Call, Exists, Scalar
 from planner.rules.correlation import Pulled, equal_parts, pull, without_top
 from planner.rules.raising import may_raise
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, filtered, volatility
-from planner.walk import free_columns, produced_columns, transform, walk
+from planner.walk import contains, free_columns, kinds_of, produced_columns, transform_relations, walk
 
 
 def join_existing(relation: Relation) -> Relation:
     """The relation with such conditions as joins."""
-    if not any(isinstance(node, Exists) for node in walk(relation)):
+    if not contains(relation, kinds_of(Exists)):
         return relation
     fresh = Fresh(relation)
-    result: Relation = transform(relation, lambda node: _change(node, fresh) if isinstance(node, Filter) else node)
-    return result
+
+    def change(node: Any) -> Any:
+        return _change(node, fresh) if isinstance(node, Filter) else node
+
+    return transform_relations(relation, change, kinds_of(Exists))
 
 
 def _change(node: Filter, fresh: Fresh) -> Relation:

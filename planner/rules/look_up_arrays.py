@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from planner.algebra import Filter, Join, Relation
 from planner.expression import Call, Literal, Scalar
 from planner.rules.support import conjunction, conjuncts
-from planner.walk import transform_relations
+from planner.walk import calls_of, transform_relations
 
 
 def look_up_arrays(relation: Relation) -> Relation:
     """The relation with tests for equality with any element of an array as look-ups."""
-    return transform_relations(relation, _change)
+    return transform_relations(relation, _change, calls_of("any"))
 
 
 def _change(node: Any) -> Any:

@@ -12,12 +12,12 @@ from typing import Any
 from planner.algebra import Filter, Relation
 from planner.expression import Call, Case, Exists, Literal, Scalar
 from planner.rules.support import FALSE, TRUE, conjuncts, filtered
-from planner.walk import transform_relations
+from planner.walk import kinds_of, transform_relations
 
 
 def match_rows(relation: Relation) -> Relation:
     """The relation with filters by rows of a subquery as semi and anti joins may have them."""
-    return transform_relations(relation, _change)
+    return transform_relations(relation, _change, kinds_of(Exists))
 
 
 def _change(node: Any) -> Any:

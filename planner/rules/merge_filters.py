@@ -6,12 +6,12 @@ from typing import Any
 
 from planner.algebra import Filter, Relation
 from planner.rules.support import TRUE, conjuncts, filtered
-from planner.walk import transform_relations
+from planner.walk import kinds_of, transform_relations
 
 
 def merge_filters(relation: Relation) -> Relation:
     """One filter for a stack of filters, the lower predicate first."""
-    return transform_relations(relation, _merge)
+    return transform_relations(relation, _merge, kinds_of(Filter))
 
 
 def _merge(node: Any) -> Any:

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
 from planner.expression import ColumnRef, Literal
 from planner.rules.support import keep_columns, keeps_columns, substitute, substitution, volatility
-from planner.walk import transform_relations, walk
+from planner.walk import kinds_of, transform_relations, walk
 
 
 def merge_projects(relation: Relation) -> Relation:
     """One projection for a stack of them, and as few as possible between other operators."""
-    return transform_relations(relation, _merge)
+    return transform_relations(relation, _merge, kinds_of(Project))
 
 
 def _merge(node: Any) -> Any:

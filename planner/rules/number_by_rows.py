@@ -11,12 +11,12 @@ from typing import Any
 from planner.algebra import Limit, Relation
 from planner.rules.number_rows import number_rows
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import free_columns, transform_relations
+from planner.walk import free_columns, kinds_of, transform_relations
 
 
 def number_by_rows(relation: Relation) -> Relation:
     """The relation without such limits."""
-    return transform_relations(relation, partial(_change, Fresh(relation)))
+    return transform_relations(relation, partial(_change, Fresh(relation)), kinds_of(Limit))
 
 
 def _change(fresh: Fresh, node: Any) -> Any:

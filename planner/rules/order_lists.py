@@ -33,7 +33,7 @@ from planner.algebra import (
 )
 from planner.expression import AggregateCall, Column, ColumnRef
 from planner.rules.support import Fresh, volatility
-from planner.walk import children, transform_relations
+from planner.walk import calls_of, children, contains, kinds_of, transform_relations
 
 #: Aggregates whose result depends on the order of their input.
 _LISTS: Final = frozenset(
@@ -44,12 +44,14 @@ _Found = tuple[Relation, tuple[SortKey, ...]]
 
 def order_lists(relation: Relation) -> Relation:
     """The relation with such orders written into the aggregates."""
+    if not contains(relation, calls_of(*_LISTS)):
+        return relation
     orders = _Orders(relation)
     if not isinstance(relation, With):
-        return transform_relations(relation, orders.change)
+        return transform_relations(relation, orders.change, kinds_of(Aggregate))
     for name, definition in relation.definitions:
-        orders.known[name] = transform_relations(definition, orders.change)
-    body = transform_relations(relation.body, orders.change)
+        orders.known[name] = transform_relations(definition, orders.change, kinds_of(Aggregate))
+    body = transform_relations(relation.body, orders.change, kinds_of(Aggregate))
     definitions = tuple(orders.known.items())
     same = body is relation.body and all(
         new is old for (_, new), (_, old) in zip(definitions, relation.definitions, strict=True)

@@ -41,7 +41,7 @@ from planner.rules.support import (
     substitution,
     volatility,
 )
-from planner.walk import descend_relations, used_columns, walk
+from planner.walk import descend_relations, kinds_of, used_columns, walk
 
 #: Which inputs of a join a filter above it may enter, and which its own predicate may.
 _FROM_ABOVE: dict[str, frozenset[str]] = {
@@ -66,7 +66,7 @@ Side = Literal["left", "right", "both", "none"]
 
 def push_down_filters(relation: Relation) -> Relation:
     """Every predicate as low as it may stand, in one pass from the root."""
-    return descend_relations(relation, _push)
+    return descend_relations(relation, _push, kinds_of(Filter, Join))
 
 
 def _push(node: Any) -> Any:

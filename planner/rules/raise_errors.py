@@ -8,17 +8,19 @@ https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-EXPRESS-EVAL
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from catalog.errors import division_by_zero
 from planner.algebra import Filter, Join, Limit, Project, Relation, Sort
 from planner.expression import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.walk import walk
+from planner.walk import calls_of, contains, walk
+
+_DIVISIONS: Final = calls_of("div", "mod")
 
 
 def raise_errors(relation: Relation) -> Relation:
     """The relation itself. Raises 22012."""
-    if any(_divides_by_zero(node) for node in walk(relation)) and any(map(_raises, _asked(relation))):
+    if contains(relation, _DIVISIONS) and any(map(_raises, _asked(relation))):
         raise division_by_zero()
     return relation
 

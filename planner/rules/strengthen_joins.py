@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from planner.algebra import Filter, Join, JoinKind, Relation
 from planner.rules.nulls import rejects_null
-from planner.walk import transform_relations
+from planner.walk import kinds_of, transform_relations
 
 #: The join that keeps unmatched rows of the left and right input.
 _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {
@@ -28,7 +28,7 @@ _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {
 
 def strengthen_joins(relation: Relation) -> Relation:
     """Outer joins made inner (or less outer) where a filter above drops the padded rows."""
-    return transform_relations(relation, _strengthen)
+    return transform_relations(relation, _strengthen, kinds_of(Join))
 
 
 def _strengthen(node: Any) -> Any:

@@ -25,7 +25,18 @@ from planner.expression import (
     ScalarSubquery,
 )
 from planner.functions import COMPARISONS, FUNCTIONS
-from planner.walk import RELATIONS, Node, children, produced_columns, replace_columns, transform, used_columns, walk
+from planner.walk import (
+    RELATIONS,
+    SUBQUERY_KINDS,
+    Node,
+    children,
+    contains,
+    produced_columns,
+    replace_columns,
+    transform,
+    used_columns,
+    walk,
+)
 
 SUBQUERIES: Final = (ScalarSubquery, Exists, InSubquery)
 #: What is the same of all values that are equal.
@@ -143,7 +154,7 @@ def substitute(scalar: Scalar, mapping: dict[Column, Scalar]) -> Scalar:
 
 def has_subquery(node: Node) -> bool:
     """Whether a relation is nested anywhere in a scalar."""
-    return any(isinstance(item, SUBQUERIES) for item in walk(node))
+    return contains(node, SUBQUERY_KINDS)
 
 
 def outermost_subqueries(scalar: Any) -> Iterator[Any]:

@@ -14,14 +14,14 @@ from typing import Any
 from planner.algebra import Join, Project, Relation, Unnest, Values
 from planner.expression import ColumnRef
 from planner.rules.support import conjuncts, filtered
-from planner.walk import is_dependent, transform_relations
+from planner.walk import is_dependent, kinds_of, transform_relations
 
 _ONE_ROW = Values((), ((),))
 
 
 def unnest_in_place(relation: Relation) -> Relation:
     """The relation with joins of rows and their own arrays as repeated rows."""
-    return transform_relations(relation, _change)
+    return transform_relations(relation, _change, kinds_of(Join))
 
 
 def _change(node: Any) -> Any:

@@ -75,7 +75,7 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
         case Redefine(item=Stream() | View() as item):
             require_distinct(item.columns)
             return statement
-        case CreateView(view=view, query=query) if view.continuous and _meets(query, objects):
+        case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
             return viewed(Carrying(objects, new), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
@@ -122,10 +122,11 @@ def _meets(statement: Statement, objects: Objects) -> bool:
 
 def _pads(nodes: list[Node]) -> bool:
     """Whether texts get blanks, which are shown: but for parameters that are only compared."""
-    compared = {id(item) for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments}
-    return any(
-        isinstance(node, Cast | Parameter) and is_padded(node.type) and id(node) not in compared for node in nodes
-    )
+    padded = {id(node) for node in nodes if isinstance(node, Cast | Parameter) and is_padded(node.type)}
+    if not padded:
+        return False
+    compared = (item for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments)
+    return not padded.issubset(map(id, compared))
 
 
 def _is_mixed_outside(nodes: list[Node]) -> bool:

@@ -107,7 +107,8 @@ def _decode(lines: list[_Line], target: CopyTarget) -> list[pa.Array]:
     columns: list[pa.Array] = []
     scales: list[pa.Array] = []
     first: tuple[int, int, SqlError] | None = None
-    for column, type_ in enumerate(target.types):
+    for column in target.places:
+        type_ = target.types[column]
         texts = pa.array([line.fields[column] for line in lines if len(line.fields) > column], pa.string())
         try:
             columns.append(decode_text_column(texts, type_, target.timezone))

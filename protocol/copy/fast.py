@@ -33,6 +33,8 @@ from protocol.values.scales import scales_of_texts
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
 _ZERO, _X, _LOWER = (np.uint8(byte) for byte in (0x30, 0x78, 0x20))
+#: What some programs write before text in UTF-8.
+_MARK: Final = b"\xef\xbb\xbf"
 #: What may be an exponent above zero.
 _EXPONENT: Final = re.compile(rb"[0-9.][eE]\+?[0-9]")
 _FIRST_DAY: Final = -719_162  # 0001-01-01
@@ -71,7 +73,7 @@ class FastParser(Struct, frozen=True):
     def _parse_typed(self, block: Block) -> list[pa.Array] | None:
         """The columns where every value is written as usual."""
         try:
-            read = zip(self._read(block, self.typed), self.target.types, strict=True)
+            read = zip(self._read(block, self.typed), self.target.kinds, strict=True)
             found = [_of_double(column, type_) for column, type_ in read]
             columns = [column for column in found if column is not None]
             if len(columns) < len(found) or not self._is_trusted(columns, block):
@@ -88,7 +90,7 @@ class FastParser(Struct, frozen=True):
             decode_text_column(column, type_, self.target.timezone)
             if column.type == pa.string()
             else fit_column(column, type_)
-            for column, type_ in zip(columns, self.target.types, strict=True)
+            for column, type_ in zip(columns, self.target.kinds, strict=True)
         ]
         types = self.target.types
         return values + [scales_of_texts(columns[place], types[place]) for place in self.target.scaled]
@@ -112,9 +114,13 @@ class FastParser(Struct, frozen=True):
         with pacsv.open_csv(source, read_options, self.parse_options, convert_options) as reader:
             batches = reader.read_all().to_batches()
         columns: list[pa.Array] = (batches[0] if len(batches) == 1 else pa.concat_batches(batches)).columns
-        if not self._escapes and self._keeps_quotes(columns) and not _quotes_are_regular(block.data, self.format):
+        reads_all = self.target.only is None
+        are_suspect = not self._escapes and (not reads_all or self._keeps_quotes(columns))
+        if are_suspect and not _quotes_are_regular(block.data, self.format):
             raise NotFast
-        if len(columns) > 1 and _may_be_empty(columns[0]) and _has_empty_line(block):
+        if len(self.target.types) > 1 and (not reads_all or _may_be_empty(columns[0])) and _has_empty_line(block):
+            raise NotFast
+        if not reads_all and not _is_utf8(block.data):
             raise NotFast
         return columns
 
@@ -129,7 +135,7 @@ class FastParser(Struct, frozen=True):
     def _is_regular(self, block: Block) -> bool:
         """Whether lines and quotes are what both parsers agree on."""
         data, end = block.data, block.end
-        if b"\0" in data:
+        if b"\0" in data or data.startswith(_MARK):  # which pyarrow takes for no part of the text
             return False
         if end != b"\n" or b"\r" in data:
             returns, newlines = count_byte(data, 13), count_byte(data, 10)
@@ -157,7 +163,7 @@ class FastParser(Struct, frozen=True):
                 return False  # backslashes that are not NULLs
         return all(
             _is_trusted_column(column, type_, block.data)
-            for column, type_ in zip(columns, self.target.types, strict=True)
+            for column, type_ in zip(columns, self.target.kinds, strict=True)
         )
 
 
@@ -168,6 +174,7 @@ def fast_parser(target: CopyTarget, format_: CopyFormat) -> FastParser:
     types = dict(zip(names, map(_csv_type, target.types), strict=True))
     types |= {names[place]: pa.string() for place in (*target.scaled, *format_.force_null, *format_.force_not_null)}
     shared = {
+        "include_columns": [names[place] for place in target.places],
         "null_values": [format_.null],
         "strings_can_be_null": True,
         "quoted_strings_can_be_null": False,
@@ -201,6 +208,14 @@ def _csv_type(type_: SqlType) -> pa.DataType:
 def _of_double(column: pa.Array, type_: SqlType) -> pa.Array | None:
     """A column of decimals that were read as doubles, all others as they are; None where it must be read otherwise."""
     return decimals_of(column, type_) if column.type == pa.float64() and type_.name == "numeric" else column
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _may_be_empty(column: pa.Array) -> bool:

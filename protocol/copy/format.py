@@ -5,6 +5,7 @@ Mirrors planner.statements.CopyOptions, which this layer cannot know; the server
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -44,7 +45,8 @@ class CopyFormat(Struct, frozen=True):
 
 class CopyTarget(Struct, frozen=True):
     """The columns that COPY FROM fills. ``scaled`` are the places of numerics whose decimals are wanted as well, behind
-    the columns themselves.
+    the columns themselves; ``only`` those of the columns whose values are wanted, where that is not all: the others'
+    are split off and are text, and no more is asked of them.
     """
 
     types: tuple[SqlType, ...]
@@ -52,6 +54,17 @@ class CopyTarget(Struct, frozen=True):
     relation: str
     timezone: str = "UTC"
     scaled: tuple[int, ...] = ()
+    only: tuple[int, ...] | None = None
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The places of the columns whose values are wanted."""
+        return range(len(self.types)) if self.only is None else self.only
+
+    @property
+    def kinds(self) -> tuple[SqlType, ...]:
+        """The types of these."""
+        return self.types if self.only is None else tuple(self.types[place] for place in self.only)
 
     def line_error(self, sqlstate: str, message: str, line: int, content: bytes | None = None) -> SqlError:
         """An error of a whole line."""

@@ -36,8 +36,9 @@ class CopyReader:
         timezone: str = "UTC",
         block_size: int = BLOCK_SIZE,
         scaled: tuple[int, ...] = (),
+        only: tuple[int, ...] | None = None,
     ) -> None:
-        self._target = CopyTarget(tuple(types), tuple(names), relation, timezone, scaled)
+        self._target = CopyTarget(tuple(types), tuple(names), relation, timezone, scaled, only)
         self._format = format_
         self._schema, self._fast = _prepared(self._target, format_)
         binary = format_.format == "binary"
@@ -101,6 +102,6 @@ class CopyReader:
 def _prepared(target: CopyTarget, format_: CopyFormat) -> tuple[pa.Schema, FastParser | None]:
     """What COPYs alike have in common, which takes longer to make than a few rows to parse."""
     scales = [(f"scale of {target.names[place]}", scale_kind(target.types[place]).arrow) for place in target.scaled]
-    schema = pa.schema([(name, type_.arrow) for name, type_ in zip(target.names, target.types, strict=True)] + scales)
-    fast = None if format_.format == "binary" or not target.types else fast_parser(target, format_)
+    schema = pa.schema([(target.names[place], target.types[place].arrow) for place in target.places] + scales)
+    fast = None if format_.format == "binary" or not target.kinds else fast_parser(target, format_)
     return schema, fast

@@ -1,7 +1,8 @@
-"""COPY data in any portions to blocks of whole lines: cheap and sequential.
+"""COPY data in any portions to blocks of whole lines: sequential, in time linear in the bytes, whatever they are.
 
 Owns: where a line ends (not inside of quotes, not after a backslash), the header line, the end marker ``\\.``, and
-which line a block begins with. Looks at bytes with C-speed searches only.
+which line a block begins with. Looks at bytes with C-speed searches only, and at those that are no whole line again
+only when there are twice as many.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import numpy as np
 from msgspec import Struct
 
 from protocol.copy.format import CopyFormat
+from protocol.values.codec import Vector
 
 #: Bytes of the first block: small enough that several threads soon have one.
 BLOCK_SIZE: Final = 1 << 20
 #: Each block is twice as large as the one before it, until it has so many times the first one's bytes: at the first
 #: size, what a block costs besides its bytes is a tenth of all.
 GROWTH: Final = 4
-_BACKSLASH: Final = 0x5C
 _MARKER: Final = b"\\."
-_ANY_END: Final = re.compile(rb"[\r\n]")
+_NEWLINE: Final = 0x0A
+_RETURN: Final = 0x0D
 
 
 class Block(Struct, frozen=True):
@@ -39,6 +41,7 @@ class LineSplitter:
         "_block_size",
         "_end",
         "_ended",
+        "_enough",
         "_header",
         "_largest",
         "_line",
@@ -51,6 +54,7 @@ class LineSplitter:
     def __init__(self, format_: CopyFormat, block_size: int = BLOCK_SIZE) -> None:
         self._quotes = Quotes(format_) if format_.format == "csv" else None
         self._block_size = block_size
+        self._enough = block_size  # bytes that are looked at together
         self._largest = GROWTH * block_size
         self._waiting: list[bytes] = []
         self._size = 0
@@ -66,21 +70,27 @@ class LineSplitter:
             return []
         self._waiting.append(data)
         self._size += len(data)
-        if self._size < self._block_size:
+        if self._size < self._enough:
             return []
         blocks: list[Block] = []
         data = self._gather()
-        start = 0
+        start, is_line = 0, True
         while len(data) - start >= self._block_size and not self._ended:
             cut = self._cut(data, start)
-            if cut == start:
+            is_line = cut > start
+            if not is_line:
                 break
             blocks += self._block(data[start:cut])
             start = cut
             self._block_size = min(2 * self._block_size, self._largest)
         rest = data[start:]
         self._waiting, self._size = [rest], len(rest)
+        self._enough = self._block_size if is_line else max(self._block_size, 2 * len(rest))
         return blocks
+
+    def is_due(self, size: int) -> bool:
+        """Whether so many bytes more are looked at, and not kept for later."""
+        return not self._ended and self._size + size >= self._enough
 
     def finish(self) -> list[Block]:
         """The last block; its last line may lack its end."""
@@ -113,43 +123,39 @@ class LineSplitter:
 
     def _first_end(self, data: bytes, end: bytes) -> int:
         """The position after the first line."""
-        position = data.find(end)
-        while position >= 0 and self._inside(data, 0, position):
-            position = data.find(end, position + 1)
-        return len(data) if position < 0 else position + len(end)
+        position = self._first(data, 0, _ends(data, 0, len(data), end))
+        return len(data) if position is None else position + len(end)
 
     def _before_marker(self, data: bytes, end: bytes) -> bytes:
         """What stands before a line that is only ``\\.``; nothing that follows it counts."""
-        position = data.find(_MARKER) if b"\\" in data else -1
-        while position >= 0:
-            begins = position == 0 or data.endswith(end, 0, position)
-            ends = position + 2 == len(data) or data.startswith(end, position + 2)
-            if begins and ends and not (self._quotes and self._quotes.open_at(data, 0, position) is not None):
-                self._ended = True
-                return data[:position]
-            position = data.find(_MARKER, position + 1)
-        return data
+        if _MARKER not in data:
+            return data
+        lines = re.compile(rb"(?:\A|(?<=%b))\\\.(?=%b|\Z)" % (end, end))
+        places = np.fromiter((match.start() for match in lines.finditer(data)), np.int64)
+        position = self._first(data, 0, places, escapes=False)
+        if position is None:
+            return data
+        self._ended = True
+        return data[:position]
 
     def _detect_end(self, data: bytes, start: int) -> bytes | None:
         """How lines end, from the first end of a line; None while the data does not tell."""
-        match = _ANY_END.search(data, start)
-        while match and self._inside(data, start, match.start()):
-            match = _ANY_END.search(data, match.end())
-        if match is None:
+        position = self._first(data, start, _places(data, start, len(data), _NEWLINE, _RETURN))
+        if position is None:
             return None
-        if match.group() == b"\n":
+        if data[position] == _NEWLINE:
             return b"\n"
-        following = data[match.end() : match.end() + 1]
+        following = data[position + 1 : position + 2]
         return None if not following else b"\r\n" if following == b"\n" else b"\r"
 
-    def _inside(self, data: bytes, start: int, position: int) -> bool:
-        """Whether the end of a line at ``position`` belongs to a value: quoted (CSV) or after a backslash (text)."""
+    def _first(self, data: bytes, start: int, places: Vector, escapes: bool = True) -> int | None:
+        """The first of some places that belongs to no value: not quoted (CSV), nor after a backslash (text) where that
+        ``escapes`` it. ``start`` belongs to none."""
         if self._quotes is not None:
-            return self._quotes.open_at(data, start, position) is not None
-        before = position
-        while before > start and data[before - 1] == _BACKSLASH:
-            before -= 1
-        return (position - before) % 2 == 1
+            places = places[self._quotes.outside(data, start, places)]
+            return int(places[0]) if len(places) else None
+        found = map(int, places)
+        return next((place for place in found if not escapes or not is_escaped(data, start, place)), None)
 
     def _cut(self, data: bytes, start: int) -> int:
         """The position after the last line that ends within a block's size, or of all data; or ``start``."""
@@ -161,47 +167,91 @@ class LineSplitter:
         return cut if cut > start else self._last_end(data, start, len(data), self._end)
 
     def _last_end(self, data: bytes, start: int, stop: int, end: bytes) -> int:
-        position = stop
-        while (position := data.rfind(end, start, position)) >= 0:
-            if self._quotes is None:
-                if not self._inside(data, start, position):
-                    return position + len(end)
-                continue
-            opened = self._quotes.open_at(data, start, position)
-            if opened is None:
+        position = data.rfind(end, start, stop)
+        if position < 0:
+            return start
+        if self._quotes is not None:
+            if not self._quotes.is_open(data, start, position):
                 return position + len(end)
-            position = opened
+            places = _ends(data, start, position, end)
+            places = places[self._quotes.outside(data, start, places)]
+            return int(places[-1]) + len(end) if len(places) else start
+        while position >= 0:
+            if not is_escaped(data, start, position):
+                return position + len(end)
+            position = data.rfind(end, start, position)
         return start
 
 
 class Quotes:
-    """Where CSV's quotes are open."""
+    """Where CSV's quotes are open. A ``start`` is outside of them."""
 
     __slots__ = ("_quote", "_section")
 
     def __init__(self, format_: CopyFormat) -> None:
-        self._quote = format_.quote.encode()
+        self._quote = format_.quote.encode()[0]
         self._section = None if format_.escape == format_.quote else _section(format_)
 
-    def open_at(self, data: bytes, start: int, position: int) -> int | None:
-        """A quote after which everything up to ``position`` is quoted; None where ``position`` is outside of quotes.
-
-        ``start`` is outside of quotes. Where the quote escapes itself, an odd number of them is open.
-        """
+    def is_open(self, data: bytes, start: int, position: int) -> bool:
+        """Whether a position is quoted. Where the quote escapes itself, an odd number of them is before it."""
         if self._section is None:
-            odd = count_byte(data, self._quote[0], start, position) % 2
-            return data.rfind(self._quote, start, position) if odd else None
-        last = None
-        for match in self._section.finditer(data, start, position):
-            last = match
-        return last.start() if last is not None and not last["close"] else None
+            return bool(count_byte(data, self._quote, start, position) % 2)
+        return not self.outside(data, start, np.array([position]))[0]
+
+    def outside(self, data: bytes, start: int, places: Vector) -> Vector:
+        """Which of some ascending places, of which none is a quote, are not quoted."""
+        if not len(places):
+            return np.ones(0, bool)
+        stop = int(places[-1])
+        if self._section is None:
+            borders = _places(data, start, stop, self._quote)
+        else:
+            found = self._section.finditer(data, start, stop)
+            pairs = ((match.start(), match.end() if match["close"] else stop + 1) for match in found)
+            borders = np.fromiter((place for pair in pairs for place in pair), np.int64)
+        is_outside: Vector = np.searchsorted(borders, places, "right") % 2 == 0
+        return is_outside
 
 
 def _section(format_: CopyFormat) -> re.Pattern[bytes]:
     """A quoted section, whose end may be missing."""
     quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
-    pattern = rb"%b(?:%b[%b%b]|[^%b])*(?P<close>%b?)" % (quote, escape, quote, escape, quote, quote)
+    pattern = rb"%b(?:[^%b%b]++|%b[%b%b]?)*+(?P<close>%b?)" % (quote, quote, escape, escape, quote, escape, quote)
     return re.compile(pattern, re.DOTALL)
+
+
+def is_escaped(data: bytes, start: int, position: int) -> bool:
+    """Whether an odd number of backslashes stands before a position."""
+    before, width = position, 16
+    while before > start:
+        piece = data[max(start, before - width) : before]
+        left = piece.rstrip(b"\\")
+        before -= len(piece) - len(left)
+        if left:
+            break
+        width *= 2
+    return (position - before) % 2 == 1
+
+
+def _ends(data: bytes, start: int, stop: int, end: bytes) -> Vector:
+    """Where lines end."""
+    places = _places(data, start, stop, end[0])
+    if len(end) == 1:
+        return places
+    values = np.frombuffer(data, np.uint8)
+    places = places[places + 1 < stop]
+    both: Vector = places[values[places + 1] == end[1]]
+    return both
+
+
+def _places(data: bytes, start: int, stop: int, *wanted: int) -> Vector:
+    """Where one of some bytes is."""
+    values = np.frombuffer(data, np.uint8, stop - start, start) if stop > start else np.empty(0, np.uint8)
+    found = values == wanted[0]
+    for byte in wanted[1:]:
+        found |= values == byte
+    places: Vector = np.flatnonzero(found) + start
+    return places
 
 
 def count_byte(data: bytes, byte: int, start: int = 0, stop: int | None = None) -> int:

@@ -58,7 +58,7 @@ def test_the_volume_belongs_to_the_images_user() -> None:
     """Who is not root writes to a volume only if its folder was made in the image before, by that user."""
     lines = [line for line in (DOCKER / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     begin, end = lines.index("USER millstream"), lines.index("VOLUME /var/lib/millstream/data")
-    assert lines[begin + 1 : end] == ["WORKDIR /var/lib/millstream", "RUN mkdir data"]
+    assert lines[begin + 1 : end] == ["WORKDIR /var/lib/millstream", "RUN mkdir --mode=0700 data"]
 
 
 def instructions(word: str) -> list[str]:

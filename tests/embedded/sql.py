@@ -79,7 +79,7 @@ class Tables:
         statement = bound(text, self.catalog)
         match statement:
             case Insert() | Update() | Delete():
-                return write.change(statement)
+                return write.change(statement, (), {}, "UTC")
             case Truncate():
                 return write.truncate(statement.targets)
             case _:
@@ -101,9 +101,9 @@ class Tables:
         """A SELECT's rows, as a transaction or a new snapshot sees them."""
         relation = query(text, self.catalog).relation
         if write is not None:
-            return rows_of(write.query(relation, {}))
+            return rows_of(write.query(relation, {}, (), "UTC"))
         snapshot = self.store.snapshot()
         try:
-            return rows_of(snapshot.query(relation, {}))
+            return rows_of(snapshot.query(relation, {}, (), "UTC"))
         finally:
             snapshot.close()

@@ -214,7 +214,7 @@ def test_a_snapshot_stays(accounts: Tables) -> None:
     relation = query("SELECT count(*) FROM account", accounts.catalog).relation
     snapshot = accounts.store.snapshot()
     accounts.execute("DELETE FROM account")
-    assert rows_of(snapshot.query(relation, {})) == [(2,)]
+    assert rows_of(snapshot.query(relation, {}, (), "UTC")) == [(2,)]
     snapshot.close()
     snapshot.close()
     assert accounts.read("SELECT count(*) FROM account") == [(0,)]
@@ -300,12 +300,12 @@ def test_copy_checks_too(accounts: Tables) -> None:
     (table,) = accounts.store.definitions.values()
     schema = pa.schema([("id", pa.int32()), ("owner", pa.string()), ("balance", pa.decimal128(10, 2))])
     write = accounts.store.begin_write()
-    write.append(table, pa.table([[3, 4], ["c", "d"], [Decimal(1), None]], schema=schema))
+    write.append(table, pa.table([[3, 4], ["c", "d"], [Decimal(1), None]], schema=schema), "UTC")
     accounts.commit(write)
     assert accounts.read("SELECT count(*), sum(id) FROM account") == [(4, 10)]
     write = accounts.store.begin_write()
     with pytest.raises(SqlError, match="23505"):
-        write.append(table, pa.table([[9, 3], ["c", "d"], [Decimal(1), None]], schema=schema))
+        write.append(table, pa.table([[9, 3], ["c", "d"], [Decimal(1), None]], schema=schema), "UTC")
     write.rollback()
 
 

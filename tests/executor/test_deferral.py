@@ -87,3 +87,24 @@ def test_a_transaction_commits_where_its_end_has_every_partner(tmp_path: Path, s
                     client.run("COMMIT")
             assert client.run(ORPHANS) == [(0,)]
     assert outcomes == {True, False}
+
+
+def test_an_update_that_leaves_the_key_alone_waits_for_nothing(tmp_path: Path) -> None:
+    """A table that refers to itself: the check of a row is queued only where its key or its reference changes."""
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        client.run(
+            "CREATE TABLE node (id int PRIMARY KEY, up int REFERENCES node DEFERRABLE INITIALLY DEFERRED, n int)"
+        )
+        client.run("INSERT INTO node VALUES (1, NULL, 0), (2, 1, 0)")
+        client.run("BEGIN; UPDATE node SET n = n + 1; CREATE INDEX node_n ON node (n); COMMIT")
+        assert client.run("SELECT id, up, n FROM node ORDER BY id") == [(1, None, 1), (2, 1, 1)]
+        for change in ("UPDATE node SET up = 2 WHERE id = 1", "UPDATE node SET id = 3 WHERE id = 2"):
+            with pytest.raises(SqlError) as caught:
+                client.run(f"BEGIN; {change}; CREATE INDEX node_up ON node (up)")
+            assert caught.value.sqlstate == "55006"
+            client.run("ROLLBACK")
+        client.run("BEGIN; UPDATE node SET id = id + 10")
+        with pytest.raises(SqlError) as caught:
+            client.run("COMMIT")
+        assert caught.value.sqlstate == "23503"

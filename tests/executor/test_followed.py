@@ -76,7 +76,7 @@ def test_rows_of_files_are_counted_across_restarts(tmp_path: Path) -> None:
     client = Client(database)
     client.run(stream_over(folder, "csv", ", header 'true'"))
     client.run(VIEW)
-    (folder / "_one").write_bytes(b"page,n\na,1\n\nb,2\r\n\r\na,3")
+    (folder / "_one").write_bytes(b"page,n\na,1\nb,2\na,3")
     (folder / "_one").rename(folder / "one.csv")
     wait_until(partial(shows, client, [("a", 4), ("b", 2)]))
     counted = "SELECT rows FROM millstream.streams"

@@ -46,6 +46,17 @@ VIEWS = (
     ),
     (5, ("SELECT d, sum(coalesce(i, h, 0)), sum(w), max(w), sum(u) FROM s WHERE i IN (1, 7, -1) OR w <> 0 GROUP BY d")),
     (4, ("SELECT z, stddev(h), var_pop(d), sum(i::float8 * 0.5) FROM s WHERE z < '2001-01-01' OR f >= -1 GROUP BY z")),
+    (
+        4,
+        (
+            "SELECT c, round((stddev(f) / 1e12)::numeric, 8), round((var_pop(f) FILTER (WHERE o) / 1e24)::numeric, 8),"
+            " count(*) FROM s GROUP BY c"
+        ),
+    ),
+    (
+        3,
+        ("SELECT k, round(corr(f, f * f)::numeric, 8), regr_count(f, f) FROM s WHERE i < 9 GROUP BY k"),
+    ),
     (2, ("SELECT k, sum(x) FROM (SELECT k, d * 2 AS x, f FROM s WHERE o IS NOT NULL) AS q WHERE x > -3 GROUP BY k")),
     (4, ("SELECT o, sum(b * 2 - h), sum(-1 + b), count(*) FROM s WHERE NOT (o AND i > 3) OR d IS NULL GROUP BY o")),
 )

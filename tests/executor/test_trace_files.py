@@ -88,9 +88,9 @@ def test_sealed_intervals_are_whole_and_those_left_behind_are_deleted(tmp_path: 
     folder = tmp_path / "16400"
     assert delete_sealed(folder) == 0
     table = pa.table({"a": [1, 2], "__lsn": [6, 7], "__ordinal": [0, 0]})
-    paths = [seal(folder, after, upto, table) for after, upto in ((7, 300), (0, 5), (5, 7))]
+    paths = [seal(folder, after, upto, table.schema, table.to_batches()) for after, upto in ((7, 300), (0, 5), (5, 7))]
     assert read_table([paths[2]], table.schema).equals(table)
-    assert seal(folder, 5, 7, table.slice(1)) == paths[2]
+    assert seal(folder, 5, 7, table.schema, table.slice(1).to_batches()) == paths[2]
     assert read_table([paths[2]], table.schema).num_rows == 1
     (folder / f"{paths[0].name}.new").write_bytes(b"x")
     (folder / "files.jsonl").write_bytes(b"")

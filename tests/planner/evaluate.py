@@ -202,6 +202,9 @@ def _aggregated(call: AggregateCall, rows: list[Row], data: Data, outer: Row) ->
     first = [item[0] for item in present]
     if call.function == "count":
         return len(first)
+    if call.function in ("spread", "paired_spread"):
+        pairs = [item for item in tuples if None not in item]
+        return _spread([tuple(map(Fraction, reversed(item))) for item in pairs]) if pairs else None
     if not first:
         return None
     return _folded(call.function, first, present)
@@ -217,11 +220,29 @@ def _folded(function: str, first: list[Any], present: list[tuple[Any, ...]]) -> 
             return all(first) if function == "bool_and" else any(first)
         case "avg":
             return _quotient(sum(map(Fraction, first)), len(first))
+        case "merged_spread":
+            counted = [item for item in first if item[0]]
+            return functools.reduce(_combined, counted) if counted else None
         case "string_agg":
             return "".join(item[1] * bool(place) + item[0] for place, item in enumerate(present))
         case _:
             squares = sum((Fraction(item) ** 2 for item in first), Fraction(0))
             return _variance(function, len(first), sum(map(Fraction, first), Fraction(0)), squares)
+
+
+def _spread(rows: list[tuple[Fraction, ...]]) -> tuple[Fraction, ...]:
+    """Count, and of each column of the rows the sum and the sum of squared distances from the mean."""
+    found = [Fraction(len(rows))]
+    for values in zip(*rows, strict=True):
+        total = sum(values, Fraction(0))
+        found += [total, sum(((item - total / len(rows)) ** 2 for item in values), Fraction(0))]
+    return tuple(found)
+
+
+def _combined(left: tuple[Fraction, ...], right: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    n, m = left[0], right[0]
+    between = n * m * (left[1] / n - right[1] / m) ** 2 / (n + m)
+    return n + m, left[1] + right[1], left[2] + right[2] + between
 
 
 def _quotient(total: Any, count: int) -> Fraction | None:
@@ -324,6 +345,10 @@ def _call(node: Call, row: Row, data: Data) -> Any:
             return arguments[0]
         case "avg_final":
             return None if arguments[0] is None else _quotient(arguments[0], arguments[1])
+        case "spread_final":
+            kind, state = arguments
+            count, total, squares = state[:3] if state else (0, 0, 0)
+            return _variance(kind, count, total, squares + (total**2 / count if count else 0))
         case "variance_final":
             kind, count, total, squares = arguments
             return _variance(kind, count, total or Fraction(0), squares or Fraction(0))

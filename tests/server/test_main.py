@@ -204,6 +204,30 @@ def test_line_ends_are_escaped() -> None:
     assert "ValueError: two\\nlines" in text
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("ada", "ada"),
+        ("q address=1.2.3.4 user=root", '"q address=1.2.3.4 user=root"'),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("", '""'),
+        ("a\u2028b\u0085c\x1b[2Jd\u202ee", "a\\u2028b\\u0085c\\u001b[2Jd\\u202ee"),
+    ],
+)
+def test_a_value_forges_neither_a_field_nor_a_line(value: str, shown: str) -> None:
+    record = logging.LogRecord(
+        "a.b", logging.INFO, "", 0, "login failed user=%s port=%d: %s", (value, 5, "x y=1"), None
+    )
+    assert LineFormatter().format(record).endswith(f' INFO a.b login failed user={_quoted(shown)} port=5: "x y=1"')
+    line = JsonFormatter().format(record)
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["user"] == value
+
+
+def _quoted(shown: str) -> str:
+    return shown if shown.startswith('"') or "\\u2028" not in shown else f'"{shown}"'
+
+
 def test_a_line_of_json_has_the_message_and_its_fields() -> None:
     arguments = ("127.0.0.1", 5433, "x")
     record = logging.LogRecord("server.x", logging.INFO, "f", 1, "listening address=%s port=%d: %s", arguments, None)

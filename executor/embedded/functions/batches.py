@@ -1,18 +1,22 @@
 """Functions of the engine that are written in Python, over batches of values.
 
-Owns: ``register``, which makes known to an instance what a function over values computes. NULL in, NULL out, unless a
-function says otherwise. Errors carry their SQLSTATE as macros' do.
+Owns: ``register``, which makes known to an instance what a function over values computes, and ``Batches``, the calls
+that run in an instance's threads and that a cancelled statement leaves. NULL in, NULL out, unless a function says
+otherwise. Errors carry their SQLSTATE as macros' do.
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
 from catalog.errors import SqlError
+from planner.cancellation import Left, Stretch, cancelled
 
 #: Result types by DuckDB's names.
 _ARROW: Final = {
@@ -42,6 +46,39 @@ Functions = Mapping[str, tuple[Callable[..., object], str]]
 ColumnFunctions = Mapping[str, tuple[Callable[..., pa.Array], str]]
 
 
+#: Counts statements and batches in the order in which they begin.
+ticks: Final = itertools.count(1)
+
+
+class Batches:
+    """The batches that an instance's threads compute. DuckDB does not tell which statement one is of; a statement that
+    began after a batch did is not the one."""
+
+    __slots__ = ("_lock", "_stretches")
+
+    def __init__(self) -> None:
+        self._stretches: set[Stretch] = set()
+        self._lock = threading.Lock()
+
+    def leave(self, batch: Callable[..., pa.Array], columns: tuple[pa.ChunkedArray, ...]) -> pa.Array:
+        """A batch's result. Raises what the engine makes 57014 of where it was interrupted."""
+        stretch = Stretch(next(ticks))
+        self._stretches.add(stretch)
+        try:
+            return stretch.call(batch, columns)
+        except Left:
+            raise raised(cancelled()) from None
+        finally:
+            self._stretches.discard(stretch)
+
+    def interrupt(self, before: float) -> None:
+        """Any thread: batches that began before a tick end."""
+        with self._lock:
+            for stretch in tuple(self._stretches):
+                if stretch.began < before:
+                    stretch.interrupt()
+
+
 def error(state: str, message: str) -> ValueError:
     """An error with its SQLSTATE."""
     return ValueError(f"!{state}!{message}")
@@ -53,10 +90,10 @@ def raised(found: SqlError) -> ValueError:
     return error(found.sqlstate, f"{found.message}{said}")
 
 
-def register(connection: Any, functions: Functions, strict: bool = True) -> None:
+def register(connection: Any, functions: Functions, batches: Batches, strict: bool = True) -> None:
     """Makes functions known to an instance and all of its connections; ``strict``: NULL for NULL."""
     for name, (function, result) in functions.items():
-        create(connection, name, _over_batches(function, _ARROW[result], strict), result)
+        create(connection, name, _left(_over_batches(function, _ARROW[result], strict), batches), result)
 
 
 def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: str) -> None:
@@ -65,10 +102,10 @@ def create(connection: Any, name: str, batch: Callable[..., pa.Array], result: s
     connection.create_function(name, batch, None, result, type="arrow", null_handling="special")
 
 
-def register_columns(connection: Any, functions: ColumnFunctions) -> None:
+def register_columns(connection: Any, functions: ColumnFunctions, batches: Batches) -> None:
     """The same of functions over columns, which may have nulls."""
     for name, (function, result) in functions.items():
-        create(connection, name, function, result)
+        create(connection, name, _left(function, batches), result)
 
 
 def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bool) -> Callable[..., pa.Array]:
@@ -80,6 +117,13 @@ def _over_batches(function: Callable[..., object], kind: pa.DataType, strict: bo
             raise raised(found) from None
         except RecursionError:
             raise error("54001", "stack depth limit exceeded") from None
+
+    return batch
+
+
+def _left(function: Callable[..., pa.Array], batches: Batches) -> Callable[..., pa.Array]:
+    def batch(*columns: pa.ChunkedArray) -> pa.Array:
+        return batches.leave(function, columns)
 
     batch.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
     return batch

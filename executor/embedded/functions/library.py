@@ -31,6 +31,7 @@ from executor.embedded.functions import (
     late,
     macros,
     macros_functions,
+    macros_spreads,
     moment_reading,
     moments,
     multiranges,
@@ -73,6 +74,7 @@ MACROS: Final = "".join(
     for family in (
         macros,
         macros_functions,
+        macros_spreads,
         zoned_times,
         moments,
         shapes,
@@ -87,15 +89,15 @@ MACROS: Final = "".join(
 _OWN, _KEPT = "memory", "kept"
 
 
-def install(database: Any, query: late.Query) -> None:
+def install(database: Any, query: late.Query, running: batches.Batches) -> None:
     """Makes all functions and macros known to a new instance in memory, and so to all of its connections."""
     database.begin()
     for family in FAMILIES:
-        batches.register(database, family.FUNCTIONS)
+        batches.register(database, family.FUNCTIONS, running)
     for family in (document_changes, documents, hstores, shapes):
-        batches.register(database, family.OF_NULL, strict=False)
+        batches.register(database, family.OF_NULL, running, strict=False)
     for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS):
-        batches.register_columns(database, columns)
+        batches.register_columns(database, columns, running)
     late.register(database, query)
     database.commit()
     path = kept_macros()

@@ -320,7 +320,8 @@ CREATE MACRO ms_char(s) AS CASE WHEN regexp_full_match(s, '\\\\[0-7]{3}')
     THEN ms_ascii((CAST(s[2] AS INTEGER) * 64 + CAST(s[3] AS INTEGER) * 8 + CAST(s[4] AS INTEGER)) % 256)
     WHEN s = '' THEN s ELSE ms_ascii(unicode(s)) END;
 CREATE MACRO ms_remainder(x, y) AS x % CASE WHEN y = -1 THEN 1 ELSE y END;
-CREATE MACRO ms_floored(x, n) AS x - (x % n + n) % n;
+CREATE MACRO ms_beyond(x, n) AS (x % n + n) % n;
+CREATE MACRO ms_floored(x, n) AS x - ms_beyond(x, n);
 CREATE MACRO ms_date_bin(stride, source, origin) AS CASE
     WHEN stride IS NULL OR source IS NULL OR origin IS NULL THEN NULL
     WHEN isinf(source) THEN source WHEN isinf(origin) THEN error('!22008!origin out of range')

@@ -233,6 +233,29 @@ def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: li
     return macro(f"ms_{name}", *sums)
 
 
+def _spread(_: Any, __: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    (value,) = arguments
+    count = around.call("count", value)
+    return macro("ms_spread", count, around.call("sum", value.copy()), around.call("var_pop", value.copy()))
+
+
+def _paired_spread(_: Any, __: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    def part(name: str) -> Expr:
+        return around.call(name, *(item.copy() for item in arguments))
+
+    sums = [part(f"regr_{name}") for name in ("avgx", "sxx", "avgy", "syy", "sxy")]
+    return macro("ms_paired_spread", part("regr_count"), *sums)
+
+
+def _merged_spread(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+    """States without a value do not count."""
+    (state,) = arguments
+    counted = exp.GT(
+        this=function("list_extract", state.copy(), exp.Literal.number(1)), expression=exp.Literal.number(0)
+    )
+    return macro(f"ms_{node.function}", around.call("list", state, where=counted))
+
+
 def _set_of(around: Surroundings) -> tuple[Expr, Expr]:
     """The list of a group's values in order, without NULLs, and that order."""
     ordered = around.order[0]  # what follows it is the order of arrival
@@ -260,6 +283,9 @@ AGGREGATES: Final[dict[str, Aggregation]] = {
     **dict.fromkeys(("min_by", "max_by"), _beside),
     **dict.fromkeys(("min_rows", "max_rows"), _rows),
     **dict.fromkeys(("merged_min_rows", "merged_max_rows"), _merged_rows),
+    "spread": _spread,
+    "paired_spread": _paired_spread,
+    **dict.fromkeys(("merged_spread", "merged_paired_spread"), _merged_spread),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _bits),
     "range_agg": _union,
     "range_intersect_agg": _intersection,

@@ -321,6 +321,13 @@ def variance_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return variance(name, count, left, right, scale)
 
 
+def spread_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """A statistic of a spread, whose name is the first argument."""
+    kind = node.arguments[0]
+    assert isinstance(kind, Literal)
+    return macro(f"ms_spread_of_{kind.value}", arguments[1])
+
+
 def square_root(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     """The root of a numeric at PostgreSQL's scale, of a float as it is."""
     kind = node.arguments[0].type

@@ -6,10 +6,14 @@ Owns: the text of it, for files of which the caller has seen that each has the c
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from catalog.types import SqlType
 from executor.files.foreign import FileColumn, FileRows
 from planner.algebra import ROW_ID
+
+_ZERO: Final = "chr(0)"
+_RAISED: Final = """error('!22021!invalid byte sequence for encoding "UTF8": 0x00')::boolean"""
 
 
 def select(rows: FileRows, type_text: Callable[[SqlType], str]) -> str:
@@ -19,7 +23,19 @@ def select(rows: FileRows, type_text: Callable[[SqlType], str]) -> str:
     columns.append(f"file_index AS {_name(ROW_ID)}")
     paths = ", ".join(map(_text, rows.paths))
     source = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = false)"
-    return f"SELECT {', '.join(columns)} FROM {source}"
+    # Filters, and not the values: so comparisons with these still find row groups by their statistics.
+    checks = [f"NOT contains({_name(column.name)}, {_ZERO})" for column in rows.columns if _is_text(column)]
+    where = f" WHERE CASE WHEN {' AND '.join(_or_null(check) for check in checks)} THEN true ELSE {_RAISED} END"
+    return f"SELECT {', '.join(columns)} FROM {source}{where if checks else ''}"
+
+
+def _or_null(check: str) -> str:
+    return f"coalesce({check}, true)"
+
+
+def _is_text(column: FileColumn) -> bool:
+    """Whether a file may have values that PostgreSQL's type has not: texts with a zero byte."""
+    return column.values is None and column.type.name in ("text", "varchar", "bpchar")
 
 
 def _value(column: FileColumn, kind: str) -> str:

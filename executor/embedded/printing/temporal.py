@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from catalog.errors import unsupported
 from catalog.types import INT4, TEXT, SqlType
+from catalog.zones import UTC_NAMES
 from executor.embedded.functions import zoned_times
 from executor.embedded.printing.casts import local
-from executor.embedded.printing.nodes import called, cast_to, decimal, in_zone, macro
-from executor.printing.nodes import Expr, binary, case, function, operand, text
+from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, macro
+from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
 
 _PARTS: Final[Mapping[str, str]] = {
@@ -28,6 +29,8 @@ _PARTS: Final[Mapping[str, str]] = {
 #: Fields that are infinite of an infinite date; the others are NULL.
 _UNBOUNDED: Final = ("year", "decade", "century", "millennium", "isoyear", "julian", "epoch")
 _LONG: Final = {"century": 100, "millennium": 1000}
+#: Units below a day, in microseconds.
+_BELOW_DAY: Final = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
 
 
 def _field(node: Call) -> str:
@@ -105,6 +108,8 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     assert isinstance(named, Literal), "a zone that is computed is put off"
     zone = str(named.value)
     if source.name == "timestamptz":
+        if field in _BELOW_DAY:
+            return bound(value, lambda instant: _below_day(instant, zone, _BELOW_DAY[field]))
         value = in_zone(zone, value)
     result = function("date_trunc", text(field), value)
     if field in _LONG and source.name != "interval":  # the first century began with the year 1
@@ -120,6 +125,15 @@ def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if source.name == "timestamptz":
         return in_zone(zone, result)
     return cast_to(printer, result, node.type)
+
+
+def _below_day(instant: Expr, zone: str, unit: int) -> Expr:
+    """The instant less what the local clock shows beyond a whole unit. Its distance from UTC stays, so that the two
+    hours of the same name at the end of summer time are two (timestamptz_trunc_internal)."""
+    wall = instant.copy() if zone in UTC_NAMES else in_zone(zone, instant.copy())
+    beyond = function("ms_beyond", function("epoch_us", wall), number(unit))
+    whole = exp.Sub(this=function("epoch_us", instant.copy()), expression=beyond)
+    return function("coalesce", function("make_timestamptz", whole), instant)  # what is infinite has no epoch
 
 
 def _kept_infinite(moment: Expr) -> Expr:

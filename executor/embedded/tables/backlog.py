@@ -168,9 +168,17 @@ class Backlog:
     """What waits for DuckDB. Whoever adds has the sequencer's lock, and waits for nobody; ``apply`` is for any
     thread."""
 
-    def __init__(self, connect: Callable[[], Connection], release: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        release: Callable[[Connection], None],
+        applied: Callable[[int], None],
+    ) -> None:
         self._connect = connect
         self._release = release
+        self._applied = applied
+        #: Returns when the disk has the log up to an LSN. What waited for no disk may be visible before that.
+        self.require_durable: Callable[[int], None] = lambda lsn: None
         #: Held for moments only: event loops add.
         self._lock = threading.Lock()
         self._waiting = _Waiting()
@@ -222,7 +230,9 @@ class Backlog:
                     return
                 self._going, self._waiting = self._waiting, _Waiting()
             try:
+                self.require_durable(self._going.last)
                 self._give(self._going)
+                self._applied(self._going.last)
             except BaseException:
                 with self._lock:
                     later, self._waiting = self._waiting, self._going

@@ -127,8 +127,9 @@ class Checker:
 
     def _check_reference(self, table: Table, reference: ForeignKey, change: Change) -> None:
         """Every row that comes has its partner."""
-        kept = reference.target not in self.changes and change.keeps(reference.columns)
-        if not change.inserted.num_rows or kept:
+        other = self.changes.get(reference.target)
+        keys_stay = other is None or other.keeps(reference.target_columns)
+        if not change.inserted.num_rows or (keys_stay and change.keeps(reference.columns)):
             return
         target = self._definitions[reference.target]
         if reference.full:

@@ -22,13 +22,15 @@ from catalog.types import INT8
 from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.tables.changes import Change, distinct_ids, insertion, nothing, removal, replacement
 from executor.embedded.tables.constraints import check_not_null
+from executor.embedded.tables.literal_table import literal_table
 from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.upserting import Meetings, check_once, meetings, undisputed
 from executor.printing.nodes import column_name
 from executor.tables.shapes import schema_of
-from planner.algebra import Filter, Project, Relation
+from planner.algebra import Filter, Project, Relation, Values
 from planner.expression import Column, ColumnRef, Scalar
+from planner.lowering.repeated_rows import TRACE, repeated_rows
 from planner.rows import bound
 from planner.statements import (
     Checks,
@@ -55,9 +57,9 @@ Modification = Insert | Update | Delete | Merge | Modifying
 class Arguments(Struct, frozen=True):
     """What a statement runs with besides the tables."""
 
-    parameters: Parameters = ()
-    bindings: Bindings = field(default_factory=dict)
-    time_zone: str = "UTC"
+    parameters: Parameters
+    bindings: Bindings
+    time_zone: str
     evaluate: Evaluate = plainly
     #: Rows that the statement changes already, by table.
     taken: Mapping[int, Change] = field(default_factory=dict)
@@ -287,7 +289,16 @@ class Effects(Struct):
     def _query(self, relation: Relation, arguments: Arguments) -> pa.Table:
         def run(part: Relation, more: Bindings) -> pa.Table:
             bindings = {**arguments.bindings, **more}
-            return self.ask(part, bindings, arguments.parameters, arguments.time_zone)
+            values, zone = arguments.parameters, arguments.time_zone
+            if isinstance(part, Values):
+                found = literal_table(part, values, zone)
+                if found is not None:
+                    return found
+                repeated = repeated_rows(part)
+                rows = None if repeated is None else literal_table(repeated.parameters, values, zone)
+                if repeated is not None and rows is not None:
+                    part, bindings = repeated.relation, {**bindings, f"s_{TRACE}": rows}
+            return self.ask(part, bindings, values, zone)
 
         return arguments.evaluate(relation, run)
 

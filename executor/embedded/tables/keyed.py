@@ -12,8 +12,6 @@ The writer's lock is held: what is committed, and what others have done whose pl
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -21,11 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.nesting import holds
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, is_temporary
-from catalog.precision import expressed
-from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
-from catalog.zones import session_zone
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.tables.backlog import Backlog
 from executor.embedded.tables.changes import Change
@@ -37,13 +31,12 @@ from executor.embedded.tables.unsettled import Unsettled
 from executor.points import key_value, split_equalities
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Small, small_of
-from executor.streams.row_values import literal_rows
 from executor.tables.keyed_rows import KeyedRows, Overlay, keys_in
 from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import NO_ROW, Row
-from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot, Values
+from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot
 from planner.drawing import calls_of
-from planner.expression import Cast, Literal, Parameter, Scalar, Value
+from planner.expression import Scalar
 from planner.rows import bound
 from planner.rules.support import conjunction
 from planner.statements import Delete, Insert, Update
@@ -198,8 +191,6 @@ class KeyedWriter:
         tables = self._tables
         if tables is None or any(not isinstance(rows, pa.Table) for rows in bindings.values()):
             raise NotByKey
-        if isinstance(relation, Values) and (found := _literal_table(relation, parameters, time_zone)) is not None:
-            return found
         reading = self._readings.get(relation, self._definitions)
         leaves = {name: rows for name, rows in bindings.items() if isinstance(rows, pa.Table)}
         if reading.by_key is not None:
@@ -348,46 +339,6 @@ class KeyedWriter:
         for entry in journal:
             assert isinstance(entry, RowsChanged)
             self.note(entry)
-
-
-def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:
-    """A literal row without an engine; None where that is needed. Raises what a value that does not fit raises."""
-    rows = literal_rows((tuple([_local(item, parameters, time_zone) for item in row]),), tuple(parameters))
-    return None if rows is None else rows[0]
-
-
-def has_rows(values: Values) -> bool:
-    """Whether literal rows have rows as values."""
-    return any(holds(column.type, _is_row) for column in values.columns)
-
-
-def _literal_table(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
-    rows = [literals(row, parameters, time_zone) for row in values.rows]
-    if not rows or None in rows or not values.columns or has_rows(values):
-        return None
-    try:
-        cells = zip(*[row for row in rows if row is not None], strict=True)
-        arrays = [pa.array(each, column.type.arrow) for each, column in zip(cells, values.columns, strict=True)]
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return None
-    return pa.Table.from_arrays(arrays, names=[column_name(column) for column in values.columns])
-
-
-def _is_row(kind: SqlType) -> bool:
-    return kind.row is not None or kind.name == "shaped"
-
-
-def _local(item: Scalar, parameters: Parameters, time_zone: str) -> Scalar:
-    """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
-    if not isinstance(item, Cast) or item.explicit or not isinstance(item.argument, Literal | Parameter):
-        return item
-    if (item.argument.type, expressed(item.type)) != (TIMESTAMPTZ, TIMESTAMP):
-        return item
-    moment = key_value(item.argument, parameters)
-    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
-        with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
-            return Literal(moment.astimezone(session_zone(time_zone)).replace(tzinfo=None), item.type)
-    return item
 
 
 def _empty(relation: Relation) -> pa.Table:

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.journal import ChangedRow
-from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings, has_rows, literals
+from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings
+from executor.embedded.tables.literal_table import has_rows, literals
 from executor.embedded.tables.unique_keys import key_of
 from executor.points import key_value
 from executor.small.expressions import Computed, Rows, compiled

@@ -72,12 +72,10 @@ class ReadSnapshot:
         self._database = database
         self._connection = connection
         self._open = True
+        connection.may_be_left = True
         connection.begin()
-        connection.rows(f"SELECT value FROM {META} LIMIT 1")  # DuckDB takes the snapshot at the first read
 
-    def query(
-        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
-    ) -> pa.Table:
+    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows over the snapshot and bound leaves. An error of the data ends the snapshot's use."""
         try:
             return self._connection.query(relation, bindings, parameters, timezone)
@@ -113,6 +111,7 @@ class ReadSnapshot:
             self._connection.commit()
         except SqlError:
             self._connection.rollback()
+        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 
@@ -121,12 +120,14 @@ class TableStore:
 
     def __init__(self, path: Path, threads: int = 0, spill: Path | None = None) -> None:
         self._path = path
+        #: Whether there was no such file.
+        self.is_new = not path.exists()
         self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill)
         self._writer = threading.Lock()
         self._relations: OverRows = {}
         #: What the file does not have yet.
-        self.backlog = Backlog(self._database.acquire, self._database.release)
+        self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
         #: Who has rows by key, once somebody does.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
@@ -144,6 +145,8 @@ class TableStore:
         self.catalog = documents.load(connection)
         #: The LSN of the last log record that the tables contain.
         self.applied_lsn = max(int(stored.get("applied_lsn", "0")), self.catalog.lsn)
+        #: That of the last one that the file contains.
+        self.stored_lsn = self.applied_lsn
         #: What became of each table's rows, by oid; the writer's to change.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
@@ -272,9 +275,15 @@ class TableStore:
         """A write transaction is over; ``lsn`` None when it was rolled back."""
         if lsn is not None:
             self.applied_lsn = lsn
+            if transaction.is_open:
+                self._stored(lsn)
             self.definitions = transaction.definitions
             if transaction.catalog is not None:
                 self.catalog = transaction.catalog
+
+    def _stored(self, lsn: int) -> None:
+        """The file contains all changes up to an LSN."""
+        self.stored_lsn = max(self.stored_lsn, lsn)
 
     def unlock(self) -> None:
         """Lets the next writer in."""

@@ -135,9 +135,7 @@ class WriteTransaction:
 
     # Statements -------------------------------------------------------------------------------------------------
 
-    def query(
-        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
-    ) -> pa.Table:
+    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows; the transaction sees its own changes."""
         with self._statement():
             found = None
@@ -148,9 +146,9 @@ class WriteTransaction:
     def change(
         self,
         statement: Modification,
-        parameters: Parameters = (),
-        bindings: Bindings = NOTHING,
-        timezone: str = "UTC",
+        parameters: Parameters,
+        bindings: Bindings,
+        timezone: str,
         evaluate: Evaluate = plainly,
         catalog: Catalog = _NO_CATALOG,
     ) -> Changes:
@@ -185,6 +183,7 @@ class WriteTransaction:
         self,
         table: Table,
         rows: pa.Table,
+        timezone: str,
         checks: tuple[tuple[str, Scalar], ...] = (),
         row: tuple[Column, ...] = (),
         generated: Generated = (),
@@ -192,8 +191,9 @@ class WriteTransaction:
         """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
         with self._statement():
             self._require_current(table)
-            rows = self._effects.complete(table, generated, row, rows, Arguments())
-            self._effects.check(table, checks, row, rows, Arguments())
+            arguments = Arguments((), NOTHING, timezone)
+            rows = self._effects.complete(table, generated, row, rows, arguments)
+            self._effects.check(table, checks, row, rows, arguments)
             self._apply({table.oid: tools.insertion(table, rows)})
             return Changes(rows.num_rows)
 

@@ -20,6 +20,7 @@ from planner.bind.select import bind_query
 from planner.bind.texts import bind_expression, functions_called
 from planner.expression import Column
 from planner.parse import parse
+from planner.statements import Query
 
 
 def readers(catalog: Catalog, oid: int) -> list[View]:
@@ -159,12 +160,20 @@ def _bound(
     binding: Binding, view: View, catalog: Catalog
 ) -> tuple[tuple[tuple[str, SqlType], ...], tuple[int, ...]] | None:
     """A view's columns and what it depends on by its text; None where that does not bind."""
+    bound = bind_text(binding, view, catalog)
+    if bound is None:
+        return None
+    query, inner = bound
+    return tuple((output.name, output.type) for output in query.outputs), tuple(inner.depends_on)
+
+
+def bind_text(binding: Binding, view: View, catalog: Catalog) -> tuple[Query, Binding] | None:
+    """A view's query by its text, and what was found while it was bound; None where that does not bind."""
     raw = parse(view.definition)[0]
     inner = Binding(raw, as_created(replace(binding.context, catalog=catalog, parameter_types=()), view))
     inner.marks_rows = True  # whatever it needs
     inner.views.append(view.oid)  # errors have no position in the statement
     try:
-        query = bind_query(inner, raw.node)
+        return bind_query(inner, raw.node), inner
     except SqlError:
         return None
-    return tuple((output.name, output.type) for output in query.outputs), tuple(inner.depends_on)

@@ -6,6 +6,7 @@ Owns: their clauses, and what a stream's definition may hold (thesis 4.2.6). Col
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ FILES: Final = "files"
 _FILE_OPTIONS: Final = ("path", "format", "header", "delimiter", "null", "partition", "version")
 #: Types that a value in a folder's name may have.
 _PARTITION_TYPES: Final = ("int2", "int4", "int8", "bool", "numeric", "text", "varchar", "date", "timestamp")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _STREAM_OPTIONS: Final = ("source", "path", "format", "header", "delimiter", "null", "watermark")
 
 
@@ -167,6 +169,9 @@ def stream_option(binding: Binding, item: Any, known: tuple[str, ...] = _STREAM_
         hint = f"Valid options in this context are: {', '.join(known)}"
         raise SqlError("HV00D", f'invalid option "{item.defname}"', hint=hint, position=binding.position(item))
     value = item.arg.sval
+    if item.defname == "path" and (scheme := _SCHEME.match(value)):
+        instead = "Give the absolute path of a folder that the server finds, such as one where the storage is mounted."
+        raise unsupported(f'a path with the scheme "{scheme[0]}"', instead, binding.position(item))
     if item.defname == "source" and value != "files":
         raise SqlError("22023", f'invalid value for option "source": "{value}"', hint="The only source is files.")
     formats = ("parquet", "csv", "json", *(("delta",) if known is _FILE_OPTIONS else ()))

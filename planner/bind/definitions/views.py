@@ -20,8 +20,8 @@ from catalog.precision import declared
 from planner.algebra import Relation
 from planner.bind.changes.through_views import require_checkable
 from planner.bind.context import Binding
-from planner.bind.definitions.dependents import above_replaced
 from planner.bind.definitions.enums import refuse_labels
+from planner.bind.definitions.replaced_views import FIXED, replace_view
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
 from planner.bind.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
@@ -29,7 +29,6 @@ from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import declared_typmod, names_of
-from planner.bind.types import display
 from planner.definitions import AlterView, CreateTableAs, CreateView
 from planner.expression import Call
 from planner.functions import DRAWN_FUNCTIONS, FUNCTIONS
@@ -46,11 +45,12 @@ _OPTIONS: Final = {
     "maintenance_engine": ("auto", "spark", "embedded"),
     "emit": ("changes", "final"),
 }
-#: Options that are part of a view's query.
-_FIXED: Final = ("retention", "emit")
 #: Options about whose rows a view shows to whom.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
-_BOOLEANS: Final = frozenset(("true", "false", "on", "off", "yes", "no", "1", "0"))
+_TRUE: Final = frozenset(("true", "on", "yes", "1"))
+_BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
+#: Says that CREATE OR REPLACE may empty a continuous view.
+_RESTART: Final = "restart"
 _PLANNED: Final = frozenset(("tables", "trigger", "final_work", "total_work", "latency_goal"))
 
 
@@ -136,10 +136,11 @@ def _create(
         calls=tuple(binding.calls),
         reads=reads_of([catalog.objects[oid] for oid in dict.fromkeys(binding.names.values())]),
     )
-    above = _check_replaced(binding, view) if exists and replaces else ()
     keeping = keeping_of(binding, dict(view.options), continuous)
-    places = _places(binding)
-    return CreateView(view, query, replaces and exists, exists and not replaces, notices, places, keeping, above)
+    created = CreateView(view, query, False, exists and not replaces, notices, _places(binding), keeping)
+    if not (exists and replaces):
+        return created
+    return replace_view(binding, created, _restarts(options), binding.position(name))
 
 
 def _places(binding: Binding) -> Places:
@@ -199,32 +200,6 @@ def _collation(catalog: Catalog, output: Output) -> int:
     return 0 if source is None or not output.attribute else source.columns[output.attribute - 1].collation
 
 
-def _check_replaced(binding: Binding, view: View) -> tuple[tuple[View, View], ...]:
-    """The old view's columns must stay. The views that read it, before and after."""
-    catalog = binding.context.catalog
-    old = catalog.objects[view.oid]
-    if not isinstance(old, View) or old.materialized:
-        raise SqlError("42809", f'"{old.name}" is not a view')
-    if view.oid in view.depends_on:
-        raise SqlError("42P17", f'infinite recursion detected in rules for relation "{view.name}"')
-    if len(view.columns) < len(old.columns):
-        raise SqlError("42P16", "cannot drop columns from view")
-    for before, after in zip(old.columns, view.columns, strict=False):
-        if before.name != after.name:
-            message = f'cannot change name of view column "{before.name}" to "{after.name}"'
-            raise SqlError("42P16", message, hint="Drop the view, and create it again.")
-        old_type, new_type = _shown_type(before), _shown_type(after)
-        if old_type != new_type:
-            change = f"from {old_type} to {new_type}"
-            raise SqlError("42P16", f'cannot change data type of view column "{before.name}" {change}')
-    return above_replaced(binding, view)
-
-
-def _shown_type(column: ColumnDefinition) -> str:
-    """A column's type with what is declared of it: the digits of a computed numeric are ours and not the user's."""
-    return display(column.type) if column.is_computed else str(column.type)
-
-
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
@@ -253,10 +228,11 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             if value != "materialize":
                 raise unsupported(f"WITH (action = {value})", "Use action = materialize.", position)
             continue
-        if name in _OF_SECURITY:
+        if name in _OF_SECURITY or name == _RESTART:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'invalid value for boolean option "{name}": {value}')
-            found[name] = value.lower()
+            if name != _RESTART:  # is of this statement alone
+                found[name] = value.lower()
             continue
         if name in _PLANNED:
             raise unsupported(f"the view option {name}", "Leave it out.", position)
@@ -271,6 +247,11 @@ def _options(old: tuple[tuple[str, str], ...], items: Any, binding: Binding) -> 
             raise SqlError("22023", f'invalid value for option "{name}": "{value}"', hint=hint, position=position)
         found[name] = value
     return tuple(found.items())
+
+
+def _restarts(items: Any) -> bool:
+    """Whether the options say that the view may begin again."""
+    return any(item.defname.lower() == _RESTART and _text(item.arg).lower() in _TRUE for item in items or ())
 
 
 #: What is done to columns of tables, in PostgreSQL's words (alter_table_type_to_string).
@@ -317,7 +298,7 @@ def bind_alter_view(binding: Binding, node: Any) -> AlterView | None:
 
 def _refuse_fixed(binding: Binding, items: Any) -> None:
     for item in items:
-        if item.defname.lower() in _FIXED:
+        if item.defname.lower() in FIXED:
             instead = "Create the view again."
             raise unsupported(f"changing the view option {item.defname}", instead, binding.position(item))
 

@@ -1,0 +1,106 @@
+"""Statements of the engine that may not hear an interrupt for long, in threads of their own, which can be left behind.
+
+Owns: ``Apart``, one such call, and which texts need it. DuckDB hears nothing while it plans a statement, nor while one
+of its functions computes one vector. The caller of a statement that is interrupted and does not end in ``HEARS``
+seconds goes on with 57014, so that locks and transactions end as after any error. The connection is lost to others, and
+closed when the statement ends by itself. At most ``MOST`` are left behind at a time; of more the end is waited for.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from planner.cancellation import cancelled, current
+
+#: Seconds from an interrupt on that the engine has to hear it.
+HEARS: Final = 0.4
+MOST: Final = 16
+#: Characters of a text that may take long to plan.
+_LONG: Final = 16 << 10
+#: Functions that make large values of small ones, or compute long over one value.
+_LARGE: Final = re.compile(
+    r"\b(ms_repeat|ms_lpad|ms_rpad|repeat|replace|translate|regexp_replace|string_split\w*|string_agg|array_to_string"
+    r"|list_\w+|list|levenshtein|ms_moments|ms_series|ms_zoned_moments|ms_numeric_series|ms_array_\w+|to_char\w*"
+    r"|doc_\w+|re_\w+|late_\w+)\(",
+    re.IGNORECASE,
+)
+
+_Result = TypeVar("_Result")
+_left = threading.Semaphore(MOST)
+
+
+def is_long(sql: str) -> bool:
+    """Whether a statement may not hear an interrupt for long."""
+    return len(sql) > _LONG or _LARGE.search(sql) is not None
+
+
+class Apart(Generic[_Result]):
+    """A call in a thread of its own. ``left`` is called there when it ends after it was left behind."""
+
+    def __init__(self, function: Callable[..., _Result], arguments: tuple[Any, ...], left: Callable[[], None]) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._left = left
+        self._calls = current()
+        self._lock = threading.Lock()
+        self._changed = threading.Event()
+        self._result: list[_Result] = []
+        self._error: BaseException | None = None
+        self._is_over = self._is_left = False
+
+    def run(self, may_be_left: bool) -> _Result:
+        """The call's result. Raises 57014 where it was interrupted and does not end."""
+        threading.Thread(target=self._work, name="engine", daemon=True).start()
+        self._changed.wait()
+        if not self._is_over and may_be_left:
+            self._changed.clear()
+            if not self._is_over:
+                self._changed.wait(HEARS)
+            self._leave()
+        while not self._is_over:
+            self._changed.clear()
+            if not self._is_over:
+                self._changed.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+    def interrupt(self) -> None:
+        """Any thread: the statement was interrupted."""
+        if not self._is_over:
+            self._changed.set()
+
+    def _leave(self) -> None:
+        if self._is_over or not _left.acquire(blocking=False):
+            return
+        with self._lock:
+            self._is_left = not self._is_over
+        if self._is_left:
+            raise cancelled()
+        _left.release()
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody waits for its end."""
+        return self._is_left
+
+    def _work(self) -> None:
+        calls = self._calls
+        try:
+            if calls is None:
+                self._result.append(self._function(*self._arguments))
+            else:
+                self._result.append(calls.within(self._function, *self._arguments))
+        except BaseException as error:  # handed to the caller
+            self._error = error
+        with self._lock:
+            self._is_over = True
+        self._changed.set()
+        if self._is_left:
+            self._error = None
+            self._result.clear()
+            _left.release()
+            self._left()

@@ -1,0 +1,63 @@
+"""Literal rows as Arrow, without an engine.
+
+Owns: which rows of VALUES need none (``executor.streams.row_values`` says how a value fits its column).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+
+import pyarrow as pa
+
+from catalog.nesting import holds
+from catalog.precision import expressed
+from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
+from catalog.zones import session_zone
+from executor.embedded.connection import Parameters
+from executor.points import key_value
+from executor.printing.nodes import column_name
+from executor.streams.row_values import literal_rows
+from planner.algebra import Values
+from planner.expression import Cast, Literal, Parameter, Scalar, Value
+
+
+def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:
+    """A literal row without an engine; None where that is needed. Raises what a value that does not fit raises."""
+    rows = literal_rows((tuple([_local(item, parameters, time_zone) for item in row]),), tuple(parameters))
+    return None if rows is None else rows[0]
+
+
+def has_rows(values: Values) -> bool:
+    """Whether literal rows have rows as values."""
+    return any(holds(column.type, _is_row) for column in values.columns)
+
+
+def literal_table(values: Values, parameters: Parameters, time_zone: str) -> pa.Table | None:
+    """Literal rows, columns c<id>; None where a cell needs an engine."""
+    rows = [literals(row, parameters, time_zone) for row in values.rows]
+    if not rows or None in rows or not values.columns or has_rows(values):
+        return None
+    try:
+        cells = zip(*[row for row in rows if row is not None], strict=True)
+        arrays = [pa.array(each, column.type.arrow) for each, column in zip(cells, values.columns, strict=True)]
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return None
+    return pa.Table.from_arrays(arrays, names=[column_name(column) for column in values.columns])
+
+
+def _is_row(kind: SqlType) -> bool:
+    return kind.row is not None or kind.name == "shaped"
+
+
+def _local(item: Scalar, parameters: Parameters, time_zone: str) -> Scalar:
+    """CURRENT_TIMESTAMP for a timestamp without time zone, as that is at the session's place."""
+    if not isinstance(item, Cast) or item.explicit or not isinstance(item.argument, Literal | Parameter):
+        return item
+    if (item.argument.type, expressed(item.type)) != (TIMESTAMPTZ, TIMESTAMP):
+        return item
+    moment = key_value(item.argument, parameters)
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
+        with contextlib.suppress(KeyError, ValueError, OverflowError):  # a zone that Python does not know
+            return Literal(moment.astimezone(session_zone(time_zone)).replace(tzinfo=None), item.type)
+    return item

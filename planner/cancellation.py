@@ -1,0 +1,143 @@
+"""Python code that a cancelled statement leaves wherever it is: planning, values of functions, parsing of COPY.
+
+Owns: ``leave``, which calls such code, and ``Calls``, the stretches of it that run for one client or for one instance
+of an engine. An interrupted stretch has ``Left`` raised in its thread between two of its instructions
+(https://docs.python.org/3.11/c-api/init.html#c.PyThreadState_SetAsyncExc), and ends with 57014. A stretch is therefore
+pure: it takes no lock, changes nothing that others see but caches of whole values, and imports nothing. A call of C
+code, a regular expression's match or an engine's statement, ends before its thread hears anything.
+
+    Calls.within(f) ── a thread works for a client
+        leave(g)    ── a stretch: opened, g(), closed. ``interrupt`` raises in open stretches only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from catalog.errors import SqlError
+
+#: Seconds after which a stretch is interrupted again: what ran when it heard the last time may have kept it to itself.
+_AGAIN: Final = 1.0
+
+_Result = TypeVar("_Result")
+
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc  # with the interpreter's lock held
+_raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+
+
+class Left(BaseException):
+    """Raised in a stretch that is interrupted; no error, so that nothing in it takes it for one of its own."""
+
+
+class Stretch:
+    """One call of code that may be left, in the thread that made this object."""
+
+    __slots__ = ("_is_raising", "_told", "began", "is_open", "thread")
+
+    def __init__(self, began: int = 0) -> None:
+        self.thread = threading.get_ident()
+        self.began = began
+        self.is_open = False
+        self._is_raising = False
+        self._told = -_AGAIN
+
+    def call(self, function: Callable[..., _Result], arguments: tuple[Any, ...]) -> _Result:
+        """The function's result. Raises Left where it was interrupted; behind that, nothing is on its way any more."""
+        try:
+            self.is_open = True
+            return function(*arguments)
+        finally:
+            self.is_open = False
+            while True:
+                try:
+                    self._settle()
+                    break
+                except Left:  # it was on its way: the function has ended by itself
+                    pass
+
+    def _settle(self) -> None:
+        """Takes back what was raised and has not come yet."""
+        while self._is_raising:
+            time.sleep(0)
+        _raise_in(self.thread, ctypes.py_object())
+
+    def interrupt(self) -> None:
+        """Raises Left in the thread; by one thread at a time."""
+        self._is_raising = True
+        try:
+            now = time.monotonic()
+            if self.is_open and now - self._told >= _AGAIN:
+                self._told = now
+                _raise_in(self.thread, Left)
+        finally:
+            self._is_raising = False
+
+
+class Calls:
+    """The stretches that run for one client, in any threads."""
+
+    __slots__ = ("_lock", "_stretches")
+
+    def __init__(self) -> None:
+        self._stretches: set[Stretch] = set()
+        self._lock = threading.Lock()
+
+    def within(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """A call whose stretches are the client's."""
+        before = getattr(_own, "calls", None)
+        _own.calls = self
+        try:
+            return function(*arguments)
+        finally:
+            _own.calls = before
+
+    def leave(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """The result of pure code. Raises 57014 where it was interrupted."""
+        stretch = Stretch()
+        self._stretches.add(stretch)
+        try:
+            return stretch.call(function, arguments)
+        except Left:
+            raise cancelled() from None
+        finally:
+            self._stretches.discard(stretch)
+
+    def interrupt(self) -> None:
+        """Any thread: what runs ends."""
+        with self._lock:
+            for stretch in tuple(self._stretches):
+                stretch.interrupt()
+
+
+_own = threading.local()
+
+
+def current() -> Calls | None:
+    """Those of the client that this thread works for."""
+    calls: Calls | None = getattr(_own, "calls", None)
+    return calls
+
+
+def to_the_end(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """The result of what a cancelled statement must not leave, such as a commit: nothing of it is the client's."""
+    before = current()
+    _own.calls = None
+    try:
+        return function(*arguments)
+    finally:
+        _own.calls = before
+
+
+def leave(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """The result of pure code that the statement of this thread's client leaves when it is cancelled. Raises 57014."""
+    calls = current()
+    return function(*arguments) if calls is None else calls.leave(function, *arguments)
+
+
+def cancelled() -> SqlError:
+    """The error of a cancelled statement."""
+    return SqlError("57014", "canceling statement due to user request")

@@ -1,0 +1,103 @@
+"""Files of a followed folder that do not fit, and those that lie there before a view is made."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlError
+from tests.executor.client import Client, open_database
+from tests.rig.process import wait_until
+
+PACE = {"source_poll": 0.02, "maintenance_idle": 0.02}
+STREAM = "CREATE FOREIGN TABLE f (id int, t text) SERVER stream OPTIONS (source 'files', path '{}', format 'csv')"
+VIEW = "CREATE VIEW v AS SELECT id, max(t) AS t FROM f GROUP BY id"
+
+
+def put(folder: Path, name: str, data: bytes) -> None:
+    """A file that appears whole."""
+    (folder / f"_{name}").write_bytes(data)
+    (folder / f"_{name}").rename(folder / name)
+
+
+def state(client: Client) -> object:
+    """The view's rows, or the SQLSTATE of what a read raises, and where."""
+    try:
+        return client.run("SELECT * FROM v ORDER BY id")
+    except SqlError as error:
+        return error.sqlstate, (error.where or "").rpartition("/")[2]
+
+
+def shows(client: Client, wanted: object) -> bool:
+    return state(client) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mended", ["replaced", "removed"])
+def test_a_file_that_does_not_fit_holds_its_stream_up_until_it_is_replaced_or_removed(
+    tmp_path: Path, mended: str
+) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", **PACE)
+    client = Client(database)
+    client.run(STREAM.format(folder))
+    client.run(VIEW)
+    put(folder, "a.csv", b"1,a\n")
+    wait_until(partial(shows, client, [(1, "a")]))
+    put(folder, "b.csv", b"2,b\n3\n")
+    wait_until(partial(shows, client, ("22P04", 'b.csv", line 2: "3"')))
+    where = f'stream "f", file "{folder}/b.csv", line 2: "3"'
+    told = f'22P04: missing data for column "t" ({where})'
+    wait_until(lambda: client.run("SELECT error FROM millstream.streams") == [(told,)])
+    database.close()
+    database = open_database(tmp_path / "data", **PACE)
+    client = Client(database)
+    wait_until(partial(shows, client, ("22P04", 'b.csv", line 2: "3"')))
+    if mended == "replaced":
+        put(folder, "b.csv", b"2,b\n3,c\n")
+    else:
+        (folder / "b.csv").unlink()
+    wait_until(partial(shows, client, [(1, "a"), (2, "b"), (3, "c")] if mended == "replaced" else [(1, "a")]))
+    assert client.run("SELECT error FROM millstream.streams") == [(None,)]
+    put(folder, "c.csv", b"4,d\n")
+    wait_until(lambda: (4, "d") in client.run("SELECT * FROM v"))
+    database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at_once", [True, False])
+def test_files_that_lie_there_before_a_view_are_skipped_and_counted(tmp_path: Path, at_once: bool) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    put(folder, "a.csv", b"1,a\n")
+    put(folder, "b.csv", b"2,b\n")
+    database = open_database(tmp_path / "data", **PACE)
+    client = Client(database)
+    notice = 'continuous view "v" has the files of stream "f" from now on: 2 files that arrived before it are skipped'
+    if at_once:
+        client.run("BEGIN")
+    client.run(STREAM.format(folder))
+    client.run(VIEW)
+    assert notice in client.notices
+    if at_once:
+        client.run("COMMIT")
+    put(folder, "c.csv", b"3,c\n")
+    wait_until(partial(shows, client, [(3, "c")]))
+    assert client.run("SELECT rows FROM millstream.streams") == [(3,)]
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE FOREIGN TABLE g (i int) SERVER files OPTIONS (path 's3://bucket/a.csv', format 'csv')",
+        "CREATE FOREIGN TABLE g (i int) SERVER stream OPTIONS (source 'files', path 'HDFS://x/y', format 'csv')",
+        "CREATE FOREIGN TABLE g (i int) SERVER files OPTIONS (path 'file:///x')",
+    ],
+)
+def test_a_path_is_no_url(client: Client, text: str) -> None:
+    with pytest.raises(SqlError, match=r"0A000: a path with the scheme .* is not supported"):
+        client.run(text)
