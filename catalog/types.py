@@ -35,6 +35,9 @@ QUOTIENT: Final = (38, 20)
 #: That of variances and deviations: quotients but for zero, which is no quotient (numeric_stddev_internal) and shows no
 #: decimals. Precision, scale, and the decimals of zero.
 SPREAD: Final = (*QUOTIENT, 0)
+#: A quotient of which some values have more digits before the point than that, and none lies between -1 and 1 but zero:
+#: such a value shows 16 decimals at most. Precision, scale, and the digits before the point of the least.
+LARGE_QUOTIENT: Final = (38, 16, 1)
 
 
 class TypeInfo(Struct, frozen=True):
@@ -314,7 +317,8 @@ class SqlType(Struct, frozen=True):
         assert self.name in TYPES or is_array or is_user, self.name
         assert (self.name in VECTORS) <= (self.element is not None), "a vector has elements"
         if self.name == "numeric":
-            assert len(self.modifiers) == 2 or self.modifiers == SPREAD, "a numeric has precision and scale"
+            is_special = self.modifiers in (SPREAD, LARGE_QUOTIENT)
+            assert len(self.modifiers) == 2 or is_special, "a numeric has precision and scale"
             assert 0 <= self.scale <= self.precision <= MAX_PRECISION, "a numeric has that many digits"
 
     @property
@@ -394,7 +398,7 @@ class SqlType(Struct, frozen=True):
     @property
     def is_loose(self) -> bool:
         """Whether nobody declared a numeric's digits, so that its scale is our storage's."""
-        return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD)
+        return self.name == "numeric" and self.modifiers in (UNCONSTRAINED, QUOTIENT, SPREAD, LARGE_QUOTIENT)
 
     def __str__(self) -> str:
         """The name as format_type() prints it."""

@@ -13,6 +13,9 @@ from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.block import Block
 from executor.embedded.tables.row_plans import RowChange
+from executor.locks.manager import Request
+from executor.locks.modes import Mode
+from executor.locks.targets import Relation
 from executor.points import PointReader
 from executor.trace.index import Row
 from planner.expression import Value
@@ -70,18 +73,34 @@ class AtOnce:
     # In a block ---------------------------------------------------------------------------------------------------
 
     def awaits_turn(self, statement: RowChange) -> bool:
-        """Whether ``change_within`` may be possible as soon as those who write tables have ended."""
+        """Whether ``change_within`` may be possible as soon as those end that hold the lock which it was refused."""
         session, transaction = self._session, self._block.current
-        if transaction is None or transaction.write is not None or transaction.repeatable or session.serializable:
+        if transaction is None or transaction.repeatable or session.serializable or transaction.locks.refused is None:
             return False
-        changes = self._database.row_changes
-        return not session.lock_timeout and not changes.is_gathering and changes.is_by_key(statement)
+        return not session.lock_timeout and self._database.row_changes.is_by_key(statement)
+
+    def ask(self, granted: Callable[[], object]) -> Request | None:
+        """Waits for the lock that ``change_within`` was refused; ``granted`` is called, on any thread, when the block
+        has it. None where it has it now. Raises 40P01."""
+        transaction = self._block.current
+        assert transaction is not None and transaction.locks.refused is not None
+        target, mode = transaction.locks.refused
+        return self._session.locks.ask(self._session.owner, target, mode, granted)
+
+    def answer(self, request: Request | None) -> bool:
+        """A wait is over; whether the block has the lock."""
+        transaction, has_it = self._block.current, request is None or self._session.locks.withdraw(request)
+        assert transaction is not None and transaction.locks.refused is not None
+        if has_it:
+            transaction.locks.note(*transaction.locks.refused)
+        return has_it
 
     def change_within(self, statement: RowChange, parameters: tuple[Value, ...]) -> bool:
         """A change of one row by key, which the block's commit makes durable."""
         session, transaction = self._session, self._block.current
         if transaction is None or transaction.failed or transaction.repeatable or session.serializable:
             return False
+        transaction.locks.refused = None
         changed = self._database.row_changes.change_within(transaction, statement, parameters, session.time_zone)
         transaction.begun |= changed
         return changed
@@ -90,6 +109,8 @@ class AtOnce:
         """The row of a point read as the block sees it."""
         transaction = self._block.current
         if transaction is None or transaction.failed or transaction.repeatable or transaction.catalog is not None:
+            return None
+        if not transaction.locks.try_take(Relation(reader.relation), Mode.ACCESS_SHARE):
             return None
         transaction.begun = True
         return reader.peek(parameters) if transaction.write is None else reader.within(transaction.write, parameters)
@@ -116,7 +137,7 @@ class AtOnce:
         self._block.current = None
 
         def ended(error: SqlError | None) -> None:
-            transaction.release_locks()
+            transaction.locks.release_all()
             done(error)
 
         self._database.row_changes.commit(write, self._session.synchronous_commit, ended)

@@ -42,11 +42,13 @@ class Block:
             self.current = self._new(False)
         if self.current.failed:
             raise failed_transaction()
-        self.current.begun = True
+        self.current.begun = self.current.running = True
         return self.current
 
     def finish(self) -> None:
         """A statement has ended: commits where it is the whole of its transaction."""
+        if self.current is not None:
+            self.current.running = False
         if self.current is not None and not self.current.explicit and not self.is_implicit:
             self.commit()
 
@@ -54,8 +56,12 @@ class Block:
         """A statement, or something outside of all (a portal, the client's data), failed: no commit is possible."""
         if self.current is None:
             return
+        self.current.running = False
         if self.current.explicit:
             self.current.failed = True
+            if not self.current.savepoints:  # nothing of it can be saved: others need not wait
+                self.current.rollback()
+                self.current.locks.release_all()
         else:
             self.rollback()
 
@@ -66,7 +72,7 @@ class Block:
             try:
                 self._commit(transaction)
             finally:
-                transaction.release_locks()
+                transaction.locks.release_all()
 
     def rollback(self) -> None:
         """Ends the transaction with nothing of it done."""
@@ -75,7 +81,7 @@ class Block:
             try:
                 transaction.rollback()
             finally:
-                transaction.release_locks()
+                transaction.locks.release_all()
 
     @contextmanager
     def taking_savepoints(self) -> Iterator[None]:

@@ -141,6 +141,11 @@ class CopySink:
                 return
         self._held.append(prepared.batch)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether ``cancel`` was called."""
+        return self._cancelled.is_set()
+
     def cancel(self) -> None:
         """Ends a ``write`` that waits; may be called from any thread."""
         self._cancelled.set()

@@ -3,7 +3,7 @@
 Owns: the folders and files that these live in, the registry of streams and views, and what reads what. The services
 that work on it (``executor/database``) know it; it knows none of them.
 
-Locks, always taken in this order: the table writer's, a view's, the sequencer's.
+Locks are taken in this order: those of transactions (``executor/locks``), a view's, the sequencer's.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ class Core:
         self.pinned = PinnedLsns()
         #: The LSN of the last change of any table.
         self.tables_lsn = 0
+        self._next_oid = 0
+        self._oids_lock = threading.Lock()
         self._copies = 0
         self._copies_lock = threading.Lock()
 
@@ -130,6 +132,13 @@ class Core:
             self.control.close()
         self.tables.close()
         self.engine.close()
+
+    def take_oids(self, first: int, count: int) -> int:
+        """The first of so many oids that no transaction has taken, open ones included; at least ``first``."""
+        with self._oids_lock:
+            taken = max(first, self._next_oid)
+            self._next_oid = taken + count
+            return taken
 
     # Views -----------------------------------------------------------------------------------------------------------
 

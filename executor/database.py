@@ -19,7 +19,6 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
-from executor.advisory import Locks
 from executor.analytics import Analytics
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
@@ -72,6 +71,7 @@ from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
 from planner.cancellation import to_the_end
+from planner.order_system_rows import PLACE
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -101,6 +101,8 @@ class Database(Core):
         self.sequencer = Sequencer(self.log, max(self.tables.applied_lsn, self.storage.highest_lsn()))
         self.sequencer.on_publish(self._publish)
         self.tables.backlog.require_durable = self._require_durable
+        if self.control.log.found is None and self.sequencer.visible > self.log.last_lsn:
+            self.sequencer.commit(())  # the log goes on behind what others have of it, though its own end is lost
         self.opened_lsn = self.sequencer.visible
         try:
             require_past(self.shared, options.server_name, self.opened_lsn)
@@ -117,7 +119,6 @@ class Database(Core):
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
         self.separation = Separation(self)
-        self.advisory = Locks()
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
 
@@ -152,24 +153,30 @@ class Database(Core):
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
-        return pa.Table.from_arrays(arrays, names=[item.name for item in sequence.columns])
+        names = [*(item.name for item in sequence.columns), PLACE]
+        return pa.Table.from_arrays([*arrays, pa.array([0])], names=names)
 
     # Commit -----------------------------------------------------------------------------------------------------
 
     def commit(self, transaction: Transaction, sync: bool = True) -> None:
         """Commits: returns when the record is durable (or, without ``sync``, visible). Raises what prevented it."""
-        transaction.close()
+        if transaction.write is None:
+            transaction.close()
         if transaction.is_empty:
             return
         try:
             if transaction.write is not None:
                 transaction.write.settle(everything=True)
+                if transaction.write.is_open:
+                    self.tables.backlog.apply()  # so that little is left for the publication
             record = transaction.record()
             if not record:
                 self._commit_unlogged(transaction)
                 return
             if transaction.write is not None:
                 self._require_space(record)
+            if transaction.catalog is not None:
+                transaction.result(self.catalog)  # raises here what must not fail behind the record
             self._prepare(transaction)
         except BaseException:
             transaction.rollback()
@@ -188,6 +195,7 @@ class Database(Core):
             # harmless where the tables' part is committed already
             transaction.rollback(error if isinstance(error, SqlError) else None)
             raise
+        transaction.close()
 
     @staticmethod
     def _is_stored_at_once(transaction: Transaction) -> bool:
@@ -204,7 +212,7 @@ class Database(Core):
     ) -> None:
         """Commits changes of rows by key without waiting: ``done`` is called on this thread, an event loop's, in case
         of need by ``later``. Raises what prevented it at once; then the caller undoes it."""
-        transaction = Transaction(False, lambda nowait: write, Temporary(), write=write)
+        transaction = Transaction(False, lambda: write, Temporary(), write.locks, write=write)
         record, lsns = transaction.record(), list[int]()
         self._require_space(record)
 
@@ -240,7 +248,7 @@ class Database(Core):
         if transaction.write is not None:
             transaction.write.await_others()
         if transaction.write is not None and transaction.write.has_temporary:
-            transaction.write.commit(self.tables.applied_lsn)
+            transaction.write.commit(None)
             transaction.write = None
         transaction.rollback()
 
@@ -270,7 +278,7 @@ class Database(Core):
         """Makes a durable record visible; called in LSN order, under the sequencer's lock."""
         transaction = self._committing.pop(lsn, None)  # what is left here by a failed commit is never published
         if transaction is not None and transaction.catalog is not None:
-            self._alter_streams(transaction.catalog)  # before rows come that are of the new columns
+            self._alter_streams(transaction.result(self.catalog))  # before rows come that are of the new columns
         for part in record:
             if isinstance(part, StreamRows | RowValues | Spooled | FilesArrived):
                 self._arrive(lsn, part)
@@ -300,15 +308,17 @@ class Database(Core):
         write, catalog = transaction.write, None
         assert write is not None
         if transaction.catalog is not None and transaction.catalog_changes:
-            catalog = transaction.catalog.permanent()
+            catalog = transaction.result(self.catalog)
             for item in catalog.objects.values():
                 if isinstance(item, View) and item.created_lsn == 0:
                     catalog = replace(catalog.change(stored_catalog.numbered(item, lsn)), version=catalog.version)
-            write.save_catalog(lsn, transaction.catalog_changes, partial(stored_catalog.dump_catalog, catalog))
+            write.save_catalog(lsn, transaction.catalog_changes)
         self.table_keys.publish(lsn, write.journal)
         # the next writer finds the catalog
         write.commit(lsn, None if catalog is None else partial(self._install, catalog, lsn, transaction.views))
         transaction.write = None
+        if catalog is not None:
+            self.tables.compact(lsn, partial(stored_catalog.dump_catalog, catalog))
 
     def _install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
         """A DDL transaction is durable: streams, views and the catalog become what it says.

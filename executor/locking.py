@@ -1,82 +1,229 @@
-"""The table writer's lock: which statements wait for it before they begin, and what a transaction may do under it.
+"""The locks that a statement takes before it begins, and what REPEATABLE READ and SERIALIZABLE ask of one that writes.
 
-Owns: FOR UPDATE, LOCK TABLE, NOWAIT, and how REPEATABLE READ and SERIALIZABLE end a transaction whose snapshot is too
-old to write.
-There is one lock, so that a transaction that has it sees everything as it is just before its own commit.
+Owns: which modes statements take on the relations that they name, as in PostgreSQL, FOR UPDATE, LOCK TABLE, and NOWAIT.
+A plan is made first: where a lock had to be waited for and the catalog has changed meanwhile, it is made again, and
+what it then names is locked as well (``session``). Locks on the rows that a statement changes are its own matter
+(``executor/embedded/tables/writing``).
+
+https://www.postgresql.org/docs/15/explicit-locking.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
-from executor.transaction import OutdatedError, Transaction
-from planner.statements import CopyOut, Locking, LockTable, Query
+from catalog.objects import Stream, Table
+from executor.definitions import ddl
+from executor.definitions.needs import definition_needs
+from executor.embedded.tables.keyed import NotByKey, Readings
+from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
+from executor.locks.modes import Mode
+from executor.locks.targets import Definition, Relation, Row, Rows
+from executor.points import key_value
+from executor.remembered import Remembered
+from executor.skip_locked import skipping
+from executor.tables.shapes import identity_of
+from executor.transaction import Transaction
+from planner.algebra import Relation as Algebra
+from planner.algebra import Scan
+from planner.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.expression import Value
+from planner.statement_nodes import roots
+from planner.statements import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Locking,
+    LockTable,
+    Merge,
+    Modifying,
+    Query,
+    Statement,
+    Update,
+)
+from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.embedded.tables.store import WriteTransaction
-    from executor.planned import Planned
     from executor.session import DatabaseSession
 
-#: Seconds that NOWAIT waits; 0 would be without limit.
-_AT_ONCE: Final = 1e-6
+#: What serializable transactions that write lock, one after the other.
+_SERIAL: Final = Definition(-1)
+#: Scans of these have no relation of their own.
+_UNNAMED: Final = ("query",)
+_SHARING: Final = ("FOR SHARE", "FOR KEY SHARE")
 
 
-def begin_write(session: DatabaseSession, nowait: bool = False) -> WriteTransaction:
-    """Waits for the one table writer. Raises 40001 where a repeatable snapshot is older than the tables, and 55P03.
-
-    A serializable transaction writes only where nothing at all was committed since its snapshot, streams' rows
-    included, for which it takes the lock, too: so all that it has read is still so when it commits.
-    """
+def begin_write(session: DatabaseSession) -> WriteTransaction:
+    """The table transaction of a session's transaction. Raises 40001 where a repeatable snapshot is too old."""
     database, transaction = session.database, session.transaction
-    session.awaits_writer = True
-    try:
-        writer = database.tables.begin_write(_AT_ONCE if nowait else session.lock_timeout, session.is_cancelled)
-    finally:
-        session.awaits_writer = False
-    snapshot = None if transaction is None else transaction.snapshot
-    if snapshot is not None:
-        _await_others(writer)
-    newest = database.sequencer.visible if session.serializable else database.tables_lsn
-    if snapshot is not None and newest > snapshot.lsn:
-        writer.rollback()
-        raise OutdatedError
-    return writer
+    assert transaction is not None
+    if session.serializable:
+        begin_serial(session, transaction)
+    if transaction.repeatable and transaction.explicit and transaction.snapshot is None:
+        session.reader.take_snapshot(transaction)
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        return database.tables.begin(transaction.locks)
+    return database.tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
 
 
-def _await_others(writer: WriteTransaction) -> None:
-    """So that all that was committed before it counts."""
-    try:
-        writer.await_others()
-    except BaseException:
-        writer.rollback()
-        raise
+def begin_serial(session: DatabaseSession, transaction: Transaction) -> None:
+    """A serializable transaction begins to write: only where nothing at all was committed since its snapshot, streams'
+    rows included, and no other one writes until it ends; so all that it has read is still so, as far as transactions of
+    this level go, when it commits. Raises 40001."""
+    if not transaction.locks.take(_SERIAL, Mode.EXCLUSIVE):
+        return
+    unsettled, snapshot = session.database.tables.unsettled, transaction.snapshot
+    unsettled.wait(unsettled.last, unsettled.chain)
+    if snapshot is not None and session.database.sequencer.visible > snapshot.lsn:
+        raise SqlError("40001", "could not serialize access due to read/write dependencies among transactions")
 
 
-def lock(session: DatabaseSession, planned: Planned, transaction: Transaction) -> None:
-    """Takes the lock that a statement needs before it may begin."""
-    if planned.writes_tables or (session.serializable and planned.adds_rows):
-        transaction.writer()
-    statement = planned.statement
-    query = statement.query if isinstance(statement, CopyOut) else statement
+def lock(
+    session: DatabaseSession, statement: Statement, transaction: Transaction, parameters: tuple[Value, ...] = ()
+) -> None:
+    """Takes the locks that a statement needs before it may begin, and lets it see what others have committed. Raises
+    40001, 40P01, 55P03 and 57014."""
+    tables = session.database.tables.definitions
+    taken = transaction.locks
+    found, refusal = list(statement_needs(statement, session)), None
+    query = _query_of(statement)
     if isinstance(query, Query) and query.locking is not None:
-        _lock_rows(query.locking, transaction)
+        if skipping(query, tables) is None:
+            found += _locking(query, query.locking, tables, parameters)
+        else:
+            found += [(target, Mode.ROW_SHARE) for target, _ in found]
+        if query.locking.nowait:
+            refusal = f'could not obtain lock on row in relation "{query.locking.table}"'
+    is_new = [taken.take(target, mode, refusal if isinstance(target, Rows | Row) else None) for target, mode in found]
+    if session.serializable and isinstance(_changing(statement), Insert | CopyIn):
+        begin_serial(session, transaction)
+    write = transaction.write
+    if write is None:
+        if any(is_new) and any(isinstance(target, Rows | Row) for target, _ in found):
+            see_rows(session, transaction)
+        return
+    if any(is_new):
+        write.stand()
+    oids = {target.oid for target, _ in found if isinstance(target, Relation)}
+    write.see(tables.keys() if isinstance(statement, ddl.Definition) else neighbours(oids, tables))
 
 
-def _lock_rows(locking: Locking, transaction: Transaction) -> None:
-    """FOR UPDATE. Raises 55P03 where it may not wait."""
-    _take_writer(transaction, locking.nowait, f'could not obtain lock on row in relation "{locking.table}"')
+def see_rows(session: DatabaseSession, transaction: Transaction) -> None:
+    """Locks on rows were taken: what is read from here on has what their last owners did. Raises why it never will."""
+    if transaction.write is not None:
+        transaction.write.stand()
+        transaction.write.await_others()
+        return
+    unsettled = session.database.tables.unsettled
+    unsettled.wait(unsettled.last, unsettled.chain)
+
+
+def statement_needs(statement: Statement, session: DatabaseSession) -> Iterator[Need]:
+    """The locks of a statement."""
+    tables, catalog = session.database.tables.definitions, session.catalog
+    changing = _changing(statement)
+    query = _query_of(statement)
+    if isinstance(query, Query):
+        yield from _reads(query)
+    elif isinstance(changing, Insert | Update | Delete | Merge | Modifying):
+        yield from _reads(changing)
+        yield from needs(changing, tables)
+        if isinstance(changing, Insert) and isinstance(changing.target, Stream):
+            yield Relation(changing.target.oid), Mode.ROW_EXCLUSIVE
+    elif isinstance(changing, CopyIn):
+        target = changing.target
+        own = of_insertion(target) if isinstance(target, Table) else [(Relation(target.oid), Mode.ROW_EXCLUSIVE)]
+        yield from own
+    elif isinstance(changing, Truncate):
+        yield from ((Relation(table.oid), Mode.ACCESS_EXCLUSIVE) for table in changing.targets)
+        for sequence in changing.restarts:
+            yield from definition_needs(AlterSequence(sequence), catalog)
+    elif isinstance(changing, CreateTableAs):
+        yield from _reads(changing.query)
+        yield from definition_needs(changing, catalog)
+    elif isinstance(changing, ddl.Definition):
+        yield from definition_needs(changing, catalog)
+
+
+def _changing(statement: Statement) -> Statement:
+    """What may change something: of COPY TO what it copies, of EXPLAIN ANALYZE what it runs."""
+    match statement:
+        case CopyOut(query=inner) | Explain(analyze=True, statement=inner):
+            return inner
+        case _:
+            return statement
+
+
+def _query_of(statement: Statement) -> Statement | None:
+    match statement:
+        case CopyOut(query=Query() as query) | DeclareCursor(query=query) | Explain(statement=Query() as query):
+            return query
+        case Query():
+            return statement
+        case _:
+            return None
+
+
+def _find_reads(statement: Statement) -> list[Need]:
+    """The locks on what a statement reads."""
+    oids = {
+        item.oid
+        for root in roots(statement)
+        for item in walk(root)
+        if isinstance(item, Scan) and item.oid and item.kind not in _UNNAMED
+    }
+    return [(Relation(oid), Mode.ACCESS_SHARE) for oid in sorted(oids)]
+
+
+_reads: Final = Remembered(_find_reads, 1024)
+
+
+def _locking(
+    query: Query, locking: Locking, tables: Mapping[int, Table], parameters: tuple[Value, ...]
+) -> Iterator[Need]:
+    """FOR UPDATE and its kin: the row that the query reads by the key of all rows, else all of its tables."""
+    is_shared = is_sharing(locking)
+    row = _row_by_key(query.relation, tables, parameters)
+    if row is not None:
+        yield Relation(row.oid), Mode.ROW_SHARE
+        yield Rows(row.oid), Mode.ROW_EXCLUSIVE
+        yield row, Mode.SHARE if is_shared else Mode.EXCLUSIVE
+        return
+    mode = Mode.SHARE if is_shared else Mode.SHARE_ROW_EXCLUSIVE
+    oids = {item.oid for item in walk(query.relation) if isinstance(item, Scan) and item.kind == "table"}
+    for oid in sorted(oids):
+        yield Relation(oid), Mode.ROW_SHARE
+        yield Rows(oid), mode
+
+
+def is_sharing(locking: Locking) -> bool:
+    """Whether others may lock the rows in the same way."""
+    return locking.words in _SHARING
+
+
+def _row_by_key(relation: Algebra, tables: Mapping[int, Table], parameters: tuple[Value, ...]) -> Row | None:
+    try:
+        by_key = Readings().get(relation, tables).by_key
+    except NotByKey:
+        return None
+    table = None if by_key is None else tables.get(by_key.scan.oid)
+    if by_key is None or table is None or by_key.columns != identity_of(table):
+        return None
+    key = tuple(key_value(item, parameters) for item in by_key.values)
+    return None if None in key else Row(table.oid, by_key.columns, key)
 
 
 def lock_table(statement: LockTable, transaction: Transaction) -> None:
-    """LOCK in a mode that excludes writers. Raises 55P03 where it may not wait."""
-    _take_writer(transaction, statement.nowait, f'could not obtain lock on relation "{statement.table}"')
-
-
-def _take_writer(transaction: Transaction, nowait: bool, message: str) -> None:
-    try:
-        transaction.writer(nowait)
-    except SqlError as error:
-        if nowait and error.sqlstate == "55P03":
-            raise SqlError("55P03", message) from None
-        raise
+    """LOCK. Raises 55P03 where it may not wait."""
+    for oid, name in statement.tables:
+        refusal = f'could not obtain lock on relation "{name}"' if statement.nowait else None
+        transaction.locks.take(Relation(oid), Mode(statement.mode), refusal)
+    if transaction.write is not None:
+        transaction.write.stand()

@@ -17,6 +17,7 @@ from executor.small import Small, small_of
 from planner.algebra import Project, Relation, Scan
 from planner.cancellation import leave
 from planner.expression import ColumnRef
+from planner.order_system_rows import order_system_rows
 from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.walk import Node, walk
@@ -43,7 +44,7 @@ class Plan(Struct, frozen=True):
 
 
 def _optimised(relation: Relation) -> Plan:
-    return plan_of(optimise(relation))
+    return plan_of(optimise(order_system_rows(relation)))
 
 
 def plan_of(relation: Relation) -> Plan:

@@ -31,15 +31,15 @@ class ViewSource(Struct, frozen=True):
         return None if index is None else index.get(key)
 
     def read(self, key: Key) -> Row | None:
-        """A row of the index, brought up to date; None where another server has it."""
+        """A row of the index, brought up to date; None where an ordinary query has to answer."""
         if self.database.view(self.oid).away is not None:
             return None
         try:
             return self.database.indexes.read(self.oid, key)
         except SqlError as error:
-            if error.sqlstate != "55000":
+            if error.sqlstate not in ("55000", "22003"):
                 raise
-            return None  # it has left meanwhile
+            return None  # it has left meanwhile, or has quotients that an ordinary query may show
 
     def within(self, write: Finder, key: Key) -> Row | None:
         """None: what a view shows beside a transaction's own changes takes time."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
+from catalog.types import LARGE_QUOTIENT, QUOTIENT
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left
@@ -46,6 +47,7 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra import Relation, Scan, Values
 from planner.bind.context import restricted
 from planner.expression import Value
+from planner.large_quotients import with_large_quotients
 from planner.statement_nodes import roots
 from planner.statements import Output, Query, Statement
 from planner.walk import walk
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 20
 #: What says that Spark did not run a query, which the embedded engine may.
 SPARK_FAILED = ("0A000", "55000", "58000")
+
+OVERFLOWED: Final = "22003"
+_OF_QUOTIENTS: Final = (QUOTIENT[1], LARGE_QUOTIENT[1])
 
 Parameters = tuple[Value, ...]
 
@@ -127,10 +132,16 @@ class Reader:
         if plan.arriving:
             found = ArrivingQuery(self, query, parameters, transaction)
             return found if found.is_live else list(found)
-        wanted = bare_view(plan.relation)
-        if wanted is not None and self.query_engine != "spark":
-            return _batches(self.at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
-        return _batches(self.answer(query.relation, parameters, transaction, evaluate, outputs=query.outputs))
+        try:
+            wanted = bare_view(plan.relation)
+            if wanted is not None and self.query_engine != "spark":
+                return _batches(self.at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
+            return _batches(self.answer(query.relation, parameters, transaction, evaluate, outputs=query.outputs))
+        except SqlError as error:
+            large = with_large_quotients(query.relation) if error.sqlstate == OVERFLOWED else None
+            if large is None or transaction.write is not None or transaction.snapshot is not None:
+                raise  # an error has ended what the transaction reads by
+            return _batches(self.table(large, parameters, transaction, evaluate))
 
     def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
         return self.view_table(wanted[0], moment).select(wanted[1])
@@ -348,7 +359,9 @@ class Reader:
                     moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
             try:
                 self._running = snapshot
-                return lsn, changed, self.view_table(oid, moment)
+                table = self.view_table(oid, moment)
+                declared = zip(table.column_names, database.view(oid).program.columns, strict=True)
+                return lsn, changed, _of_types(table, {name: column.type.arrow for name, column in declared})
             finally:
                 self._running = None
                 if snapshot is not None:
@@ -381,28 +394,45 @@ class Reader:
         exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
         if transaction.write is not None and views:
             transaction.write.await_others()  # views and tables are at one position
+        beside = {table for oid in here for table in self.database.tables_beside(oid)}
+        if transaction.write is not None and transaction.snapshot is None:
+            transaction.write.see({*plan.tables, *beside})
         if reads_tables and transaction.write is None and transaction.snapshot is None:
             self.database.tables.backlog.apply()  # so that little is left while others wait for the lock
         with self.database.sequencer.lock:
             catalog = transaction.sees(self.database.catalog)
-            lsn = self.database.sequencer.visible
-            if transaction.write is not None:
+            lsn, kept = self.database.sequencer.visible, transaction.snapshot
+            if transaction.write is not None and kept is None:
                 _require_committed(plan.views, catalog, self.database.catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views)
                 return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
-            if (kept := transaction.snapshot) is not None:
+            if kept is not None:
                 kept.require_columns(plan.relation, catalog)
                 own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views, kept.lsn)
-                return Moment(kept.lsn, kept.tables, own, True, self, catalog, lent=lent), False
+                snapshot = None if transaction.write is not None else kept.tables
+                return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
             self._require_current(plan, catalog)
             keep = transaction.repeatable and transaction.explicit
             snapshot = self.database.tables.snapshot() if reads_tables or keep else None
             lent = self.database.borrowing.at(views)
             versions = self._versions(views, lent)
             if keep and snapshot is not None:
-                self.database.pinned.pin(lsn)
-                transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+                self._keep(transaction, lsn, snapshot, catalog)
         return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
+
+    def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
+        """All statements of a transaction read this. The caller has the sequencer's lock."""
+        self.database.pinned.pin(lsn)
+        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+
+    def take_snapshot(self, transaction: Transaction) -> None:
+        """A transaction that reads one moment begins to, and has the locks of its first statement."""
+        database, unsettled = self.database, self.database.tables.unsettled
+        unsettled.wait(unsettled.last, unsettled.chain)
+        database.tables.backlog.apply()
+        with database.sequencer.lock:
+            catalog = transaction.sees(database.catalog)
+            self._keep(transaction, database.sequencer.visible, database.tables.snapshot(), catalog)
 
     def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
         """What leaves that are no tables stand for, by their engine names."""
@@ -411,7 +441,7 @@ class Reader:
         return self._views(plan, moment) | files.rows(asked, self.is_cancelled)
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
-        found = {f"v{oid}": self.view_table(oid, moment) for oid in plan.views}
+        found = {f"v{oid}": _as_read(plan.relation, oid, self.view_table(oid, moment)) for oid in plan.views}
         found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
         catalog = moment.catalog
         path = catalog.usable(self.search_path, restricted(catalog, self.user))
@@ -451,7 +481,16 @@ class Reader:
             if table is not None:
                 return table
             bindings = {**states, **self.bound(final, moment)}
-            return moment.query(self.database.engine, final.relation, bindings, (), runtime.time_zone)
+            engine, zone = self.database.engine, runtime.time_zone
+            if final.tables:
+                return moment.query(engine, final.relation, bindings, (), zone)
+            try:
+                return engine.query(final.relation, bindings, (), zone, moment.owner)
+            except SqlError as error:
+                large = with_large_quotients(final.relation) if error.sqlstate == OVERFLOWED else None
+                if large is None:
+                    raise
+                return engine.query(large, bindings, (), zone, moment.owner)
 
         table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
         return table.rename_columns([column.name for column in view.stored])
@@ -511,6 +550,27 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
         if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
             raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
+
+
+def _as_read(relation: Relation, oid: int, table: pa.Table) -> pa.Table:
+    """A view's rows in the types of which the relation takes them: quotients may be large ones on either side."""
+    if not any(pa.types.is_decimal(field.type) and field.type.scale in _OF_QUOTIENTS for field in table.schema):
+        return table
+    scans = (item for item in walk(relation) if isinstance(item, Scan) and item.kind == "view" and item.oid == oid)
+    read = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
+    return _of_types(table, {source: column.type.arrow for source, column in read.items()})
+
+
+def _of_types(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """A table whose columns of these names have these types. Raises 22003."""
+    fields = [field.with_type(kinds.get(field.name, field.type)) for field in table.schema]
+    schema = pa.schema(fields)
+    if table.schema.equals(schema):
+        return table
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise SqlError(OVERFLOWED, "numeric field overflow", str(error)) from error
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -52,7 +52,8 @@ def _recover_next(tables: TableStore, catalog: Catalog, lsn: int, record: Transa
     after = catalog
     for document in documents:
         after = stored_catalog.apply_change(after, document, lsn)
-    _recover_record(tables.begin_write(0.0), lsn, catalog, after, changes, documents)
+    _recover_record(tables.begin_write(), lsn, catalog, after, changes, documents)
+    tables.compact(lsn, partial(stored_catalog.dump_catalog, after))
     return after
 
 
@@ -75,7 +76,7 @@ def _recover_record(
     _recover_definitions(writer, before, after, documents)
     writer.apply([(change.table, change.inserted, change.deleted) for change in changes])
     if documents:
-        writer.save_catalog(lsn, documents, partial(stored_catalog.dump_catalog, after))
+        writer.save_catalog(lsn, documents)
     writer.commit(lsn)
 
 

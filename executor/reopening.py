@@ -3,9 +3,7 @@
 Owns: what becomes of a view whose files are not what was written. A state is its query over the rows since the view's
 creation, so where the log still holds all of these it begins there again; else reads raise XX001, whatever else there
 is lives, and nothing of the files is touched. Files that were put back from an older copy would lack rows that the log
-has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets.
-
-    servers/<id>/forgotten    by stream, the LSN of the last rows that were in recycled segments
+has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets (``executor.forgotten``).
 """
 
 from __future__ import annotations
@@ -51,7 +49,8 @@ def _require_young(core: Core, stored: StoredView) -> None:
     gone = core.forgotten.streams
     for stream, frontier in stored.frontiers.items():
         if stored.error is None and frontier < gone.get(stream, 0):
-            raise SqlError("XX001", f"it is of LSN {frontier}, and the log has none of the rows up to the next ones")
+            missing = "and the log has none of the rows up to the next ones"
+            raise SqlError("XX001", f'"manifest.json" is an older copy: it is of LSN {frontier}, {missing}')
 
 
 def _without(core: Core, view: View, error: SqlError) -> StoredView:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,11 +28,17 @@ from executor.copying import CopySink
 from executor.definitions import ddl
 from executor.embedded.connection import NOTHING, Bindings, Evaluate, plainly
 from executor.explaining import explain
-from executor.locking import begin_write, lock, lock_table
+from executor.locking import begin_write, is_sharing, lock, lock_table, see_rows
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Owner
+from executor.locks.modes import Mode
+from executor.locks.targets import Relation as RelationLock
 from executor.moving.pinning import require_changeable
 from executor.planned import Planned
 from executor.queries import ATTEMPTS, Reader
 from executor.result import Result
+from executor.skip_locked import run as skip_locked
+from executor.skip_locked import skipping
 from executor.streams.arriving import ArrivingQuery
 from executor.streams.scanning import Notify, Patience
 from executor.tables import drawing
@@ -84,11 +90,13 @@ class DatabaseSession:
         self.temporary = Temporary()
         self.read_only = False
         self._cancelled = threading.Event()
-        self.awaits_writer = False
-        self.running: Statement | None = None
-        self.advisory = Holder(database.advisory, self.is_cancelled, self.has_writer, lambda: self.awaits_writer)
+        self.locks = database.tables.locks
+        #: What it is for the lock manager.
+        self.owner = Owner()
+        self.advisory = Holder(self.locks, self.owner, self.is_cancelled)
         #: Takes the notifications that statements make.
         self.notify: drawing.Notify = lambda channel, payload: None
+        self.ask: drawing.Ask = lambda function, arguments: None
         #: Takes what statements say meanwhile.
         self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
@@ -99,11 +107,6 @@ class DatabaseSession:
     def transaction(self) -> Transaction | None:
         """The open one, a statement's own included."""
         return self._block.current
-
-    def has_writer(self) -> bool:
-        """Whether its transaction is the one that writes tables."""
-        transaction = self._block.current
-        return transaction is not None and transaction.write is not None
 
     def is_cancelled(self) -> bool:
         """Whether the running statement has been cancelled."""
@@ -178,9 +181,14 @@ class DatabaseSession:
         """Whether a statement that begins now sees what is committed, and nothing of its transaction's own."""
         return self._block.reads_committed
 
-    def begins_reading(self) -> None:
-        """A statement that needs no transaction reads in the open one, if any."""
+    def begins_reading(self, oids: Iterable[int]) -> None:
+        """A statement that needs no transaction reads relations in the open one, if any."""
         self._block.begins()
+        transaction = self._block.current
+        if transaction is None:
+            return
+        for oid in oids:
+            transaction.locks.try_take(RelationLock(oid), Mode.ACCESS_SHARE)
 
     def isolate(self, level: str) -> None:
         """SET TRANSACTION ISOLATION LEVEL. Raises 25001 where it comes too late."""
@@ -190,10 +198,15 @@ class DatabaseSession:
     def catalog(self) -> Catalog:
         """The catalog that this session's next statement sees, its own uncommitted DDL included."""
         transaction = self._block.current
-        return (self.temporary.over if transaction is None else transaction.sees)(self.database.catalog)
+        if transaction is None:
+            return self.temporary.over(self.database.catalog)
+        if transaction.catalog is not None and not transaction.running:
+            transaction.rebase(self.database.catalog)
+        return transaction.sees(self.database.catalog)
 
     def _new(self, explicit: bool) -> Transaction:
-        return Transaction(explicit, partial(begin_write, self), self.temporary)
+        locks = TransactionLocks(self.locks, self.owner, lambda: self.lock_timeout, self.is_cancelled)
+        return Transaction(explicit, partial(begin_write, self), self.temporary, locks)
 
     def _commit(self, transaction: Transaction) -> None:
         try:
@@ -250,24 +263,35 @@ class DatabaseSession:
         if isinstance(statement, TransactionControl):
             return self._block.control(statement)
         with self._statement() as transaction:
+            lock(self, statement, transaction, parameters)
+            transaction.rebase(self.database.catalog)
             return self.run(statement, parameters, transaction)
 
     def execute_planned(self, planned: Planned, parameters: tuple[Value, ...] = ()) -> Result:
         """Runs a statement, planned again where what it means has changed by the time when it may begin."""
         with self._statement() as transaction:
-            lock(self, planned, transaction)
             for attempt in range(ATTEMPTS):
-                if planned.catalog is not self.catalog:
-                    planned = planned.again()
-                self.reader.planned, self.running = planned.catalog, planned.statement
+                planned = self._locked(planned, transaction, parameters)
+                self.reader.planned = planned.catalog
                 try:
                     return self._run_planned(planned, parameters, transaction)
                 except OutdatedError:
                     if transaction.write is not None or attempt + 1 == ATTEMPTS:
                         raise
                 finally:
-                    self.reader.planned = self.running = None
+                    self.reader.planned = None
             raise AssertionError("unreachable")
+
+    def _locked(self, planned: Planned, transaction: Transaction, parameters: tuple[Value, ...] = ()) -> Planned:
+        """A statement, planned for the present catalog, with the locks that it needs: no other transaction changes what
+        it names from here on."""
+        for _ in range(ATTEMPTS):
+            lock(self, planned.statement, transaction, parameters)
+            transaction.rebase(self.database.catalog)
+            if planned.catalog is self.catalog:
+                return planned
+            planned = planned.again()
+        raise OutdatedError
 
     def _run_planned(self, planned: Planned, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
         """Runs a statement, for which columns may have to be widened; then it is planned once more."""
@@ -277,7 +301,7 @@ class DatabaseSession:
 
         def again() -> Statement:
             new = planned.again()
-            self.reader.planned, self.running = new.catalog, new.statement
+            self.reader.planned = new.catalog
             return new.statement
 
         return run_widening(self, planned.statement, transaction, run, again)
@@ -310,8 +334,7 @@ class DatabaseSession:
             case LockTable():
                 if not transaction.explicit and not self._block.is_implicit:
                     raise SqlError("25P01", "LOCK TABLE can only be used in transaction blocks")
-                if statement.exclusive:
-                    lock_table(statement, transaction)
+                lock_table(statement, transaction)
                 return Result("LOCK TABLE")
             case NoOperation(tag=tag, notices=notices, alone=alone):
                 if alone and transaction.explicit:
@@ -323,6 +346,11 @@ class DatabaseSession:
                 raise AssertionError(f"{type(statement).__name__} is the server's")
 
     def _query(self, statement: Query, parameters: tuple[Value, ...], transaction: Transaction) -> Result:
+        locking, found = statement.locking, skipping(statement, self.database.tables.definitions)
+        if locking is not None and found is not None:
+            mode = Mode.SHARE if is_sharing(locking) else Mode.EXCLUSIVE
+            rows = skip_locked(self, found, parameters, transaction, mode, partial(see_rows, self, transaction))
+            return Result("SELECT", statement.outputs, rows.to_batches())
         evaluate = self.evaluator(transaction) if statement.volatile else plainly
         batches = self.reader.batches(statement, parameters, transaction, evaluate)
         return Result("SELECT", statement.outputs, batches, live=isinstance(batches, ArrivingQuery))
@@ -330,9 +358,18 @@ class DatabaseSession:
     def evaluator(self, transaction: Transaction) -> Evaluate:
         """How relations are evaluated that may call sequences' functions."""
         drawings, catalog = self.database.drawings, transaction.sees(self.database.catalog)
-        names = (catalog, self.search_path)
-        calls = (self._sleep, partial(self._lock, transaction))
-        return Caller(drawings, self.sequences, self.notify, *names, *calls, self.read_only, self.user).evaluate
+        return Caller(
+            drawings,
+            self.sequences,
+            self.notify,
+            catalog,
+            self.search_path,
+            self._sleep,
+            self.ask,
+            partial(self._lock, transaction),
+            self.read_only,
+            self.user,
+        ).evaluate
 
     def _lock(self, transaction: Transaction, function: str, numbers: list[int]) -> bool:
         """A function of advisory locks. Raises 40P01, 55P03 and 57014."""
@@ -365,7 +402,7 @@ class DatabaseSession:
             raise undefined_table(target.name)
 
     def _define(self, statement: ddl.Definition, transaction: Transaction) -> Result:
-        transaction.writer()  # one DDL statement at a time, and none beside a table writer
+        transaction.writer()
         if isinstance(statement, CreateView):
             statement = replace(statement, view=self._with_engine(statement.view))
         before = self.catalog
@@ -388,10 +425,7 @@ class DatabaseSession:
         self._cancelled.clear()
         transaction = self._block.start()
         try:
-            lock(self, planned, transaction)
-            if planned.catalog is not self.catalog:
-                planned = planned.again()
-            statement = planned.statement
+            statement = self._locked(planned, transaction).statement
             assert isinstance(statement, CopyIn)
             self.require(statement.target)
             return CopySink(self, statement, transaction)

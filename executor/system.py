@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from catalog.catalog import Catalog
@@ -18,6 +19,7 @@ from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
 from executor.streams.runtime import rows_between
 from executor.trace.layout import home_of
+from planner.order_system_rows import PLACE
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -293,8 +295,13 @@ def system_rows(database: Database, name: str) -> list[dict[str, Any]]:
 
 
 def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
-    """A system relation's rows now, with what a search ``path`` finds named alone; ``own`` are rows that only a session
-    knows."""
+    """A system relation's rows now and their places, with what a search ``path`` finds named alone; ``own`` are rows
+    that only a session knows."""
+    found = _system_rows(database, catalog, view, own, path)
+    return found.append_column(PLACE, pa.array(np.arange(found.num_rows)))
+
+
+def _system_rows(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
     name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
     if name in own:
         return table_of(view.columns, own[name]())

@@ -14,12 +14,14 @@ from msgspec import Struct, field
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError
+from catalog.merging import merged
 from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files.arrived import ArrivedFiles
+from executor.locks.held import TransactionLocks
 from executor.savepoints import Savepoints
 from executor.tables.temporary import Temporary
 from executor.views.pins import PinnedLsns
@@ -81,37 +83,40 @@ class Saved(Struct, frozen=True):
     catalog: Catalog | None
     catalog_changes: int
     timing: Timing
-    releases: int
+    base: Catalog | None
+    locks: int
 
 
 class Transaction(Struct):
     """One transaction. ``explicit`` after BEGIN; else it ends with the statement, query string or Sync."""
 
     explicit: bool
-    begin_write: Callable[[bool], WriteTransaction]
+    begin_write: Callable[[], WriteTransaction]
     temporary: Temporary
+    locks: TransactionLocks
     repeatable: bool = False
     read_only: bool = False
     failed: bool = False
     begun: bool = False  # a statement has seen the data
+    running: bool = False  # one is at it
     write: WriteTransaction | None = None
     snapshot: RepeatableSnapshot | None = None
     parts: list[StreamRows | Spooled | Followed] = field(default_factory=list)
     catalog: Catalog | None = None
+    base: Catalog | None = None  # what ``catalog`` was made of
     catalog_changes: list[str] = field(default_factory=list)
     views: list[NewView] = field(default_factory=list)
     #: The files that had arrived elsewhere in streams that it creates, by their oids.
     arrived: dict[int, ArrivedFiles] = field(default_factory=dict)
     savepoints: Savepoints[Saved] = field(default_factory=lambda: Savepoints())
     timing: Timing = field(default_factory=Timing)
-    releases: list[Callable[[], object]] = field(default_factory=list)  # gives back what it has locked
     role: int = BOOTSTRAP  # to whom belongs what its present statement makes
 
-    def writer(self, nowait: bool = False) -> WriteTransaction:
-        """The table transaction, begun on first use: waits for the one writer there may be, or raises 55P03 at once."""
+    def writer(self) -> WriteTransaction:
+        """The table transaction, begun on first use."""
         if self.read_only:
             raise SqlError("25006", "cannot execute a writing statement in a read-only transaction")
-        return self.write or self.write_with(self.begin_write(nowait))
+        return self.write or self.write_with(self.begin_write())
 
     def write_with(self, write: WriteTransaction) -> WriteTransaction:
         """Its table transaction is one that has just begun."""
@@ -129,8 +134,26 @@ class Transaction(Struct):
             self.write.settle()
 
     def sees(self, committed: Catalog) -> Catalog:
-        """What its next statement sees: the catalog as it changed it, or as committed, with the session's relations."""
-        return self.catalog or self.temporary.over(committed)
+        """What its next statement sees: the catalog as it changed it, or as committed, with the session's relations. A
+        statement that runs sees one catalog to its end."""
+        if self.catalog is not None:
+            return self.catalog
+        if self.base is None or not self.running:
+            self.base = self.temporary.over(committed)
+        return self.base
+
+    def rebase(self, committed: Catalog) -> None:
+        """A statement is about to begin: it sees what others have committed beside its own changes. Raises 40001."""
+        shown = self.temporary.over(committed)
+        if self.catalog is not None and self.base is not None:
+            self.catalog = merged(self.base, self.catalog, shown)
+        self.base = shown
+
+    def result(self, committed: Catalog) -> Catalog:
+        """The catalog once it is committed. Raises 40001."""
+        assert self.catalog is not None
+        found = self.catalog if self.base is None else merged(self.base, self.catalog, self.temporary.over(committed))
+        return found.permanent()
 
     @property
     def is_empty(self) -> bool:
@@ -163,7 +186,8 @@ class Transaction(Struct):
         if self.write is not None:
             self.write.savepoint(name)
         sizes = len(self.parts), len(self.views)
-        saved = Saved(*sizes, self.catalog, len(self.catalog_changes), self.timing, len(self.releases))
+        changes, locks = len(self.catalog_changes), self.locks.mark()
+        saved = Saved(*sizes, self.catalog, changes, self.timing, self.base, locks)
         self.savepoints.add(name, saved)
 
     def release(self, name: str) -> None:
@@ -182,15 +206,9 @@ class Transaction(Struct):
         del self.parts[saved.parts :]
         del self.views[saved.views :]
         del self.catalog_changes[saved.catalog_changes :]
-        self.catalog = saved.catalog
+        self.catalog, self.base = saved.catalog, saved.base
         self.failed = False
-        self.release_locks(saved.releases)
-
-    def release_locks(self, first: int = 0) -> None:
-        """Gives back what it has locked, once it is over; ``first``: what it had locked before stays locked."""
-        for release in reversed(self.releases[first:]):
-            release()
-        del self.releases[first:]
+        self.locks.release_after(saved.locks)
 
     def close(self) -> None:
         """Gives up the read snapshot; table writes must have been committed or rolled back."""

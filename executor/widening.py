@@ -14,6 +14,7 @@ from catalog.errors import SqlError
 from catalog.nested import is_of_dimensions, no_dimensions
 from catalog.objects import Table
 from executor.definitions import ddl
+from executor.definitions.needs import definition_needs
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.bind.definitions.widened_arrays import may_be_widened, widened
@@ -79,5 +80,7 @@ def _widen(session: DatabaseSession, transaction: Transaction, oid: int) -> bool
     altered = widened(session.catalog, table)
     if altered is None:
         return False
+    for target, mode in definition_needs(altered, session.catalog):
+        transaction.locks.take(target, mode)
     ddl.define(session, transaction, altered)
     return True

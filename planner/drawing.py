@@ -1,5 +1,5 @@
-"""Relations that call functions with an effect (sequences', pg_notify, pg_sleep), taken apart: calls are made between
-what engines compute.
+"""Relations that call functions with an effect (sequences', pg_notify, pg_terminate_backend), taken apart: calls are
+made between what engines compute.
 
 Owns where they may be called. A projection that calls becomes a step: its input with the calls' arguments, which an
 engine computes, the calls' results beside them, and the rest of the projection over both::
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from catalog.errors import unsupported
 from catalog.types import INT4
-from planner.algebra import Filter, Join, Limit, Project, Relation, Sort, Values
+from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.functions import DRAWN_FUNCTIONS
 from planner.rows import bound
@@ -65,6 +65,12 @@ def calls_of(node: Any) -> list[Call]:
     return [item for item in walk(node) if isinstance(item, Call) and item.function in DRAWN_FUNCTIONS]
 
 
+def _name(call: Call) -> str:
+    """What the query calls."""
+    named = call.arguments[0] if call.function == "session_call" else None
+    return str(named.value) if isinstance(named, Literal) else call.function
+
+
 class _Taking(Struct):
     """Steps so far, and new columns."""
 
@@ -82,7 +88,7 @@ def take_apart(relation: Relation) -> Drawing:
         _refuse_search(query)
     rest = _within(taking, relation)
     for call in calls_of(rest):
-        raise unsupported(f"{call.function}() in this place", "call it in a select list, VALUES or SET")
+        raise unsupported(f"{_name(call)}() in this place", "call it in a select list, VALUES or SET")
     return Drawing(relation, tuple(taking.steps), rest)
 
 
@@ -97,6 +103,8 @@ def _change(taking: _Taking, node: Any) -> Any:
         return _values(taking, node)
     if isinstance(node, Filter) and calls_of(node.predicate):
         return _filter(taking, node)
+    if isinstance(node, Aggregate) and any(calls_of(aggregate) for _, aggregate in node.aggregates):
+        return _aggregate(taking, node)
     above: list[Limit | Sort] = []
     base = node
     while isinstance(base, Limit | Sort):
@@ -119,10 +127,10 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
     conditions before it. Raises 0A000 where PostgreSQL's plan decides for which rows it is made."""
     *before, last = conjuncts(node.predicate)
     for call in (call for part in before for call in calls_of(part)):
-        raise unsupported(f"{call.function}() before another condition", "write it as the last one of WHERE")
+        raise unsupported(f"{_name(call)}() before another condition", "write it as the last one of WHERE")
     (call, *_) = _direct(last) or calls_of(last)
     if any(isinstance(item, Join) for item in walk(node.input)):
-        raise unsupported(f"{call.function}() in WHERE over a join", "call it in a select list")
+        raise unsupported(f"{_name(call)}() in WHERE over a join", "call it in a select list")
     condition = conjunction(before)
     rows = node.input if condition is None else Filter(node.input, condition)
     kept = tuple((column, ColumnRef(column)) for column in node.columns)
@@ -130,11 +138,27 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
     return Project(Filter(Project(rows, (*kept, (found, last))), ColumnRef(found)), kept)
 
 
+def _aggregate(taking: _Taking, node: Aggregate) -> Relation:
+    """What aggregates calls, over a projection that makes them."""
+    called: dict[int, tuple[Column, Call]] = {}
+    for _, aggregate in node.aggregates:
+        for call in (call for argument in aggregate.arguments for call in _direct(argument)):
+            called[id(call)] = taking.column(call), call
+    kept = tuple((column, ColumnRef(column)) for column in node.input.columns)
+    rows = Project(node.input, (*kept, *called.values()))
+
+    def change(item: Any) -> Any:
+        return ColumnRef(called[id(item)][0]) if id(item) in called else item
+
+    aggregates = tuple((column, transform(aggregate, change)) for column, aggregate in node.aggregates)
+    return replace(node, input=rows, aggregates=aggregates)
+
+
 def _refuse_search(query: Any) -> None:
     """A subquery in an expression that searches rows by a call, of which EXISTS and IN read as few as they can."""
     for item in walk(query):
         if isinstance(item, Filter) and not isinstance(item.input, Values) and (calls := calls_of(item.predicate)):
-            raise unsupported(f"{calls[0].function}() in WHERE of a subquery", "put the subquery into FROM")
+            raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "put the subquery into FROM")
 
 
 def _refuse_cut(node: Any) -> None:
@@ -142,7 +166,7 @@ def _refuse_cut(node: Any) -> None:
     while isinstance(node, Project | Filter):
         call = next(iter(calls_of(node.predicate)), None) if isinstance(node, Filter) else None
         if call is not None:
-            raise unsupported(f"{call.function}() in WHERE beside LIMIT", "cut the rows in a subquery in FROM")
+            raise unsupported(f"{_name(call)}() in WHERE beside LIMIT", "cut the rows in a subquery in FROM")
         node = node.input
 
 
@@ -159,7 +183,7 @@ def _direct(scalar: Scalar) -> list[Call]:
         node, lazy = stack.pop()
         if isinstance(node, Call) and node.function in DRAWN_FUNCTIONS:
             if lazy:
-                raise unsupported(f"{node.function}() that depends on a condition", "call it for every row")
+                raise unsupported(f"{_name(node)}() that depends on a condition", "call it for every row")
             found.append(node)
         lazy = lazy or isinstance(node, Case) or (isinstance(node, Call) and node.function in _LAZY)
         if not isinstance(node, SUBQUERIES):

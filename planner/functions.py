@@ -371,6 +371,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("current_setting", 1, 2, "stable"),
     Function("current_of", 3, 3, "stable"),  # of a cursor, a table's oid and a place in its key
     Function("set_config", 3, 3, "volatile"),
+    Function("session_call", 2, -1, "volatile"),  # a session function of computed arguments: its name, and these
 )
 
 #: Comparisons by canonical name, as Python's own values compare (and numpy's arrays).
@@ -399,9 +400,12 @@ SESSION_FUNCTIONS: Final = SESSION_VALUES | {
     "current_of",
 }
 
-#: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, and what locks.
+#: Of these, those that may be called for each row.
+CALLED_BY_ROW: Final = frozenset(("pg_cancel_backend", "pg_terminate_backend", "set_config"))
+#: Functions with an effect, which no engine calls: those of sequences, what notifies, what waits, what locks, and those
+#: of the session with computed arguments.
 DRAWN_FUNCTIONS: Final = frozenset(
-    ("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep", *ADVISORY, UNLOCK_ALL)
+    ("nextval", "currval", "lastval", "setval", "pg_notify", "pg_sleep", "session_call", *ADVISORY, UNLOCK_ALL)
 )
 
 #: Aggregates by canonical name. 'row_number_merge' and the like do not exist: states merge with these same names.

@@ -33,11 +33,13 @@ class Output(Struct, frozen=True):
 
 
 class Locking(Struct, frozen=True):
-    """FOR UPDATE and its kin, in ``words``: the table writer's lock; with ``nowait``, 55P03 about a table at once."""
+    """FOR UPDATE and its kin, in ``words``: locks on rows; with ``nowait``, 55P03 about a table at once, and with
+    ``skip`` no row that another transaction has locked."""
 
     words: str
     table: str
     nowait: bool = False
+    skip: bool = False
 
 
 class Query(Struct, frozen=True):
@@ -355,11 +357,11 @@ class Notify(Struct, frozen=True):
 
 
 class LockTable(Struct, frozen=True):
-    """LOCK; ``exclusive``: in a mode that holds off whoever writes. ``table`` is the first, for errors."""
+    """LOCK: tables by oid and name, in a mode that is PostgreSQL's number of it, 1 to 8."""
 
-    exclusive: bool
+    mode: int
     nowait: bool
-    table: str
+    tables: tuple[tuple[int, str], ...]
 
 
 class NoOperation(Struct, frozen=True):

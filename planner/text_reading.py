@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.moments import MDY
+from catalog.clock_texts import MDY
 
 
 class Reading(Struct, frozen=True):

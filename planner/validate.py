@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
 from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
-from planner.walk import RELATIONS, Node, children, inputs
+from planner.walk import Node, children, inputs, is_relation
 
 
 def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None:
@@ -19,7 +19,7 @@ def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None
     stack: list[tuple[Node, frozenset[Column]]] = [(relation, outer)]
     while stack:
         node, scope = stack.pop()
-        if isinstance(node, RELATIONS):
+        if is_relation(node):
             _check_shape(node)
             below = inputs(node)
             inner = scope.union(*(item.columns for item in below))

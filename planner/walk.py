@@ -108,8 +108,27 @@ def _gather(value: tuple[Any, ...], found: list[Node]) -> None:
             _gather(item, found)
 
 
+#: The children of the classes of which plans have the most.
+_CHILDREN: Final[dict[type, Callable[[Any], list[Node]]]] = {
+    ColumnRef: lambda node: [],
+    Literal: lambda node: [],
+    Parameter: lambda node: [],
+    Call: lambda node: [*node.arguments],
+    Cast: lambda node: [node.argument],
+    Filter: lambda node: [node.input, node.predicate],
+    Project: lambda node: [node.input, *[value for _, value in node.outputs]],
+}
+
+
 def children(node: Node) -> list[Node]:
     """The nodes directly below one node, relations and scalars alike."""
+    if (known := _CHILDREN.get(type(node))) is not None:
+        return known(node)
+    return _found(node)
+
+
+def _found(node: Node) -> list[Node]:
+    """The nodes in the fields of any node."""
     found: list[Node] = []
     for name in _FIELDS[type(node)]:
         value = getattr(node, name)

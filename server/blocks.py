@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 #: Takes rows and CommandComplete, once, before this returns or on the loop's thread later.
 Answer = Callable[[bytes], None]
 
-#: Seconds that a statement waits for the tables without a thread: with some clients each waits for all the others'
-#: blocks, and whoever takes a thread pays two switches for every statement.
+#: Seconds that a statement waits for a lock without a thread, which would cost two switches for every statement.
 _SOON: Final = 1.0
 #: Seconds between its looks at whether it was cancelled.
 _LOOKS: Final = 0.02
@@ -59,7 +58,7 @@ def answered(
 
 
 def may_wait(session: Session, plan: Plan) -> bool:
-    """Whether ``answered`` is to be tried again when those who write tables have ended."""
+    """Whether ``answered`` is to be tried again when those end that hold the lock which it was refused."""
     statement = _steady(plan)
     return (
         isinstance(statement, Insert | Update | Delete)
@@ -74,48 +73,37 @@ def may_wait(session: Session, plan: Plan) -> bool:
 async def answered_in_turn(
     session: Session, plan: Plan, values: tuple[Value, ...], answer: Answer, formats: tuple[int, ...] | None
 ) -> bool:
-    """``answered`` as soon as it is this session's turn to write tables; False where that is not soon, so that a thread
-    waits on. Raises 57014 where the statement was cancelled meanwhile."""
-    loop, turns = session.server.loop, session.database.tables.turns
-    until, first = loop.time() + _SOON, False
+    """``answered`` as soon as the block has the lock that it was refused; False where that is not soon, so that a
+    thread waits on. Raises 40P01, and 57014 where the statement was cancelled meanwhile."""
+    loop = session.server.loop
+    until = loop.time() + _SOON
     with session.timed():
-        while loop.time() < until:
-            turn = loop.create_future()
-            turns.wait(partial(_come, turn), first)
-            try:
-                first = await _is_called(session, turn, until)
-                if first and answered(session, plan, values, answer, formats):
-                    return True
-            except BaseException:
-                turns.freed()  # it may be the next one's turn
-                raise
-            finally:
-                turn.cancel()
-            if turns.is_free:  # it is something else
-                break
-    turns.freed()
+        while loop.time() < until and may_wait(session, plan):
+            if not await _is_granted(session, until):
+                return False
+            if answered(session, plan, values, answer, formats):
+                return True
     return False
 
 
-async def _is_called(session: Session, turn: asyncio.Future[None], until: float) -> bool:
-    """Whether one's turn comes before a time of the loop's. Raises 57014."""
-    loop = session.server.loop
-    session.db.awaits_writer = True
+async def _is_granted(session: Session, until: float) -> bool:
+    """Whether a block gets the lock that it was refused before a time of the loop's. Raises 40P01 and 57014."""
+    loop, at_once = session.server.loop, session.db.at_once
+    granted = loop.create_future()
+    request = at_once.ask(lambda: loop.call_soon_threadsafe(_come, granted))
     try:
-        while not turn.done() and loop.time() < until:
-            await asyncio.wait((turn,), timeout=_LOOKS)
+        while request is not None and not request.is_granted and loop.time() < until:
+            await asyncio.wait((granted,), timeout=_LOOKS)
             session.end_cancelled()
     finally:
-        session.db.awaits_writer = False
-    return turn.done()
+        has_it = at_once.answer(request)
+        granted.cancel()
+    return has_it
 
 
-def _come(turn: asyncio.Future[None]) -> bool:
-    """Whether somebody still waits for a turn that has come."""
-    if turn.done():
-        return False
-    turn.set_result(None)
-    return True
+def _come(granted: asyncio.Future[None]) -> None:
+    if not granted.done():
+        granted.set_result(None)
 
 
 def _steady(plan: Plan) -> Statement | None:

@@ -32,7 +32,10 @@ class Stamp(Struct):
     checked: int = -1
 
     def holds(self, database: Database) -> bool:
-        """Whether a query would give the same result now."""
+        """Whether a query would give the same result now, and need not wait for a lock."""
+        barriers = database.tables.locks.barriers
+        if barriers and not barriers.keys().isdisjoint(self.reads):
+            return False
         if database.replicas.are_behind(self.reads) or database.versions.are_suspended(self.reads):
             return False
         visible = database.sequencer.visible  # before the rest: what is published meanwhile is asked for next time

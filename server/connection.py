@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 READ_AHEAD: Final = 1 << 20
 #: Bytes of output that may wait for a slow client before results wait too.
 WRITE_BEHIND: Final = 1 << 20
+#: Seconds that a client that does not read has to take its last messages.
+_LAST: Final = 1.0
 #: Requests of a client that has the floor, after which the loop looks what else there is: some milliseconds.
 _IN_A_ROW: Final = 24
 #: Seconds until a session that could not be closed is closed again.
@@ -95,11 +97,14 @@ class Connection(asyncio.Protocol):
         self.tunnel: Tunnel | None = None
         #: Where the client is: host and port.
         self.peer: tuple[str, int] = ("", -1)
+        #: The address that the client has connected to; None of a local socket.
+        self.own_address: str | None = None
         self._busy = False
         self._closing = False
         self._ahead = 0
         self._reading_paused = False
         self._writable: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None  # what waits for it
         self._idle: asyncio.Future[None] | None = None
 
     # -- asyncio's calls ---------------------------------------------------------------------------------------
@@ -114,6 +119,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is not None:
             self.peer = (peer[0], peer[1])
+            self.own_address = transport.get_extra_info("sockname")[0]
         if self.server.config.log_connections:
             logger.info("connection received host=%s port=%d", *self.peer)
         self.server.met(self)
@@ -245,12 +251,23 @@ class Connection(asyncio.Protocol):
         return data
 
     async def drain(self) -> None:
-        """Sends what is queued and waits until the client has taken most of it. Raises 08006 when it is gone."""
+        """Sends what is queued and waits until the client has taken most of it, or until ``stop_draining``.
+
+        Raises 08006 when the client is gone.
+        """
         self.flush()
         if self._writable is not None:
-            await self._writable
+            self._drained = drained = self.server.loop.create_future()
+            self._writable.add_done_callback(lambda _: self.stop_draining())
+            await drained
         if self._transport is None:
             raise SqlError("08006", "connection to client lost")
+
+    def stop_draining(self) -> None:
+        """Nobody needs to wait for the client any more: what is sent is cancelled, or the client has taken it."""
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
 
     @property
     def is_lost(self) -> bool:
@@ -332,6 +349,8 @@ class Connection(asyncio.Protocol):
         self.machine.close()
         if self._transport is not None:
             self._transport.close()
+        if self._writable is not None:
+            self.server.loop.call_later(_LAST, self.abort)
 
     def abort(self) -> None:
         """Drops the connection with whatever is queued."""

@@ -37,7 +37,7 @@ class NamedReader:
     """A reader whose batches have the oids; made with ``read_as``."""
 
     def __init__(self, plain: CopyReader, types: Types, context: Context) -> None:
-        self.split, self.rest, self.locate = plain.split, plain.rest, plain.locate
+        self.split, self.rest, self.locate, self.is_due = plain.split, plain.rest, plain.locate, plain.is_due
         self._parse = plain.parse
         self._types = types
         self._context = context

@@ -1,10 +1,11 @@
 """COPY with the client: a pipeline from the socket to the executor, and rows back out.
 
-Owns: the stages of COPY IN and their bounds. Bytes are cut into blocks of whole rows on the loop's thread; blocks are
-parsed, and encoded for the log, on a few threads at once (Arrow releases the GIL); one thread per COPY appends the
-batches in order. When ``BLOCKS`` blocks are on their way the client has to wait: nothing is read from its socket. The
-first error ends the COPY at once; data that still comes is dropped by the connection's state machine. Data that makes
-no whole block before its end takes none of these stages: one call of a worker thread parses and commits it.
+Owns: the stages of COPY IN and their bounds. Bytes are kept on the loop's thread until there are enough of them; other
+threads cut them into blocks of whole rows; blocks are parsed, and encoded for the log, on a few threads at once (Arrow
+releases the GIL); one thread per COPY appends the batches in order. When ``BLOCKS`` blocks are on their way the client
+has to wait: nothing is read from its socket. The first error ends the COPY at once; data that still comes is dropped by
+the connection's state machine. Data that makes no whole block before its end takes none of these stages: one call of a
+worker thread parses and commits it.
 Knows nothing of formats (``protocol.copy``) or of where rows go (the executor's sink).
 """
 
@@ -12,13 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from io import FileIO
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -27,11 +26,10 @@ from msgspec.structs import asdict
 from catalog.encodings import PLAIN, UTF8
 from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
-from catalog.system_errors import reason, state_of_file
-from executor.commit.files import disk_error
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
+from planner.cancellation import cancelled, leave
 from planner.statements import CopyIn as CopyInStatement
 from planner.statements import CopyOptions, CopyOut, Query
 from protocol import encoder
@@ -40,14 +38,13 @@ from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter
 from server import execution
 from server.copy_names import NamedReader, are_named, naming, read_as, written_as
 from server.planning import Plan
+from server.server_files import open_to_read, open_to_write
 
 if TYPE_CHECKING:
     from server.session import Session
 
 #: Blocks between the splitter and the appender: some megabytes each.
 BLOCKS: Final = 6
-#: Bytes of a server-side file read at once.
-FILE_PORTION: Final = 1 << 20
 
 #: What is to be done when a COPY of the simple protocol has ended well.
 Then = Callable[[], Awaitable[None]]
@@ -73,29 +70,44 @@ class CopyIn:
     def feed(self, data: bytes) -> Awaitable[None] | None:
         """Takes data; what is returned, if anything, must be awaited before more comes. Raises what went wrong."""
         self._raise_error()
-        for block in self._reader.split(data):
+        if self._reader.is_due(len(data)):
+            return self._split(self._reader.split, data)
+        self._reader.split(data)
+        return None
+
+    async def _split(self, split: Callable[..., Sequence[Block | BinaryBlock]], *data: bytes) -> None:
+        """Cuts what is there into blocks, off the loop, and hands them on; waits while there are many."""
+        session = self._session
+        call = partial(session.calls.within, leave, split, *data)
+        try:
+            blocks = await session.server.loop.run_in_executor(session.server.splitters, call)
+        finally:
+            self._raise_error()  # why it was cancelled meanwhile
+        for block in blocks:
             self._under_way += 1
             self._submit(block)
-        return self._wait_room() if self._under_way > BLOCKS else None
+        await self._wait_room()
 
     def _submit(self, block: Block | BinaryBlock) -> None:
         server = self._session.server
         if self._appender is None:
             self._appender = server.loop.run_in_executor(server.workers, self._append)
-        self._blocks.put(server.parsers.submit(_prepare, self._reader, self._sink, block))
+        self._blocks.put(server.parsers.submit(_prepare, self._session, self._reader, self._sink, block))
 
     async def finish(self) -> int:
         """The data is complete: number of rows. Raises what went wrong."""
         try:
             return await self._finish()
+        except SqlError:
+            self._raise_error()  # why it was cancelled
+            raise
         finally:
             self._stop_timer()
 
     async def _finish(self) -> int:
         if self._appender is None:
             return await self._session.work(self._take_all)
-        for block in self._reader.rest():
-            self._submit(block)
+        await self._split(self._reader.rest)
         self._blocks.put(None)
         await self._appender
         self._raise_error()
@@ -106,6 +118,7 @@ class CopyIn:
         """Somebody asks for the end of it."""
         self._abandoned = True
         self._sink.cancel()
+        self._session.interrupt()
         self._broken(error)
 
     async def abort(self) -> None:
@@ -113,6 +126,7 @@ class CopyIn:
         self._stop_timer()
         self._abandoned = True
         self._sink.cancel()
+        self._session.interrupt()
         if self._appender is not None:
             self._blocks.put(None)
             await self._appender
@@ -120,9 +134,9 @@ class CopyIn:
 
     def _take_all(self) -> int:
         """All of a COPY that is less than a block; in a worker thread, which ``finish`` waits for."""
-        blocks = self._reader.rest()
+        blocks = leave(self._reader.rest)
         for block in blocks:
-            self._sink.write(_prepare(self._reader, self._sink, block))
+            self._sink.write(_prepare(self._session, self._reader, self._sink, block))
         self._raise_error()
         self._session.copying = None  # from here on the sink looks after itself
         with _locating(self._reader, self._sink, blocks):
@@ -170,9 +184,16 @@ class CopyIn:
             raise self._error
 
 
-def _prepare(reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
-    """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded."""
-    batch = reader.parse(block)
+def _prepare(session: Session, reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+    """What can be done of a block on any thread: parsed, completed and, if it is for the log already, encoded. Raises
+    57014 where it is cancelled."""
+    return session.calls.within(_prepared, reader, sink, block)
+
+
+def _prepared(reader: Reader, sink: CopySink, block: Block | BinaryBlock) -> Prepared:
+    if sink.is_cancelled:
+        raise cancelled()
+    batch = leave(reader.parse, block)
     with _locating(reader, sink, (block,)):
         return sink.prepare(batch)
 
@@ -276,19 +297,17 @@ def fail(session: Session, message: m.CopyFail) -> None:
 
 def _copy_file(session: Session, planned: Planned, path: str) -> int:
     """COPY FROM a file of the server: the same stages, driven by the reading. In a worker thread."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115 -- closed below; errors of opening are the statement's own
-    except OSError as error:
-        raise _file_error(path, error) from None
     parsers, waiting = session.server.parsers, deque[Future[Prepared]]()
-    with contextlib.closing(file):
+    with open_to_read(path, session.is_cancelled) as file:
         sink, reader = _opened(session, planned)
         try:
-            while portion := _read(file, path):
-                waiting.extend(parsers.submit(_prepare, reader, sink, block) for block in reader.split(portion))
+            for portion in file.portions():
+                blocks = leave(reader.split, portion)
+                waiting.extend(parsers.submit(_prepare, session, reader, sink, block) for block in blocks)
                 while len(waiting) > BLOCKS:
                     sink.write(waiting.popleft().result())
-            waiting.extend(parsers.submit(_prepare, reader, sink, block) for block in reader.rest())
+            blocks = leave(reader.rest)
+            waiting.extend(parsers.submit(_prepare, session, reader, sink, block) for block in blocks)
             while waiting:
                 sink.write(waiting.popleft().result())
         except BaseException:
@@ -297,30 +316,6 @@ def _copy_file(session: Session, planned: Planned, path: str) -> int:
             sink.abort()
             raise
         return sink.finish()
-
-
-def _read(file: object, path: str) -> bytes:
-    try:
-        return file.read(FILE_PORTION)  # type: ignore[attr-defined, no-any-return]
-    except OSError as error:
-        raise _file_error(path, error) from None
-
-
-def _file_error(path: str, error: OSError) -> SqlError:
-    if isinstance(error, IsADirectoryError):
-        return SqlError("42809", f'"{path}" is a directory')
-    return _opening_error(path, error, "COPY FROM", "read")
-
-
-def _opening_error(path: str, error: OSError, statement: str, action: str) -> SqlError:
-    hint = (
-        f"{statement} instructs the PostgreSQL server process to {action} a file. "
-        "You may want a client-side facility such as psql's \\copy."
-    )
-    state = state_of_file(error)
-    doing = "reading" if action == "read" else "writing"
-    message = f'could not open file "{path}" for {doing}: {reason(error)}'
-    return SqlError(state, message, hint=hint if state in ("58P01", "42501") else None)
 
 
 async def send_out(session: Session, plan: Plan) -> None:
@@ -343,7 +338,7 @@ async def send_out(session: Session, plan: Plan) -> None:
 
     def take() -> tuple[bytes, int] | None:
         batch = next(batches, None)
-        return None if batch is None else (encode(batch), batch.num_rows)
+        return None if batch is None else (leave(encode, batch), batch.num_rows)
 
     session.connection.send(writer.header())
     while (portion := await session.portion(take)) is not None:
@@ -369,30 +364,13 @@ def _write_file(session: Session, planned: Planned, statement: CopyOut) -> int:
     """COPY TO a file; the number of rows. In a worker thread. Raises 42602, 58P01 and the like, and 53100."""
     path = statement.path
     assert path is not None
-    if not os.path.isabs(path):
-        raise SqlError("42602", "relative path not allowed for COPY to file")
-    try:
-        file = open(path, "wb", buffering=0)  # noqa: SIM115 -- closed below; errors of opening are the statement's own
-    except OSError as error:
-        raise _opening_error(path, error, "COPY TO", "write") from None
     rows = 0
-    with contextlib.closing(file):
+    with open_to_write(path, session.is_cancelled) as file:
         result = session.db.execute_planned(planned)
         writer, encode = _writer(session, statement, result)
-        _write(file, writer.header())
+        file.write(writer.header())
         for batch in result.batches or ():
-            if session.is_cancelled():
-                raise SqlError("57014", "canceling statement due to user request")
-            _write(file, encode(batch))
+            file.write(leave(encode, batch))
             rows += batch.num_rows
-        _write(file, writer.trailer())
+        file.write(writer.trailer())
     return rows
-
-
-def _write(file: FileIO, data: bytes) -> None:
-    left = memoryview(data)
-    try:
-        while left:
-            left = left[file.write(left) :]
-    except OSError as error:
-        raise disk_error(error, "write to COPY file") from None

@@ -258,7 +258,7 @@ def _known_answer(session: Session, portal: Portal, plan: Plan) -> Answered | No
             rows = session.server.points.rows(reader, portal.formats, session.settings.style)
             known = Answered(plan, rows.answer(row), None)
     if not session.is_idle:
-        session.db.begins_reading()
+        session.db.begins_reading(plan.reads)
         return known
     if known is None:
         answer = session.server.results.get(_key(session, portal, plan), session.database)

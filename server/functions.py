@@ -1,7 +1,8 @@
 """Functions of the session: now(), current_user, current_setting() and the like become literals before a query runs.
 
 Owns: their values, one per transaction or session (planner.functions.SESSION_FUNCTIONS lists them). Engines never see
-them. Arguments must be constant, since an engine would have to ask the session row by row otherwise.
+them. Arguments must be constant, but for functions that may be called for each row (CALLED_BY_ROW): these are called
+between what engines compute (planner/drawing).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
+from catalog.errors import SqlError, unsupported
 from catalog.types import TEXT
 from catalog.zones import session_zone
 from planner.algebra import Filter, Project
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
-from planner.functions import SESSION_FUNCTIONS
+from planner.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
 from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
 from planner.statements import Statement
@@ -50,6 +51,8 @@ def evaluate(
 
     def change(node: Any) -> Any:
         if isinstance(node, Call) and node.function in SESSION_FUNCTIONS:
+            if node.function in CALLED_BY_ROW and not all(map(_is_constant, node.arguments)):
+                return Call("session_call", (Literal(node.function, TEXT), *node.arguments), node.type)
             call = (node.function, tuple(_constant(node.function, argument) for argument in node.arguments))
             counts[call] += 1
             key = (*call, counts[call])
@@ -85,6 +88,15 @@ def _with_known_columns(node: Any) -> Any:
         return replace(item, arguments=tuple(substitute(argument, known) for argument in item.arguments))
 
     return replace(node, outputs=rewrite(node.outputs, named))
+
+
+def call(session: Session, function: str, arguments: list[Value]) -> Value:
+    """What a function comes to for the arguments of one row."""
+    return _FUNCTIONS[function](session, *arguments)
+
+
+def _is_constant(argument: Scalar) -> bool:
+    return isinstance(argument.argument if isinstance(argument, Cast) else argument, Literal)
 
 
 def _constant(function: str, argument: Scalar) -> Value:
@@ -161,7 +173,7 @@ def _current_setting(session: Session, name: Value, missing_ok: Value = False) -
 
 def _set_config(session: Session, name: Value, value: Value, is_local: Value) -> str | None:
     if name is None:
-        return None
+        raise SqlError("22004", "SET requires parameter name")
     if str(name).lower() in OF_TRANSACTION:
         raise unsupported(f"set_config() of {name}", "Use SET TRANSACTION.")
     text = None if value is None else str(value)

@@ -170,7 +170,7 @@ class Points:
         row = None if reader is None or not session.reads_committed else reader.read(values)
         if reader is None or row is None:
             return None
-        session.db.begins_reading()
+        session.db.begins_reading(plan.reads)
         return Found(reader, row)
 
     def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:

@@ -78,6 +78,7 @@ def own_relations(session: Session) -> Own:
         "pg_timezone_names": zone_rows,
         "pg_timezone_abbrevs": abbreviation_rows,
         "listening_channels": lambda: ({"channel": name} for name in sorted(session.listening.channels)),
+        "own_connection": lambda: ({"server_addr": session.connection.own_address},),
         "notification_queue": lambda: ({"usage": session.server.channels.usage()},),
     }
 

@@ -132,6 +132,8 @@ class Server:
         # A session may wait in its thread for another's lock, so there is one for every session there can be.
         self.workers = Workers(config.max_connections + 1, "session")
         self.parsers = Workers(config.parse_threads, "parse")
+        #: Cut what is to be parsed, for which it need not wait until others are parsed.
+        self.splitters = Workers(config.parse_threads, "split")
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
         self._left = asyncio.Event()
@@ -216,6 +218,7 @@ class Server:
             await self._close_database()
             self.workers.shutdown()
             self.parsers.shutdown()
+            self.splitters.shutdown()
         if self._failure is not None:
             raise self._failure
 

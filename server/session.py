@@ -46,7 +46,7 @@ from planner.string_escapes import Conforming, conforming
 from protocol import encoder
 from protocol import messages as m
 from protocol.transcoding import transcoder
-from server import answers, copying, execution
+from server import answers, copying, execution, functions
 from server.cursors import Cursors
 from server.express import Express
 from server.identity import is_superuser
@@ -70,8 +70,9 @@ _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
 #: A cancel may come just before the engine begins what it should stop: it is repeated while the work goes on.
 _CANCEL_AGAIN: Final = 0.05
-#: Seconds that a statement has to end once it was cancelled, where what it waits for may never come.
+#: Seconds that a statement has to end once it was cancelled: where the storage does not answer, or anywhere.
 _HEARS: Final = 1.0
+_STOPS: Final = 5.0
 _UNNAMED: Final = frozenset(("",))
 _TIMEOUT: Final = "canceling statement due to statement timeout"
 
@@ -104,7 +105,7 @@ class Session:
         self.notices = Notices(self)
         self.mailbox = Mailbox(self)
         self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
-        db.notify = self.listening.notify
+        db.notify, db.ask = self.listening.notify, partial(functions.call, self)
         self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
         self.members = Members((settings, self.cursors, Made(self.portals), self.listening))
@@ -296,27 +297,36 @@ class Session:
             self._cancel_again()
         elif self.connection.is_busy:  # between two portions
             self._cancelled = error
+            self.connection.stop_draining()
         if self.connection.is_busy:
             self._to_end = told = object()
             self.server.loop.call_later(_HEARS, self._leave_behind, told, reason)
 
-    def _leave_behind(self, told: object, reason: str) -> None:
-        """What was cancelled waits for a storage that does not answer, as nothing ends: its client need not. The
-        session ends when the storage answers again."""
+    def _leave_behind(self, told: object, reason: str, waited: float = _HEARS) -> None:
+        """What was cancelled waits for a storage that does not answer, as nothing ends, or computes what hears nothing:
+        its client need not wait. The session ends when its thread does."""
         if self._to_end is not told or not self.connection.is_busy or self.connection.is_lost:
             return
         if self.database.shared.pulse.is_silent:
             detail = "The storage does not answer: what the statement has done is not known."
-            self.connection.end(SqlError("57014", reason, detail))
+        elif waited >= _STOPS:
+            detail = "The statement does not stop: the session ends, and what the statement has done is not known."
+            logger.warning("left behind pid=%d a cancelled statement that does not stop", self.backend.process)
         else:
-            self.server.loop.call_later(_HEARS, self._leave_behind, told, reason)
+            self.server.loop.call_later(_HEARS, self._leave_behind, told, reason, waited + _HEARS)
+            return
+        self.connection.end(SqlError("57014", reason, detail))
 
     def _cancel_again(self) -> None:
         if self._working and self._cancelled is not None:
             self.db.cancel()
-            self.calls.interrupt()
-            self.database.engine.interrupt(self.calls)
+            self.interrupt()
             self.server.loop.call_later(_CANCEL_AGAIN, self._cancel_again)
+
+    def interrupt(self) -> None:
+        """Ends what its threads compute."""
+        self.calls.interrupt()
+        self.database.engine.interrupt(self.calls)
 
     def start_timer(self) -> Callable[[], None]:
         """Cancels what runs when it takes longer than statement_timeout; returns what takes that back."""

@@ -209,7 +209,8 @@ class Startup:
 
         db = DatabaseSession(database, login.user, login.database)
         session = Session(connection, db, login.settings, login.user, login.database, login.key_length)
-        session.db.describe_itself(own_relations(session))
+        db.describe_itself(own_relations(session))
+        db.owner.pid = session.backend.process
         self._limit.cancel()
         connection.handler = session
         connection.authenticated()

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from catalog.clock_texts import MDY
 from catalog.errors import unsupported
-from catalog.moments import MDY
 from catalog.types import RANGES, SqlType
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
 from protocol.values.styles import ESCAPE

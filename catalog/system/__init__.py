@@ -107,6 +107,7 @@ _LOOKUPS: Final = {
     ),
     "sequence_values": (*_OIDS, ColumnDefinition("last_value", INT8)),
     "listening_channels": _named(("channel",)),
+    "own_connection": _named(("server_addr",)),
     "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
     "view_updates": (*_OIDS, ColumnDefinition("place", INT4)),

@@ -127,15 +127,22 @@ _SERIAL_FROM: Final = """FROM pg_depend d
     JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
     WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
-    AND d.refobjid = to_regclass($1) AND a.attname = $2"""
+    AND d.refobjid = $1 AND a.attname = $2"""
 _SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
 #: The oid of what pg_get_serial_sequence(text, text) names.
 SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
-#: What regclass reads: a number, or a name that may be qualified, also by the database, and quoted.
-_TO_REGCLASS: Final = """(SELECT (min(coalesce(array_position(current_schemas(true), r.within::name), 0)::int8
-    * 4294967296 + r.oid::int8) % 4294967296)::oid FROM pg_lookups.relation_names r
-    WHERE r.written = CASE WHEN $1 LIKE quote_ident(current_database()) || '.%.%'
-        THEN substr($1, length(quote_ident(current_database())) + 2) ELSE $1 END
+#: A part of a qualified name, quoted or not.
+_PART: Final = r"""\s*("(?:[^"]|"")+"|[^".\s]+)\s*"""
+#: The name $1 with each part as quote_ident writes it: what is not quoted is folded (stringToQualifiedNameList).
+_FOLDED: Final = f"""CASE WHEN $1 ~ '^[a-z_][a-z0-9_.]*$' THEN $1 ELSE (SELECT array_to_string(array(
+    SELECT quote_ident(CASE WHEN u.part LIKE '"%' THEN replace(substr(u.part, 2, length(u.part) - 2), '""', '"')
+        ELSE lower(u.part) END) FROM unnest(regexp_match($1, '^{_PART}(?:\\.{_PART})?(?:\\.{_PART})?$'))
+        WITH ORDINALITY u(part, place) WHERE u.part IS NOT NULL ORDER BY u.place), '.')) END"""
+#: What regclass reads: a name that may be qualified, also by the database, and quoted.
+_TO_REGCLASS: Final = f"""(SELECT (min(coalesce(array_position(current_schemas(true), r.within::name), 0)::int8
+    * 4294967296 + r.oid::int8) % 4294967296)::oid FROM pg_lookups.relation_names r, (SELECT {_FOLDED} AS folded) g
+    WHERE r.written = CASE WHEN g.folded LIKE quote_ident(current_database()) || '.%.%'
+        THEN substr(g.folded, length(quote_ident(current_database())) + 2) ELSE g.folded END
     AND (r.within = '' OR r.within = ANY (current_schemas(true))))"""
 #: What a column of an index can do, by its method (403 is btree); NULL for what is no property, and INCLUDE's ordering.
 _INDEX_PROPERTY: Final = """(SELECT CASE
@@ -151,13 +158,33 @@ _INDEX_PROPERTY: Final = """(SELECT CASE
         WHEN 'orderable' THEN true WHEN 'distance_orderable' THEN false WHEN 'returnable' THEN true
         WHEN 'search_array' THEN true WHEN 'search_nulls' THEN true END END
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indexrelid = $1 AND $2 BETWEEN 1 AND i.indnatts)"""
-#: What regtype reads: a type's name in one of its spellings, or with its schema.
-_TO_REGTYPE: Final = """(SELECT min(n.oid::int8)::oid FROM pg_lookups.type_names n
-    WHERE $1 IN (n.plain, n.alias, quote_ident(n.alias), '"' || n.alias || '"')
-        AND n.head || n.tail = n.plain
-    OR $1 IN (n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain) AND n.within <> ''
-    OR $1 IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
+#: What the parser calls types besides their names.
+_SPELLINGS: Final = (
+    "CASE {0} "
+    + " ".join(
+        f"WHEN '{spelling}' THEN '{name}'"
+        for spelling, name in (("int", "int4"), ("decimal", "numeric"), ("dec", "numeric"), ("float", "float8"))
+    )
+    + " ELSE {0} END"
+)
+#: The type's name $1 without a modifier and brackets, in small letters where nothing is quoted.
+_TYPE_WRITTEN: Final = r"""regexp_replace(regexp_replace(regexp_replace(btrim(
+    CASE WHEN strpos($1, '"') = 0 THEN lower($1) ELSE $1 END),
+    '(\s*\[\d*\])+$', ''), '\s*\([^)]*\)', ''), '\s+', ' ', 'g')"""
+#: What regtype reads: a type's name in one of its spellings, or with its schema; and arrays of these.
+_TO_REGTYPE: Final = f"""(SELECT min((CASE WHEN g.is_array THEN t.typarray ELSE t.oid END)::int8)::oid
+    FROM (SELECT {_SPELLINGS.format("w.written")} AS name, w.is_array
+        FROM (SELECT {_TYPE_WRITTEN} AS written, $1 ~ '\\]\\s*$' AS is_array) w) g
+    CROSS JOIN pg_lookups.type_names n JOIN pg_type t ON t.oid = n.oid
+    WHERE g.name IN (n.plain, n.alias, quote_ident(n.alias), '"' || n.alias || '"') AND n.head || n.tail = n.plain
+    OR g.name IN (n.within || '.' || n.plain, quote_ident(n.within) || '.' || n.plain) AND n.within <> ''
+    OR g.name IN (coalesce(nullif(n.within, ''), 'pg_catalog') || '.' || quote_ident(n.alias),
         '"' || coalesce(nullif(n.within, ''), 'pg_catalog') || '"."' || n.alias || '"'))"""
+#: What regproc reads: the name of one function.
+_TO_REGPROC: Final = f"""(SELECT CASE WHEN count(*) = 1 THEN min(p.oid) END
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace CROSS JOIN (SELECT {_FOLDED} AS folded) g
+    WHERE quote_ident(p.proname) = g.folded AND n.nspname = ANY (current_schemas(true))
+    OR quote_ident(n.nspname) || '.' || quote_ident(p.proname) = g.folded)"""
 
 #: A role's name as access control lists have it (putid).
 _PUTID: Final = """CASE WHEN a.rolname ~ '^[A-Za-z0-9_]+$' THEN a.rolname::text
@@ -257,13 +284,23 @@ _SIMPLE: Final[dict[str, str]] = {
     "point(float8, float8)": "('(' || $1::text || ',' || $2::text || ')')::point",
     "inet_client_port()": "(SELECT client_port FROM pg_stat_activity WHERE pid = pg_backend_pid())",
     "inet_server_port()": "current_setting('port')::int4",
+    "inet_server_addr()": "(SELECT server_addr::inet FROM pg_lookups.own_connection)",
     "pg_rotate_logfile()": "false",
+    **dict.fromkeys(
+        (
+            *("pg_stat_reset()", "pg_stat_reset_shared(text)", "pg_stat_reset_slru(text)", "pg_stat_clear_snapshot()"),
+            *("pg_stat_reset_single_table_counters(oid)", "pg_stat_reset_single_function_counters(oid)"),
+            *("pg_stat_reset_replication_slot(text)", "pg_stat_force_next_flush()"),
+        ),
+        "''",
+    ),
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
     "to_regtype(text)": f"{_TO_REGTYPE}::regtype",
-    "to_regnamespace(text)": "(SELECT oid FROM pg_namespace WHERE btrim($1, '\"') = nspname)::regnamespace",
-    "to_regrole(text)": "(SELECT oid FROM pg_authid WHERE btrim($1, '\"') = rolname)::regrole",
+    "to_regnamespace(text)": f"(SELECT oid FROM pg_namespace WHERE quote_ident(nspname) = {_FOLDED})::regnamespace",
+    "to_regrole(text)": f"(SELECT oid FROM pg_authid WHERE quote_ident(rolname) = {_FOLDED})::regrole",
+    "to_regproc(text)": f"{_TO_REGPROC}::regproc",
     "pg_index_column_has_property(regclass, int4, text)": _INDEX_PROPERTY,
     "age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
     "mxid_age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
@@ -278,7 +315,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "WHEN 3079 THEN (SELECT 'extension ' || quote_ident(extname) FROM pg_extension WHERE oid = $2) "
     "WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "
     "WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'f' THEN 'foreign table ' "
-    "ELSE '' END || quote_ident(relname) FROM pg_class WHERE oid = $2) END",
+    "WHEN 'm' THEN 'materialized view ' ELSE '' END || $2::regclass::text FROM pg_class WHERE oid = $2) END",
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
     "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
     "pg_stat_get_function_calls(oid)": "NULL::int8",
@@ -367,7 +404,7 @@ OF_SUBQUERIES: Final[dict[str, str]] = {
     for name in ("pg_size_pretty(int8)", "pg_size_pretty(numeric)")
 }
 #: Functions whose first argument, where it is a text, names a relation as the session finds it: the body gets its oid.
-OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active"))
+OF_RELATIONS: Final = frozenset(("pg_get_viewdef", "row_security_active", "pg_get_serial_sequence"))
 #: Functions about what a role may do; what there are no grants of is allowed to everybody.
 ALLOWED: Final = frozenset(f"has_{what}_privilege" for what in _PRIVILEGES) | {"pg_has_role"}
 #: Functions in FROM.
@@ -377,6 +414,9 @@ TABLES: Final[dict[str, str]] = {
     "pg_options_to_table(_text)": "SELECT split_part(o, '=', 1) AS option_name, "
     "substr(o, strpos(o, '=') + 1) AS option_value FROM unnest($1) o",
     "pg_show_all_settings()": "SELECT * FROM pg_settings",
+    "pg_available_extensions()": "SELECT name, default_version, comment FROM pg_available_extensions",
+    "pg_available_extension_versions()": "SELECT name, version, superuser, trusted, relocatable, schema, requires, "
+    "comment FROM pg_available_extension_versions",
     "pg_listening_channels()": "SELECT channel AS pg_listening_channels FROM pg_lookups.listening_channels",
     "pg_partition_ancestors(regclass)": "SELECT $1 AS relid WHERE false",
     "pg_partition_tree(regclass)": "SELECT $1 AS relid, $1 AS parentrelid, true AS isleaf, 0 AS level WHERE false",
@@ -467,4 +507,5 @@ READ: Final[dict[str, str]] = {
     "regtype": "to_regtype($1)",
     "regnamespace": "to_regnamespace($1)",
     "regrole": "to_regrole($1)",
+    "regproc": "to_regproc($1)",
 }

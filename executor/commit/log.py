@@ -410,10 +410,10 @@ class Log:
             return
         last = self._segments[-1] if self._segments else None
         if mark.file and (last is None or last.number < mark.file):
-            raise corrupted(f"{layout.segment_name(mark.file)} is missing")
+            raise _shorter(f"{layout.segment_name(mark.file)} is missing")
         held = self._find(mark.file)
         if held is not None and held.end < mark.end:
-            raise corrupted(f"{held.path.name} had {mark.end} bytes, and the record at offset {held.end} is damaged")
+            raise _shorter(f"{held.path.name} had {mark.end} bytes, and the record at offset {held.end} is damaged")
 
     def _scan(self, scanned: Segment, successor: Segment | None) -> None:
         for found, payload in scanned.scan(None if successor is None else successor.predecessor_end):
@@ -503,3 +503,10 @@ class Log:
     def _is_free(self, segment: Segment, below_lsn: int) -> bool:
         unused = max(segment.last_lsn, segment.needed_by) < below_lsn
         return unused and not segment.pinned and segment.readers == 0 and segment.syncs == 0
+
+
+def _shorter(what: str) -> SqlError:
+    """XX001 for a log that ends before what was acknowledged."""
+    error = corrupted(what)
+    error.hint = f'{error.hint} To go on without what was behind that, delete the file "control".'
+    return error

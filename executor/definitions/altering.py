@@ -1,4 +1,4 @@
-"""ALTER TABLE as the table writer does it: columns in place where it can be, else a table of new rows.
+"""ALTER TABLE as a write transaction does it: columns in place where it can be, else a table of new rows.
 
 Owns: which of the two it is, the order of what follows from one statement, and the steps that the log record carries
 so that recovery can repeat them. A column that is only dropped, renamed, or added with one value for all rows is done

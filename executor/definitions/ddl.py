@@ -121,7 +121,7 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
 
 
 def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
-    """Runs one DDL statement inside a transaction that already holds the table writer's lock."""
+    """Runs one DDL statement inside a transaction that has the locks which it needs."""
     database = session.database
     catalog = transaction.sees(database.catalog)
     transaction.role = session.role_of(catalog)
@@ -438,7 +438,7 @@ def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremen
 
 
 def _evaluate(transaction: Transaction, static: Static, statement: CreateView) -> pa.Table:
-    """A static pipeline's rows now; the writer's lock keeps the tables as they are until the view is committed."""
+    """A static pipeline's rows now; locks keep the tables as they are until the view is committed."""
     for item in walk(static.relation):
         if isinstance(item, Scan) and item.kind != "table":
             construct = f'joining view "{item.name}" below the grouping of a continuous view'

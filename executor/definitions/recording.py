@@ -20,8 +20,10 @@ from planner.definitions import Drop
 
 
 def free_oid(core: Core, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
-    """The oid that the binder chose, or the next free one if another transaction took it; the first of so many."""
-    return core.temporary.take(count) if is_temporary(item) else max(item.oid, catalog.next_oid)
+    """The oid that the binder chose, or the next one that no other transaction took; the first of so many."""
+    if is_temporary(item):
+        return core.temporary.take(count)
+    return core.take_oids(max(item.oid, catalog.next_oid), count)
 
 
 def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:

@@ -71,6 +71,7 @@ class Instance:
             try:
                 self._database.execute(f"ATTACH '{quoted}' AS {STORE}")
             except duckdb.Error as error:
+                self._database.close()
                 raise _unopened(path, translate(error)) from error
         if folders:
             self._database.execute("SET allowed_directories = $folders", {"folders": list(folders)})
@@ -119,6 +120,7 @@ class Instance:
         with self._lock:
             self._busy.pop(connection, None)
             if not connection.is_lost:
+                connection.may_be_left = self._path is None
                 self._idle.append(connection)
             else:
                 self._is_left = True

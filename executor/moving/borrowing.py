@@ -26,6 +26,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.errors import SqlError
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Owner
 from executor.moving.movable import as_leaving
 from executor.moving.questions import Answer, Question, Unwanted, decode_answer, encode_question
 from executor.moving.replica import Replica, replica_of
@@ -185,7 +187,8 @@ def lent(reader: Reader, question: Question) -> Answer:
     known = _lent_columns(database, scan.oid)
     if any(known.get(source) != item.type.arrow for item, source in zip(scan.columns, scan.sources, strict=True)):
         raise SqlError("42P01", f'table "{scan.name}" is not lent by server "{database.options.server_name}"')
-    transaction = Transaction(False, lambda nowait: database.tables.begin_write(), Temporary(), read_only=True)
+    locks = TransactionLocks(database.tables.locks, Owner())
+    transaction = Transaction(False, lambda: database.tables.begin(locks), Temporary(), locks, read_only=True)
     lsn, (rows,) = reader.tables((question.relation,), transaction)
     at = min(lsn, database.log.last_lsn)  # LSNs may begin above the log's end
     return Answer(at, rows.rename_columns(scan.sources))

@@ -20,7 +20,11 @@ from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
 from executor.commit.records import Followed
 from executor.definitions import recording
+from executor.definitions.needs import EVERY_DEFINITION
 from executor.files.following import FileSource
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Owner
+from executor.locks.modes import Mode
 from executor.moving import enums
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
@@ -38,20 +42,24 @@ if TYPE_CHECKING:
     from executor.database import Database
     from executor.views.runtime import ViewRuntime
 
-#: Seconds for which the table writer's lock is waited for.
+#: Seconds for which transactions that define something are waited for.
 PATIENCE: Final = 5.0
 
 
 @contextlib.contextmanager
 def defining(database: Database) -> Iterator[Transaction]:
     """A transaction of the server's own that changes the catalog."""
-    transaction = Transaction(False, lambda nowait: database.tables.begin_write(PATIENCE), Temporary())
+    locks = TransactionLocks(database.tables.locks, Owner(), lambda: PATIENCE)
+    transaction = Transaction(False, lambda: database.tables.begin(locks), Temporary(), locks)
     try:
+        locks.take(EVERY_DEFINITION, Mode.EXCLUSIVE)
         transaction.writer()
         yield transaction
     except BaseException:
         transaction.rollback()
         raise
+    finally:
+        locks.release_all()
 
 
 def enter(database: Database, owned: Owned, leaving: LeavingView) -> None:

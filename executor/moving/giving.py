@@ -15,6 +15,10 @@ from msgspec.structs import replace
 from catalog.errors import SqlError
 from catalog.objects import qualified
 from executor.cluster.failpoints import failpoint
+from executor.definitions.needs import EVERY_DEFINITION
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Owner
+from executor.locks.modes import Mode
 from executor.moving import artifact, entering
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints
@@ -86,14 +90,15 @@ class Giving:
     def _pin(self, runtime: ViewRuntime, patience: float) -> None:
         """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
         55P03 where a transaction defines something for so many seconds."""
-        writer = self._database.tables.begin_write(patience)
+        locks = TransactionLocks(self._database.tables.locks, Owner(), lambda: patience)
         try:
+            locks.take(EVERY_DEFINITION, Mode.EXCLUSIVE)
             require_movable(self._database, runtime)
             with self._database.sequencer.lock:
                 if not is_guest(self._database, runtime) and runtime.held is None:
                     runtime.held = min(progress.durable for progress in runtime.paths)
         finally:
-            writer.rollback()
+            locks.release_all()
 
     def _entry_at_rest(self, runtime: ViewRuntime) -> Owned | None:
         """A view's entry, if it has one. Raises 55000 where it is on its way, or another's already."""

@@ -57,7 +57,7 @@ class Keeping:
 
     def end(self, runtime: ViewRuntime) -> bool:
         """A view at its home is about to be changed, or its stream: there is no copy any more; False where somebody
-        has asked for it. The caller has the table writer's lock. Raises 55000 for a zombie, 55P03, 58030."""
+        has asked for it. The caller has the locks of its definition. Raises 55000 for a zombie, 55P03, 58030."""
         return runtime.away is None and self._moving.forget_unasked(runtime)
 
     def unmade(self, runtime: ViewRuntime) -> None:

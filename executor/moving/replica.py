@@ -78,7 +78,7 @@ class Replica:
         self._is_shared = False
         self._is_applying = False
         #: Up to which LSN of the other server all rows are visible here; -1 where that is not known, or not yet.
-        #: Changes under ``lock``, which is taken behind the table writer's and before a view's.
+        #: Changes under ``lock``, which is taken behind those of transactions and before a view's.
         self.position = -1
         #: The last position that a record has.
         self.logged = -1

@@ -32,7 +32,7 @@ from planner.expression import (
     WindowCall,
 )
 from planner.functions import RANKING_FUNCTIONS
-from planner.walk import RELATIONS, children
+from planner.walk import children, is_relation
 
 
 class Printer(Selects):
@@ -88,9 +88,10 @@ class Printer(Selects):
 
     def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
         """One node over its children's results."""
-        below = [self._frozen(value, depth) for value, depth in below]
+        if any(depth >= FREEZE for _, depth in below):
+            below = [self._frozen(value, depth) for value, depth in below]
         rest = iter([value for value, _ in below])
-        if isinstance(node, RELATIONS):
+        if is_relation(node):
             block = self.relation(node, rest)
             block.depth = max([block.depth, *(depth for _, depth in below)])
             return block, block.depth

@@ -29,16 +29,20 @@ from planner.algebra import Relation
 from planner.bind.context import Context
 from planner.bind.relations import find_named
 from planner.drawing import Drawing, Site, Step, calls_of, take_apart
-from planner.expression import Column, Literal
+from planner.expression import Column, Literal, Value
 from planner.functions import ADVISORY, UNLOCK_ALL
 
 #: Takes a channel and a payload. Raises 22023.
 Notify = Callable[[str, str], None]
+#: Calls a session function by its name with the values of a row.
+Ask = Callable[[str, list[Value]], Value]
 #: Values, or whether a row has one.
 Numbers = npt.NDArray[Any]
 _REMEMBERED: Final = 1024
 #: Of these privileges each function wants one.
 _LETTERS: Final = {"nextval": "Uw", "currval": "Ur", "setval": "w"}
+#: Functions that are called with NULL, too.
+_TAKE_NULL: Final = ("pg_notify", "session_call")
 #: Functions of advisory locks that tell nothing.
 _VOID: Final = frozenset(name for name in ADVISORY if "_try_" not in name and "unlock" not in name) | {UNLOCK_ALL}
 
@@ -72,6 +76,7 @@ class Caller(Struct, frozen=True):
     catalog: Catalog
     search_path: tuple[str, ...]
     sleep: Callable[[float], None]
+    ask: Ask
     lock: Callable[[str, list[int]], bool]
     read_only: bool = False
     user: str = BOOTSTRAP_NAME
@@ -115,11 +120,11 @@ class Caller(Struct, frozen=True):
     def _calls(self, step: Step, rows: pa.Table, places: list[Numbers]) -> list[pa.Array]:
         """Row by row, and in a row from left to right."""
         arguments = [[self._column(argument, rows) for argument in site.arguments] for site in step.sites]
-        results: list[list[int | str | bool | None]] = [[] for _ in step.sites]
+        results: list[list[Value]] = [[] for _ in step.sites]
         for row in range(rows.num_rows):
             for index, site in enumerate(step.sites):
                 values = [column[row] for column in arguments[index]]
-                made = places[index][row] and (None not in values or site.function == "pg_notify")
+                made = places[index][row] and (None not in values or site.function in _TAKE_NULL)
                 results[index].append(self._call(site.function, values) if made else None)
         return [pa.array(values, site.column.type.arrow) for site, values in zip(step.sites, results, strict=True)]
 
@@ -129,10 +134,12 @@ class Caller(Struct, frozen=True):
         found: list[object] = rows.column(column_name(argument)).to_pylist()
         return found
 
-    def _call(self, function: str, values: list[Any]) -> int | str | bool:
+    def _call(self, function: str, values: list[Any]) -> Value:
         if function == "pg_sleep":
             self.sleep(values[0])
             return ""
+        if function == "session_call":
+            return self.ask(values[0], values[1:])
         if function == "pg_notify":
             self.notify(*(value or "" for value in values))
             return ""

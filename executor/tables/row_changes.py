@@ -1,6 +1,6 @@
 """Single rows of tables, changed by key: many sessions' changes become one log record and one fsync.
 
-Owns: the table writer's transaction that gathers what comes while the disk is busy with the one before (group commit),
+Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
 and its way to the log and back, all on an event loop's thread, which waits for nothing. Which changes these are:
 ``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
@@ -58,7 +58,6 @@ class RowChanges:
     def serve(self, soon: Caller, later: Caller) -> None:
         """``soon`` calls back on the calling thread when it has nothing else to do, ``later`` from any other."""
         self._soon, self._later = soon, later
-        self._core.tables.turns.serve(later)
 
     @property
     def is_served(self) -> bool:
@@ -94,11 +93,6 @@ class RowChanges:
         group.sync |= sync
         return True
 
-    @property
-    def is_gathering(self) -> bool:
-        """Whether it has the writer's lock itself, which then is hardly ever free."""
-        return self._group is not None or self._commits
-
     def is_by_key(self, statement: RowChange) -> bool:
         """Whether a statement changes one row by key."""
         return self._soon is not None and self._plan_of(statement) is not None
@@ -113,7 +107,7 @@ class RowChanges:
             return False
         write, is_first = transaction.write, transaction.write is None
         if write is None:
-            write = self._core.tables.begin_at_once()
+            write = self._core.tables.begin_at_once(transaction.locks)
             if write is None:
                 return False
             transaction.write_with(write)
@@ -124,8 +118,7 @@ class RowChanges:
         except (NotByKey, SqlError, *FAILURES):  # the ordinary way says what is wrong
             pass
         if is_first:
-            write.rollback()
-            transaction.write = None
+            transaction.write = None  # it has changed nothing; the locks are the block's
         return False
 
     def commit(self, write: WriteTransaction, sync: bool, done: Done) -> None:

@@ -63,12 +63,14 @@ class TableKeys:
         rows = self._rows.get(table.oid)
         if rows is None or rows.definition is not table or (rows.is_worn and table.oid not in self._building):
             return None
+        if table.oid in self._core.tables.locks.barriers:  # a reader waits
+            return None
         row = rows.get(columns, key)  # before the LSN of what it may be of
         return row if rows.lsn <= self._core.sequencer.visible else None
 
     def read(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The same, with all the time that it takes; None where an engine must read the table."""
-        if self.prepare(table) is None:
+        if table.oid in self._core.tables.locks.barriers or self.prepare(table) is None:
             return None
         with self._core.sequencer.lock:
             rows = self._rows.get(table.oid)
@@ -84,7 +86,7 @@ class TableKeys:
         return rows
 
     def find(self, table: Table) -> KeyedRows | None:
-        """A table's rows for the one who has the table writer's lock: all that is committed, visible or about to be."""
+        """A table's rows for a writer that has locked them: all that is committed, visible or about to be."""
         rows = self.prepare(table, _READS_PER_CHANGE)
         return rows if rows is not None and rows.is_of(table) else None
 

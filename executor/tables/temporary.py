@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterable
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import PG_TEMP, CatalogObject, Table
 from executor.embedded.tables.store import TableStore
 from planner.bind.definitions.drops import without
@@ -22,22 +21,18 @@ from planner.definitions import Drop
 
 #: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
 FIRST_OID = 1_000_000_000
-#: Seconds that the end of a session waits for the table writer; the next end tries again.
-_PATIENCE = 1.0
 
 _labels = itertools.count(1)
 
 
 class TemporaryOids:
-    """The oids of all sessions' temporary relations, and the tables that ended sessions left."""
+    """The oids of all sessions' temporary relations."""
 
     def __init__(self, tables: TableStore) -> None:
         self._tables = tables
         self._next = FIRST_OID
         self._taking = threading.Lock()
-        self._left: set[int] = {oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP}
-        self._dropping = threading.Lock()  # apart from the other, which who writes may want
-        self.drop(())
+        self.drop([oid for oid, table in tables.definitions.items() if table.schema == PG_TEMP])  # a crash left them
 
     def take(self, count: int) -> int:
         """The first of so many that follow each other."""
@@ -46,23 +41,15 @@ class TemporaryOids:
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
-        """Tables that no session has any more go as soon as nobody writes."""
-        with self._dropping:
-            self._left.update(oids)
-            if not self._left:
-                return
-            try:
-                writer = self._tables.begin_write(_PATIENCE)
-            except SqlError:
-                return
-            try:
-                for oid in self._left & writer.definitions.keys():
-                    writer.drop(oid)
-                writer.commit(self._tables.applied_lsn)
-            except BaseException:
-                writer.rollback()
-                raise
-            self._left.clear()
+        """Tables that no session has any more go; nobody else can have locked them."""
+        writer = self._tables.begin_write()
+        try:
+            for oid in writer.definitions.keys() & set(oids):
+                writer.drop(oid)
+            writer.commit(None)
+        except BaseException:
+            writer.rollback()
+            raise
 
 
 class Temporary:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from msgspec import Struct
 
+from catalog.errors import SqlError
 from executor.core import Core
 from executor.moving.replica import Replicas
 from executor.trace.index import Row
@@ -70,7 +71,12 @@ class ViewIndexes:
             runtime.advance(lsn)
             if runtime.index is None:
                 runtime.index = ViewIndex(runtime, self.key_of(oid))
-            index = runtime.index.refresh(lambda states: self.final(runtime, states))
+            try:
+                index = runtime.index.refresh(lambda states: self.final(runtime, states))
+            except SqlError:  # a row that the index cannot hold
+                runtime.index = None
+                self._indexes.pop(oid, None)
+                raise
             self._indexes[oid] = _Kept(version, index)
             return index.get(key)
 

@@ -1,7 +1,6 @@
 """FOR UPDATE and FOR SHARE: what a query locks, and PostgreSQL's errors where it cannot.
 
-Owns: the checks. Every lock is one and the same, the table writer's: who has it is the only one to change rows, so that
-rows locked by whatever clause stay as they are until the transaction ends.
+Owns: the checks. What is locked is found when the query runs (``executor/locking``).
 https://www.postgresql.org/docs/15/sql-select.html#SQL-FOR-UPDATE-SHARE
 """
 
@@ -50,7 +49,8 @@ def lock(binding: Binding, node: Any, with_queries: Visible[InFrom], obstacle: s
         nowait = clause.waitPolicy == LockWaitPolicy.LockWaitError
         table = next((name for name, what in sources.items() if what is None), "")
         before = binding.locking
-        binding.locking = Locking(words, table, nowait or (before is not None and before.nowait))
+        skip = clause.waitPolicy == LockWaitPolicy.LockWaitSkip
+        binding.locking = Locking(words, table, nowait or (before is not None and before.nowait), skip)
 
 
 def _check_named(binding: Binding, words: str, named: Any, sources: dict[str, str | None]) -> None:

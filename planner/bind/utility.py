@@ -267,13 +267,11 @@ _TO_LOCK: Final = frozenset("wdD")
 
 
 def _lock(binding: Binding, node: Any) -> Statement:
-    """LOCK: in the modes that statements take by themselves there is nothing to do, in others nobody else may write.
-
-    Readers are not held off: what they see is what was committed before."""
-    exclusive, names = node.mode > _OF_STATEMENTS, []
+    """LOCK TABLE. Raises 42501 and 42809."""
+    exclusive, tables = node.mode > _OF_STATEMENTS, list[tuple[int, str]]()
     for item in node.relations:
         found = require_object(binding, item)
-        names.append(found.name)
+        tables.append((found.oid, found.name))
         if isinstance(found, Sequence | Stream | Index):
             kind = "foreign tables" if isinstance(found, Stream) else "sequences"
             detail = f"This operation is not supported for {kind}."
@@ -282,7 +280,7 @@ def _lock(binding: Binding, node: Any) -> Statement:
             catalog = binding.context.catalog
             if not catalog.rights_of(found.oid).held(catalog.roles, binding.reader, OF_TABLE) & _TO_LOCK:
                 raise SqlError("42501", f"permission denied for table {found.name}")
-    return LockTable(exclusive, bool(node.nowait), names[0])
+    return LockTable(node.mode, bool(node.nowait), tuple(tables))
 
 
 #: What CREATE ... (options) defines, and what to do instead.

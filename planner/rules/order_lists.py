@@ -36,7 +36,7 @@ from planner.rules.support import Fresh, volatility
 from planner.walk import calls_of, children, contains, kinds_of, transform_relations
 
 #: Aggregates whose result depends on the order of their input.
-_LISTS: Final = frozenset(
+LISTS: Final = frozenset(
     ("string_agg", "array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"),
 )
 _Found = tuple[Relation, tuple[SortKey, ...]]
@@ -44,7 +44,7 @@ _Found = tuple[Relation, tuple[SortKey, ...]]
 
 def order_lists(relation: Relation) -> Relation:
     """The relation with such orders written into the aggregates."""
-    if not contains(relation, calls_of(*_LISTS)):
+    if not contains(relation, calls_of(*LISTS)):
         return relation
     orders = _Orders(relation)
     if not isinstance(relation, With):
@@ -61,7 +61,7 @@ def order_lists(relation: Relation) -> Relation:
 
 def _takes_order(call: AggregateCall) -> bool:
     """Whether an aggregate has the order of its input."""
-    return call.function in _LISTS and not call.order_by and not call.distinct
+    return call.function in LISTS and not call.order_by and not call.distinct
 
 
 def _copies(relation: Relation) -> TypeGuard[Join]:

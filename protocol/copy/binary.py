@@ -18,6 +18,7 @@ from msgspec import Struct
 from catalog.errors import SqlError
 from protocol.copy.chain import find_rows, no_rows
 from protocol.copy.format import CopyTarget
+from protocol.copy.split import LONGEST, too_long
 from protocol.values.codec import ColumnError, Vector
 from protocol.values.registry import decode_binary_column
 from protocol.values.scales import scales_of_binaries
@@ -78,6 +79,10 @@ class BinarySplitter:
         self._size += len(data)
         return self._walk() if self._size >= self._enough or self._trailed else []
 
+    def is_due(self, size: int) -> bool:
+        """Whether so many bytes more are looked at, and not kept for later."""
+        return not self._failed and (self._size + size >= self._enough or self._trailed)
+
     def finish(self) -> list[BinaryBlock]:
         """The last block. Raises 22P04 where there is no header."""
         if self._failed:
@@ -103,7 +108,11 @@ class BinarySplitter:
         self._failed = failure is not None
         rest = b"" if self._failed or self._trailed else data[position:]
         self._waiting, self._size = [rest], len(rest)
-        self._enough = max(self._block_size, 2 * len(rest))  # a row longer than a block is not joined over and over
+        if len(rest) >= LONGEST:
+            raise too_long(len(rest))
+        self._enough = max(
+            self._block_size, min(2 * len(rest), LONGEST)
+        )  # a row longer than a block is not joined over and over
         return [BinaryBlock(data, line, starts, lengths, failure)] if rows or self._failed else []
 
     def _read_header(self, data: bytes) -> int:

@@ -131,8 +131,8 @@ def _decoded(raw: bytes, number: int, target: CopyTarget) -> str:
 
 def _text_lines(block: Block, target: CopyTarget, format_: CopyFormat) -> Iterator[_Line]:
     delimiter, null = re.escape(format_.delimiter.encode()), format_.null.encode()
-    stop = re.compile(rb"((?:\\.|[^\\\r\n])*)(\r\n|\r|\n|\\?\Z)", re.DOTALL)
-    field = re.compile(rb"((?:\\.|[^\\" + delimiter + rb"])*)(" + delimiter + rb"|\\?\Z)", re.DOTALL)
+    stop = re.compile(rb"((?:[^\\\r\n]++|\\.)*+)(\r\n|\r|\n|\\?\Z)", re.DOTALL)
+    field = re.compile(rb"((?:[^\\" + delimiter + rb"]++|\\.)*+)(" + delimiter + rb"|\\?\Z)", re.DOTALL)
     position, number = 0, block.line - 1
     while position < len(block.data):
         match = stop.match(block.data, position)
@@ -193,14 +193,22 @@ class _CsvGrammar:
     def __init__(self, format_: CopyFormat) -> None:
         quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
         delimiter = re.escape(format_.delimiter.encode())
-        body = rb"(?:%b[%b%b]|[^%b])*" % (escape, quote, escape, quote)
+        body = self._body(format_)
         section = rb"%b%b(?:%b|(?P<open>\Z))" % (quote, body, quote)
         plain = rb"[^%b%b\r\n]" % (quote, delimiter)
-        self.field = re.compile(rb"((?:%b|%b)*)(?P<end>%b|\r\n|\r|\n|\Z)" % (plain, section, delimiter), re.DOTALL)
+        self.field = re.compile(rb"((?:%b++|%b)*+)(?P<end>%b|\r\n|\r|\n|\Z)" % (plain, section, delimiter), re.DOTALL)
         self._quoted = re.compile(rb"%b(%b)%b" % (quote, body, quote), re.DOTALL)
         self._escaped = re.compile(rb"%b([%b%b])" % (escape, quote, escape))
         self._quote = format_.quote.encode()
         self._null = format_.null.encode()
+
+    @staticmethod
+    def _body(format_: CopyFormat) -> bytes:
+        """What is between quotes."""
+        quote, escape = re.escape(format_.quote.encode()), re.escape(format_.escape.encode())
+        if quote == escape:
+            return rb"(?:[^%b]++|%b%b)*+" % (quote, quote, quote)
+        return rb"(?:[^%b%b]++|%b[%b%b]?)*+" % (quote, escape, escape, quote, escape)
 
     def value(self, raw: bytes) -> bytes | None:
         """What a field's text stands for."""

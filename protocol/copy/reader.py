@@ -51,6 +51,10 @@ class CopyReader:
         self._check_header()
         return blocks
 
+    def is_due(self, size: int) -> bool:
+        """Whether ``split`` of so many bytes looks at what is there, and does not only keep them."""
+        return self._splitter.is_due(size)
+
     def rest(self) -> Sequence[Block | BinaryBlock]:
         """The last blocks, when the client is done."""
         blocks = self._splitter.finish()

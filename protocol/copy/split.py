@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from catalog.errors import SqlError
 from protocol.copy.format import CopyFormat
 from protocol.values.codec import Vector
 
@@ -21,6 +22,8 @@ BLOCK_SIZE: Final = 1 << 20
 #: Each block is twice as large as the one before it, until it has so many times the first one's bytes: at the first
 #: size, what a block costs besides its bytes is a tenth of all.
 GROWTH: Final = 4
+#: Bytes of the longest line.
+LONGEST: Final = (1 << 30) - 1
 _MARKER: Final = b"\\."
 _NEWLINE: Final = 0x0A
 _RETURN: Final = 0x0D
@@ -65,7 +68,7 @@ class LineSplitter:
         self.header: Block | None = None  # the header line, once it is met
 
     def split(self, data: bytes) -> list[Block]:
-        """The blocks that are complete with these bytes."""
+        """The blocks that are complete with these bytes. Raises 54000."""
         if self._ended:
             return []
         self._waiting.append(data)
@@ -85,7 +88,9 @@ class LineSplitter:
             self._block_size = min(2 * self._block_size, self._largest)
         rest = data[start:]
         self._waiting, self._size = [rest], len(rest)
-        self._enough = self._block_size if is_line else max(self._block_size, 2 * len(rest))
+        self._enough = self._block_size if is_line else max(self._block_size, min(2 * len(rest), LONGEST))
+        if len(rest) >= LONGEST:
+            raise too_long(len(rest))
         return blocks
 
     def is_due(self, size: int) -> bool:
@@ -181,6 +186,11 @@ class LineSplitter:
                 return position + len(end)
             position = data.rfind(end, start, position)
         return start
+
+
+def too_long(size: int) -> SqlError:
+    """A line, or a row, is longer than any may be, as PostgreSQL says it."""
+    return SqlError("54000", "out of memory", f"Cannot enlarge string buffer containing {size} bytes.")
 
 
 class Quotes:

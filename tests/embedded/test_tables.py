@@ -318,16 +318,18 @@ def test_decimals_are_computed_wide_in_a_transaction(accounts: Tables) -> None:
     write.rollback()
 
 
-def test_one_writer_at_a_time(accounts: Tables) -> None:
+def test_writers_of_a_table_wait_for_each_other(accounts: Tables) -> None:
     first = accounts.store.begin_write()
-    with pytest.raises(SqlError, match="55P03"):
-        accounts.store.begin_write(0.01)
-    with pytest.raises(SqlError, match="57014"):
-        accounts.store.begin_write(0.0, lambda: True)
+    accounts.run(first, "UPDATE account SET id = id")
+    store = accounts.store
+    for write, state in ((store.begin_write(0.01), "55P03"), (store.begin_write(0.0, lambda: True), "57014")):
+        with pytest.raises(SqlError, match=state):
+            accounts.run(write, "UPDATE account SET id = id")
+        write.rollback()
 
     def second() -> int:
-        write = accounts.store.begin_write()
-        ((count,),) = accounts.read("SELECT count(*) FROM account", write)
+        write = store.begin_write()
+        count = accounts.run(write, "UPDATE account SET id = id").count
         write.rollback()
         return count
 
@@ -335,6 +337,21 @@ def test_one_writer_at_a_time(accounts: Tables) -> None:
     accounts.run(first, "INSERT INTO account VALUES (3, 'cy', 1)")
     accounts.commit(first)
     assert waiting.result() == 3
+
+
+def test_a_transaction_sees_what_others_commit_in_other_tables(accounts: Tables) -> None:
+    accounts.create("CREATE TABLE other (n int)")
+    first, second = accounts.store.begin_write(), accounts.store.begin_write()
+    accounts.run(first, "INSERT INTO account SELECT id + 10, owner, balance FROM account")
+    accounts.run(second, "INSERT INTO other VALUES (1), (2)")
+    first.see(accounts.store.definitions)
+    assert accounts.read("SELECT count(*) FROM other", first) == [(0,)]
+    accounts.commit(second)
+    first.see(accounts.store.definitions)
+    assert accounts.read("SELECT count(*) FROM other", first) == [(2,)]
+    assert accounts.read("SELECT count(*) FROM account", first) == [(4,)]
+    accounts.commit(first)
+    assert accounts.read("SELECT count(*) FROM account") == [(4,)]
 
 
 # Recovery -------------------------------------------------------------------------------------------------------------
@@ -346,8 +363,9 @@ def test_what_is_committed_is_there_after_reopening(tmp_path: Path) -> None:
     tables.create("CREATE TABLE t (id int PRIMARY KEY, v text)")
     write = store.begin_write()
     tables.run(write, "INSERT INTO t VALUES (1, 'a')")
-    write.save_catalog(1, ['{"a": "change"}'], lambda: '{"its": "json"}')
+    write.save_catalog(2, ['{"a": "change"}'])
     tables.commit(write)
+    store.compact(2, lambda: '{"its": "json"}')
     write = store.begin_write()
     tables.run(write, "INSERT INTO t VALUES (2, 'lost')")
     write.rollback()

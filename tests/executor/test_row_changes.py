@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ class Loop:
         statement = client.bind(text)
         assert isinstance(statement, Insert | Update | Delete)
         return client.session.at_once.change_within(statement, parameters)
+
+    def awaits(self, client: Client, text: str) -> bool:
+        """Whether a statement that was not run at once waits for a lock."""
+        statement = client.bind(text)
+        assert isinstance(statement, Insert | Update | Delete)
+        return client.session.at_once.awaits_turn(statement)
 
     def commit(self, client: Client) -> bool:
         """Whether a block was taken to be committed; what it leads to comes with ``turn``."""
@@ -186,28 +193,33 @@ def test_a_block_whose_commit_fails_has_done_nothing(served: Database, disk: Cou
 
 
 def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> None:
-    loop, first, second = Loop(served), Client(served), Client(served)
+    loop, clients = Loop(served), [Client(served) for _ in range(3)]
+    first, second, third = clients
     change = "UPDATE t SET n = n + 1::smallint WHERE k = 1"
-    turns, called = served.tables.turns, list[str]()
-    for client in (first, second):
+    called = list[str]()
+    for client in clients:
         client.run("BEGIN")
     assert loop.within(first, change)
-    assert not loop.within(second, change)
-    assert not turns.is_free
-    turns.wait(lambda: False)
-    turns.wait(lambda: not called.append("second"))
-    turns.wait(lambda: not called.append("third"))
+    requests = []
+    for client, name in ((second, "second"), (third, "third")):
+        assert not loop.within(client, change)
+        assert loop.awaits(client, change)
+        requests.append(client.session.at_once.ask(partial(called.append, name)))
     loop.turn()
     assert not called
     assert loop.commit(first)
     loop.turn()
     assert loop.answers == [None]
     assert called == ["second"]
+    assert second.session.at_once.answer(requests[0])
     assert loop.within(second, change)
     assert loop.commit(second)
     loop.turn()
     assert called == ["second", "third"]
+    assert third.session.at_once.answer(requests[1])
+    third.run("ROLLBACK")
     assert first.run("SELECT n FROM t WHERE k = 1") == [(3,)]
+    assert served.tables.locks.shown() == []
 
 
 def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -337,4 +349,4 @@ def test_what_is_not_so_plain(served: Database) -> None:
         "INSERT INTO o VALUES (7, 'q', 1, 1, NULL), (8, 'p', 1, 1, NULL)",
     )
     assert [text for text in texts if loop.change(client, text)] == []
-    assert not served.tables._writer.locked()
+    assert served.tables.locks.shown() == []

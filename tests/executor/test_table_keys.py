@@ -138,7 +138,8 @@ def test_reads_by_key_are_the_engines(database: Database, steps: list[tuple[int,
     sessions = _Sessions(database, "kt")
     for who, text in steps:
         sessions.run(who, text)
-        _check(database, "kt")
+        if not database.tables.locks.barriers:  # else readers wait
+            _check(database, "kt")
     sessions.close()
     assert _check(database, "kt") > 0
 

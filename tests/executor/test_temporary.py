@@ -73,19 +73,17 @@ def test_each_session_has_its_own(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_session_that_ends_beside_a_writer_leaves_its_tables_to_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("executor.tables.temporary._PATIENCE", 0.01)
+def test_a_session_that_ends_beside_a_writer_takes_its_tables_along(tmp_path: Path) -> None:
     database = open_database(tmp_path)
     one, two, writer = Client(database), Client(database), Client(database)
-    one.run("CREATE TEMP TABLE t (a int)")
-    two.run("CREATE TEMP TABLE u (a int)")
-    writer.run("CREATE TABLE w (a int); BEGIN; INSERT INTO w VALUES (1)")
+    one.run("CREATE TEMP TABLE t (a int); INSERT INTO t VALUES (1)")
+    two.run("CREATE TABLE w (a int)")
+    two.run("BEGIN; CREATE TEMP TABLE u (a int); INSERT INTO u VALUES (1)")
+    writer.run("BEGIN; INSERT INTO w VALUES (1)")
     one.session.close()
-    assert len(database.tables.definitions) == 3
-    writer.run("COMMIT")
+    assert len(database.tables.definitions) == 1
     two.session.close()
+    writer.run("COMMIT")
     assert [table.name for table in database.tables.definitions.values()] == ["w"]
     database.close()
 

@@ -43,6 +43,7 @@ def test_nowait_and_lock_timeout(running: Millstream, sql: Client, job: None) ->
         other.execute("SELECT * FROM job FOR SHARE")
         with pytest.raises(psycopg.errors.LockNotAvailable, match='could not obtain lock on row in relation "job"'):
             sql.execute("SELECT * FROM job FOR UPDATE NOWAIT")
+        assert sql.execute("SELECT id FROM job FOR KEY SHARE NOWAIT").fetchall() == [(1,)]
         sql.execute("SET lock_timeout = '20ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable, match="canceling statement due to lock timeout"):
             sql.execute("SELECT * FROM job FOR UPDATE")
@@ -53,29 +54,20 @@ def test_nowait_and_lock_timeout(running: Millstream, sql: Client, job: None) ->
         assert b"".join(copy) == b"1\n"
 
 
-def test_lock_table_keeps_other_writers_out_and_no_readers(running: Millstream, sql: Client, job: None) -> None:
+def test_lock_table_shows_its_mode(running: Millstream, sql: Client, job: None) -> None:
     with running.connect() as other:
         with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
             other.execute("LOCK TABLE job IN SHARE MODE")
-        for mode in ("SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"):
+        for mode in ("ACCESS SHARE", "SHARE UPDATE EXCLUSIVE", "SHARE", "EXCLUSIVE", "ACCESS EXCLUSIVE"):
             other.execute("BEGIN")
             other.execute(f"LOCK TABLE job IN {mode} MODE".encode())
             with pytest.raises(psycopg.errors.LockNotAvailable, match='could not obtain lock on relation "job"'):
                 sql.execute("BEGIN; LOCK TABLE job NOWAIT")
             sql.execute("ROLLBACK")
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                sql.execute("SELECT * FROM job FOR UPDATE NOWAIT")
-            assert sql.execute("SELECT count(*) FROM job").fetchone() == (1,)
-            shown = sql.execute(
-                "SELECT locktype, mode, granted FROM pg_locks WHERE pid = %s", (other.info.backend_pid,)
-            )
-            assert shown.fetchall() == [("object", "ExclusiveLock", True)]
+            locks = "SELECT relation::regclass::text, mode, granted FROM pg_locks WHERE pid = %s"
+            shown = sql.execute(locks, (other.info.backend_pid,)).fetchall()
+            assert shown == [("job", f"{mode.title().replace(' ', '')}Lock", True)]
             other.execute("COMMIT")
-    sql.execute("BEGIN")
-    sql.execute("LOCK job IN ROW EXCLUSIVE MODE")
-    with running.connect() as other:
-        other.execute("UPDATE job SET tries = tries")
-    sql.execute("COMMIT")
 
 
 def test_pg_locks_shows_what_a_transaction_has_changed(running: Millstream, sql: Client, job: None) -> None:
@@ -86,7 +78,7 @@ def test_pg_locks_shows_what_a_transaction_has_changed(running: Millstream, sql:
             other.execute("BEGIN")
             assert sql.execute(locks, (pid,)).fetchall() == []
             other.execute(change.encode())
-            assert sql.execute(locks, (pid,)).fetchall() == [("job", "RowExclusiveLock", True)]
+            assert ("job", "RowExclusiveLock", True) in sql.execute(locks, (pid,)).fetchall()
             other.execute("ROLLBACK")
         assert sql.execute(locks, (pid,)).fetchall() == []
     assert ("pg_locks", "AccessShareLock", True) in sql.execute(locks, (sql.info.backend_pid,)).fetchall()
@@ -128,10 +120,11 @@ def test_who_waits_for_the_tables_is_seen_to(statement: str, running: Millstream
 
         def is_waiting() -> bool:
             seen.append(sql.execute(query, about).fetchone())
-            return seen[-1] == ("active", "Lock", "object")
+            return seen[-1] is not None and seen[-1][:2] == ("active", "Lock")
 
         wait_until(is_waiting, 60, "the wait")
-        assert set(seen) <= {("active", "Lock", "object"), ("active", None, None), ("idle in transaction", None, None)}
+        waits = {("active", "Lock", "object"), ("active", "Lock", "tuple")}
+        assert set(seen) <= {*waits, ("active", None, None), ("idle in transaction", None, None)}
         first.execute("COMMIT")
         waiting.result()
         assert sql.execute(query, about).fetchone() == ("idle in transaction", None, None)

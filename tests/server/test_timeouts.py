@@ -50,12 +50,12 @@ def test_statement_timeout_of_a_copy_that_waits_for_its_client(wire: Wire, numbe
 def test_lock_timeout(running: Millstream, sql: Client, numbers: None) -> None:
     with running.connect() as other:
         other.execute("BEGIN")
-        other.execute("DELETE FROM timed WHERE i < 0")
+        other.execute("LOCK TABLE timed IN EXCLUSIVE MODE")
         sql.execute("SET lock_timeout = '30ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable, match="canceling statement due to lock timeout"):
             sql.execute("DELETE FROM timed WHERE i < 0")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            sql.execute("CREATE TABLE waits (i integer)")
+            sql.execute("CREATE INDEX timed_i ON timed (i)")
         sql.execute("BEGIN")
         sql.execute("SET LOCAL lock_timeout = '20ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):

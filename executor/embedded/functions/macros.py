@@ -86,6 +86,33 @@ def _division(name: str, division: str) -> str:
 
 _QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide_short", _SHORT_DIVISION)
 
+#: a / b, b below 10^18, as units of 10^-16 (``LARGE_QUOTIENT``).
+_LARGE_QUOTIENT: Final = f"""
+CREATE MACRO ms_decimal16(units) AS list_transform([units], lambda u:
+    CAST(u // 10000000000000000::HUGEINT AS DECIMAL(38, 16))
+    + CAST(u % 10000000000000000::HUGEINT AS DECIMAL(16, 0)) * CAST('0.0000000000000001' AS DECIMAL(16, 16)))[1];
+CREATE MACRO ms_divide_large_positive(a, b, scale, least_scale) AS {
+    let(
+        "q: a // b * 10000000000000000::HUGEINT + (a % b) * 10000000000000000::HUGEINT // b,"
+        " r: (a % b) * 10000000000000000::HUGEINT % b, b: b, a: a,"
+        " t: ms_cut_off(a, b, scale, least_scale) // 10000::HUGEINT",
+        "CASE WHEN v.r = 0 AND v.t <= 1 THEN v.q"
+        " WHEN v.a < v.b OR v.t = 0 THEN CAST(error('!22003!numeric field overflow') AS HUGEINT)"
+        " WHEN v.t > 1 THEN (v.q + v.t // 2) // v.t * v.t WHEN v.r >= v.b - v.r THEN v.q + 1 ELSE v.q END",
+    )
+};
+CREATE MACRO ms_divide_large(a, b, scale, least_scale) AS {
+    let(
+        "a: abs(a), b: abs(b), s: CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END",
+        "CASE WHEN v.b = 0 THEN CAST(v.a // v.b AS DECIMAL(38, 16))"
+        " WHEN v.a = 0 AND v.b IS NOT NULL THEN CAST(0 AS DECIMAL(38, 16))"
+        " WHEN v.b >= 1000000000000000000::HUGEINT"
+        " THEN CAST(error('!22003!numeric field overflow') AS DECIMAL(38, 16))"
+        " ELSE ms_decimal16(v.s * ms_divide_large_positive(v.a, v.b, scale, least_scale)) END",
+    )
+};
+"""
+
 _UNITS: Final = """
 CREATE MACRO ms_ten(n) AS CASE WHEN n <= 22 THEN CAST(power(10::DOUBLE, n) AS HUGEINT)
     ELSE CAST(power(10::DOUBLE, n - 22) AS HUGEINT) * 10000000000000000000000::HUGEINT END;
@@ -377,19 +404,28 @@ CREATE MACRO ms_string_to_array(s, d, missing) AS list_transform(CASE WHEN s = '
 CREATE MACRO ms_trim_array(a, n) AS CASE WHEN n < 0 OR n > len(a)
     THEN error('!2202E!number of elements to trim must be between 0 and ' || len(a))
     ELSE list_slice(a, 1, len(a) - n) END;
+CREATE MACRO ms_too_many(distance, step) AS distance * sign(step) > 134217727::HUGEINT * abs(step);
 CREATE MACRO ms_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
-    ELSE generate_series(CAST(a AS BIGINT), CAST(b AS BIGINT), CAST(step AS BIGINT)) END;
+    WHEN ms_too_many(CAST(b AS HUGEINT) - a, step) THEN error('!54000!a series has more than 134217727 values')
+    ELSE generate_series(CAST(a AS BIGINT), CAST(CASE WHEN ms_too_many(CAST(b AS HUGEINT) - a, step) THEN a ELSE b END
+        AS BIGINT), CAST(step AS BIGINT)) END;
+CREATE MACRO ms_too_many_moments(a, b, step) AS isfinite(a) AND isfinite(b)
+    AND ms_too_many(CAST(epoch_us(b) AS HUGEINT) - epoch_us(a), ms_interval_length(step));
 CREATE MACRO ms_zoned_moments(a, b, step, zone) AS CASE WHEN NOT isfinite(a) OR NOT isfinite(b)
     THEN error('!0A000!a series without an end is not supported')
+    WHEN ms_too_many_moments(a, b, step) THEN error('!54000!a series has more than 134217727 values')
     ELSE list_transform(moments_series(epoch_us(a), epoch_us(b), ms_interval_months(step), ms_interval_day(step),
         ms_interval_micros(step), zone), lambda m: make_timestamptz(m)) END;
 CREATE MACRO ms_moments(a, b, step) AS CASE WHEN step = to_microseconds(0)
     THEN error('!22023!step size cannot equal zero')
     WHEN ms_interval_is_mixed(step) THEN ms_zoned_moments(a, b, step, 'UTC')
-    ELSE generate_series(a, b, CASE WHEN NOT ms_interval_is_mixed(step) THEN step END) END;
+    WHEN ms_too_many_moments(a, b, step) THEN error('!54000!a series has more than 134217727 values')
+    ELSE generate_series(a, CASE WHEN ms_too_many_moments(a, b, step) THEN a ELSE b END,
+        CASE WHEN NOT ms_interval_is_mixed(step) THEN step END) END;
 CREATE MACRO ms_numeric_series(a, b, step) AS CASE WHEN step = 0 THEN error('!22023!step size cannot equal zero')
     WHEN (b - a) * sign(step) < 0 THEN []
-    ELSE list_transform(generate_series(0, CAST(ms_units(b - a) // ms_units(step) AS BIGINT)),
+    WHEN ms_units(b - a) // ms_units(step) > 134217727 THEN error('!54000!a series has more than 134217727 values')
+    ELSE list_transform(generate_series(0, least(134217727, CAST(ms_units(b - a) // ms_units(step) AS BIGINT))),
         lambda i: a + CAST(i AS DECIMAL(18, 0)) * step) END;
 CREATE MACRO ms_array_subscripts(a, d, backwards, low) AS CASE WHEN d = 1 AND backwards
     THEN list_reverse(generate_series(low, len(a) - 1 + low))
@@ -399,4 +435,4 @@ CREATE MACRO ms_array_contains(a, b) AS CASE WHEN a IS NULL OR b IS NULL THEN NU
 """
 
 #: In the order of creation, since a macro's body is bound when it is made.
-STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS
+STATEMENTS: Final = _UNITS + _DIGITS + _QUOTIENT + _LARGE_QUOTIENT + _PRODUCT + _VARIANCE + _TEXT + _ARRAYS

@@ -46,8 +46,17 @@ CREATE MACRO ms_overlay(s, new, start, n) AS CASE WHEN s IS NULL OR new IS NULL 
 CREATE MACRO ms_delimited(items) AS CASE WHEN items IS NOT NULL THEN items[1].v || array_to_string(
     list_transform(list_slice(items, 2, len(items)), lambda item: item.d || item.v), '') END;
 CREATE MACRO ms_too_long(s, n) AS strlen(s)::HUGEINT * n >= 1073741820;
+CREATE MACRO ms_limited(size, s) AS CASE WHEN size >= 1073741820 THEN error('!54000!requested length too large')
+    ELSE s END;
+CREATE MACRO ms_times_found(s, old) AS (strlen(s) - strlen(replace(s, old, ''))) // greatest(strlen(old), 1);
+CREATE MACRO ms_outgrows(s, old, new) AS ms_too_long(new, strlen(s)) AND ms_too_long(new, ms_times_found(s, old));
+CREATE MACRO ms_replace(s, old, new) AS CASE WHEN ms_outgrows(s, old, new)
+    THEN error('!54000!requested length too large')
+    ELSE replace(s, old, CASE WHEN ms_outgrows(s, old, new) THEN '' ELSE new END) END;
 CREATE MACRO ms_repeat(s, n) AS CASE WHEN ms_too_long(s, n) THEN error('!54000!requested length too large')
-    ELSE repeat(s, CASE WHEN ms_too_long(s, n) THEN 0 ELSE n END) END;
+    WHEN n > 65536 THEN repeat(repeat(s, CASE WHEN n > 65536 THEN 4096 ELSE 0 END),
+        CASE WHEN ms_too_long(s, n) THEN 0 ELSE n // 4096 END) || repeat(s, n % 4096)
+    ELSE repeat(s, CASE WHEN ms_too_long(s, n) OR n > 65536 THEN 0 ELSE n END) END;
 CREATE MACRO ms_right(s, n) AS CASE WHEN n = -2147483648 THEN s ELSE right(s, n) END;
 CREATE MACRO ms_quote_literal(s) AS CASE WHEN contains(s, '\') THEN 'E' ELSE '' END
     || '''' || replace(replace(s, '\', '\\'), '''', '''''') || '''';

@@ -23,7 +23,8 @@ from executor.printing.nodes import Expr, case, function, number, text
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter
 
-_DAY: Final = r"\d{4}-\d\d-\d\d"
+#: Of a year that there is: 0000 is none.
+_DAY: Final = r"([1-9]\d{3}|\d[1-9]\d\d|\d\d[1-9]\d|\d{3}[1-9])-\d\d-\d\d"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?"
 _OFFSET: Final = r"(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)"
 #: One unit, or a clock: where both read the same.

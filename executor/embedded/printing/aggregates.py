@@ -182,7 +182,8 @@ def _avg(printer: Any, node: AggregateCall, around: Surroundings, arguments: lis
     if node.type.name != "numeric":
         return around.call("avg", *arguments)
     total = around.call("sum", arguments[0])
-    return arithmetic.average(total, around.call("count", arguments[0].copy()), argument)
+    count = around.call("count", arguments[0].copy())
+    return arithmetic.average(total, count, argument, arithmetic.is_large(node.type))
 
 
 def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from catalog.scales import is_padded, is_unconstrained
-from catalog.types import NUMERIC, QUOTIENT, TEXT, SqlType, array
+from catalog.types import LARGE_QUOTIENT, NUMERIC, QUOTIENT, TEXT, SqlType, array
 from executor.embedded.functions import shapes, zoned_times
 from executor.embedded.printing import floats, rows
 from executor.embedded.printing.arrays import each
@@ -51,16 +51,23 @@ def _shown_scale(sql_type: SqlType) -> int:
 
 
 def quotient(
-    left: Expr, right: Expr, a: SqlType, b: SqlType, *, short: bool = False, least: Expr | None = None
+    left: Expr,
+    right: Expr,
+    a: SqlType,
+    b: SqlType,
+    *,
+    short: bool = False,
+    least: Expr | None = None,
+    large: bool = False,
 ) -> Expr:
     """numeric / numeric at PostgreSQL's scale; ``short``: the divisor's units stay below 10^18. ``least``: decimals
-    that the result has at least, where the types do not tell them."""
+    that the result has at least, where the types do not tell them. ``large``: as a ``LARGE_QUOTIENT``."""
     scale = _common_scale(a, b)
     if least is None:
         least = exp.Literal.number(min(max(_shown_scale(a), _shown_scale(b)), QUOTIENT[1]))
     if b.name == "numeric":
         short = short or b.precision + scale - b.scale <= 18
-    name = "ms_divide_short" if short else "ms_divide"
+    name = "ms_divide_large" if large else "ms_divide_short" if short else "ms_divide"
     return macro(name, units(left, a, scale), units(right, b, scale), exp.Literal.number(scale), least)
 
 
@@ -127,12 +134,17 @@ def _written_scale(printer: Any, written: Expr, kind: SqlType, shown: bool = Fal
     return macro("ms_written_scale", cast_to(printer, written, TEXT))
 
 
-def average(total: Expr, count: Expr, argument: SqlType) -> Expr:
+def is_large(kind: SqlType) -> bool:
+    """Whether a quotient has more digits before the point than others."""
+    return kind.name == "numeric" and kind.modifiers == LARGE_QUOTIENT
+
+
+def average(total: Expr, count: Expr, argument: SqlType, large: bool = False) -> Expr:
     """avg of integers or numerics from its sum and count; NULL over no rows."""
     summed = SqlType("numeric", (38, argument.scale)) if argument.name == "numeric" else SqlType("numeric", (38, 0))
     short = summed.scale <= 6  # counts below 10^12
     none = function("nullif", count, exp.Literal.number(0))
-    return quotient(total, none, summed, SqlType("int8"), short=short)
+    return quotient(total, none, summed, SqlType("int8"), short=short, large=large)
 
 
 def variance(name: str, count: Expr, total: Expr, squares: Expr, scale: int) -> Expr:
@@ -222,7 +234,7 @@ def multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 def divide(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     if node.type.name == "numeric":
-        return quotient(arguments[0], arguments[1], a, b)
+        return quotient(arguments[0], arguments[1], a, b, large=is_large(node.type))
     if a == b == node.type and a.name in FLOATS:
         return floats.operation(printer, arguments, node)
     return binary(exp.IntDiv if node.type.name in INTEGERS else exp.Div, *arguments)
@@ -300,7 +312,7 @@ def average_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     if node.type.name in FLOATS:
         divisor = cast_to(printer, function("nullif", count, exp.Literal.number(0)), SqlType("float8"))
         return binary(exp.Div, total, divisor)
-    return average(total, count, node.arguments[0].type)
+    return average(total, count, node.arguments[0].type, is_large(node.type))
 
 
 def variance_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:

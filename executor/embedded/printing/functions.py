@@ -59,6 +59,7 @@ from executor.embedded.printing.textual import (
     regex_count,
     regex_extract,
     regex_groups,
+    replace,
     substring,
     trimmed,
 )
@@ -260,7 +261,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "btrim": trimmed("trim"),
     "ltrim": trimmed("ltrim"),
     "rtrim": trimmed("rtrim"),
-    "replace": _named("replace"),
+    "replace": replace,
     "left": _named("left"),
     "right": _named("ms_right"),
     "parse_ident": lambda printer, arguments, node: function(

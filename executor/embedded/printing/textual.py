@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.types import INT8
 from executor.embedded.printing.casts import shown, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
-from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
-from planner.expression import Call, Literal
+from executor.printing.nodes import Build, Expr, binary, case, chain, function, number, operand, text
+from planner.expression import Call, Cast, Literal, Scalar
+from planner.walk import walk
+
+#: Functions that make a long text of a short one.
+_GROWING: Final = frozenset(("repeat", "lpad", "rpad"))
+_TEXTUAL: Final = frozenset(("text", "varchar", "bpchar", "bytea"))
+#: Bytes of the longest value (MaxAllocSize, less a header).
+_LONGEST: Final = (1 << 30) - 5
+#: Characters that replace others, which make no text too long that is not.
+_SHORT: Final = 64
 
 
 def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
@@ -17,7 +27,59 @@ def _texts(printer: Any, arguments: list[Expr], node: Call) -> list[Expr]:
 
 
 def concat(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
+    whole = chain(exp.DPipe, arguments if node.type.name == "bytea" else _texts(printer, arguments, node))
+    if not _is_large(node):
+        return whole
+    if _least(node) > _LONGEST:  # the engine would make the parts before it looks
+        return cast_to(printer, function("error", text("!54000!requested length too large")), node.type)
+    return macro("ms_limited", chain(exp.Add, [_size(printer, item) for item in node.arguments]), operand(whole))
+
+
+def replace(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    """Where the result may be much longer than the text, no longer than a value may be."""
+    _, old, new = node.arguments
+    is_short = isinstance(old, Literal) and isinstance(new, Literal) and len(str(new.value)) <= _SHORT
+    return function("replace", *arguments) if is_short and not _is_large(node) else macro("ms_replace", *arguments)
+
+
+def _is_large(node: Scalar) -> bool:
+    """Whether a part of it makes a long text of a short one."""
+    return any(isinstance(item, Call) and item.function in _GROWING for item in walk(node))
+
+
+def _least(value: Scalar) -> int:
+    """How many bytes a text has at least, as far as constants tell."""
+    if isinstance(value, Cast) and value.type.name in _TEXTUAL:
+        return _least(value.argument)
+    if isinstance(value, Literal):
+        return len(str(value.value)) if value.type.name in _TEXTUAL and value.value is not None else 0
+    if not isinstance(value, Call):
+        return 0
+    count = value.arguments[1] if len(value.arguments) > 1 else None
+    times = int(count.value) if isinstance(count, Literal) and isinstance(count.value, int) else 0
+    if value.function == "repeat":
+        return _least(value.arguments[0]) * times
+    if value.function in ("lpad", "rpad"):
+        return times
+    return sum(map(_least, value.arguments)) if value.function == "concat" else 0
+
+
+def _size(printer: Any, value: Scalar) -> Expr:
+    """How many bytes a text has at least, found without making it where it is made of a short one."""
+    while isinstance(value, Cast) and value.type.name in _TEXTUAL:
+        value = value.argument
+    if isinstance(value, Call) and value.function == "repeat":
+        short, count = value.arguments
+        times = cast_to(printer, function("greatest", printer.expression(count), number(0)), INT8)
+        return operand(binary(exp.Mul, operand(_size(printer, short)), operand(times)))
+    if isinstance(value, Call) and value.function in ("lpad", "rpad"):
+        return operand(cast_to(printer, printer.expression(value.arguments[1]), INT8))
+    if isinstance(value, Call) and value.function == "concat":
+        return operand(chain(exp.Add, [_size(printer, item) for item in value.arguments]))
+    if value.type.name not in _TEXTUAL or _is_large(value):
+        return number(0)
+    size = "octet_length" if value.type.name == "bytea" else "strlen"
+    return operand(cast_to(printer, function(size, printer.expression(value)), INT8))
 
 
 def concat_values(printer: Any, arguments: list[Expr], node: Call) -> Expr:

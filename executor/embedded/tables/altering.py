@@ -6,6 +6,7 @@ break when it is added.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from catalog.errors import SqlError
@@ -50,7 +51,7 @@ def _is_known(before: Table, key: UniqueKey | Index) -> bool:
 class Verifier:
     """Checks the stored rows of a table against what is new in its definition."""
 
-    def __init__(self, connection: Connection, definitions: dict[int, Table]) -> None:
+    def __init__(self, connection: Connection, definitions: Mapping[int, Table]) -> None:
         self._connection = connection
         self._definitions = definitions
 

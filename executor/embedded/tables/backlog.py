@@ -249,8 +249,9 @@ class Backlog:
             connection.begin()
             for net in going.nets.values():
                 apply_by_value(connection, net.table, *net.net())
-            update = f"UPDATE {STORE}.main.__millstream SET value = '{going.last}' WHERE key = 'applied_lsn'"
-            connection.execute(update)
+            meta = f"{STORE}.main.__millstream"
+            connection.execute(f"DELETE FROM {meta} WHERE key = 'applied_lsn' AND CAST(value AS BIGINT) < {going.last}")
+            connection.execute(f"INSERT INTO {meta} VALUES ('applied_lsn', '{going.last}')")
             connection.commit()
         except BaseException:
             connection.rollback()

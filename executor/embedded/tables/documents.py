@@ -7,7 +7,7 @@ what a definition writes to its own size and what a start reads to twice the cat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -49,24 +49,23 @@ def load(connection: Connection) -> Documents:
     """What the file has; it is made ready for more."""
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_CHANGES}(place BIGINT, lsn BIGINT, document VARCHAR)")
     whole = next((text for (text,) in connection.rows(f"SELECT value FROM {_META} WHERE key = 'catalog'")), None)
-    changes = connection.rows(f"SELECT lsn, document FROM {_CHANGES} ORDER BY place")
+    changes = connection.rows(f"SELECT lsn, document FROM {_CHANGES} ORDER BY lsn, place")
     return Documents(whole, tuple(changes), sum(len(text) for _, text in changes))
 
 
-def save(
-    connection: Connection, known: Documents, lsn: int, changes: Sequence[str], whole: Callable[[], str]
-) -> Documents:
-    """Adds the changes of one record to what the file has; ``whole`` is all of the catalog with them."""
-    new = known.then(lsn, changes)
-    if not new.is_long:
-        places = enumerate(changes, len(known.changes))
-        rows = ", ".join(f"({place}, {lsn}, {_quoted(change)})" for place, change in places)
-        connection.execute(f"INSERT INTO {_CHANGES} VALUES {rows}")
-        return new
-    document = whole()
+def save(connection: Connection, known: Documents, lsn: int, changes: Sequence[str]) -> Documents:
+    """Adds the changes of one record to what the file has. Transactions that do so at once do not conflict."""
+    places = enumerate(changes)
+    rows = ", ".join(f"({place}, {lsn}, {_quoted(change)})" for place, change in places)
+    connection.execute(f"INSERT INTO {_CHANGES} VALUES {rows}")
+    return known.then(lsn, changes)
+
+
+def compact(connection: Connection, lsn: int, document: str) -> Documents:
+    """All of the catalog takes the place of what the file has, in a transaction that sees all changes up to an LSN."""
     connection.execute(f"DELETE FROM {_CHANGES}")
     connection.execute(f"DELETE FROM {_META} WHERE key = 'catalog'")
-    connection.execute(f"INSERT INTO {_META} VALUES ('catalog', {_quoted(document)})")
+    connection.execute(f"INSERT INTO {_META} VALUES ('catalog', {_quoted(document)}), ('applied_lsn', '{lsn}')")
     return Documents(document)
 
 

@@ -6,7 +6,7 @@ INSERT, UPDATE or DELETE over them (``effects`` computes it as ever), and whethe
 what they refer to is there. Whatever is not certain here is left to the engine, which sees the tables and has the
 errors.
 
-The writer's lock is held: what is committed, and what others have done whose place before this transaction is fixed
+The rows are locked: what is committed of them, and what others have done whose place before this transaction is fixed
 (``unsettled``), stays as it is, and only the transaction's own changes are above it.
 """
 
@@ -136,6 +136,10 @@ def _reading(relation: Relation, tables: Mapping[int, Table]) -> Reading | None:
 class Store(Protocol):
     """Whose transaction it is."""
 
+    definitions: dict[int, Table]
+    #: The LSN that is committed last, and those at which tables last changed.
+    applied_lsn: int
+    changed: dict[int, int]
     backlog: Backlog
     keyed: KeyedTables | None
     readings: Readings
@@ -152,10 +156,6 @@ class Store(Protocol):
 
     def release(self, connection: Connection) -> None:
         """Gives it back."""
-        ...
-
-    def unlock(self) -> None:
-        """Lets the next writer in."""
         ...
 
 
@@ -244,15 +244,16 @@ class KeyedWriter:
     def effect(self, statement: Modification, arguments: Arguments, tables: Mapping[int, Table]) -> Effect | None:
         """A statement's effect, of which row ids mean nothing; None where the engine must compute it."""
         self._definitions = tables
-        if self._tables is None or not self._suits(statement):
-            return None
         try:
             return self._effects.of(statement, arguments)
         except NotByKey:
             return None
 
-    def _suits(self, statement: Modification) -> bool:
+    def suits(self, statement: Modification, tables: Mapping[int, Table]) -> bool:
         """Whether a statement may be computed here. What calls functions with an effect is not computed twice."""
+        self._definitions = tables
+        if self._tables is None:
+            return False
         if isinstance(statement, Insert):
             table = statement.target
             is_durable = isinstance(table, Table) and not is_temporary(table) and bool(table.columns)

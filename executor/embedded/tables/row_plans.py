@@ -42,6 +42,15 @@ class Found(Struct, frozen=True):
     condition: Computed | None
     places: Mapping[Column, int]
 
+    def only_key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
+        """The key of the row where no other column is one. Raises NotByKey where it is NULL."""
+        if len(self.shape.keys) > 1:
+            return None
+        key = tuple([key_value(item, parameters) for item in self.by_key.values])
+        if None in key:
+            raise NotByKey
+        return self.by_key.columns, key
+
     def row(self, find: Find, parameters: Sequence[Any]) -> tuple[ValueRow, Rows]:
         """The row, by itself and as a relation has it. Raises NotByKey where there is none."""
         key = tuple([key_value(item, parameters) for item in self.by_key.values])
@@ -73,6 +82,19 @@ class RowUpdate(Struct, frozen=True):
     found: Found
     assigned: tuple[Assigned, ...]
 
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.found.shape.table
+
+    def key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
+        """The row's only key, where it has no others; None where the row must be found first."""
+        return self.found.only_key(parameters)
+
+    def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
+        """The keys by which the change's row is locked."""
+        return _keys(self.found.shape, change.old)
+
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The old row and the new. Raises NotByKey for whatever is out of the ordinary."""
         shape = self.found.shape
@@ -91,6 +113,19 @@ class RowDelete(Struct, frozen=True):
 
     found: Found
 
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.found.shape.table
+
+    def key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
+        """The row's only key, where it has no others; None where the row must be found first."""
+        return self.found.only_key(parameters)
+
+    def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
+        """The keys by which the change's row is locked."""
+        return _keys(self.found.shape, change.old)
+
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The row that goes. Raises NotByKey where there is none."""
         return ChangedRow(self.found.shape.table, self.found.row(find, parameters)[0], None)
@@ -104,6 +139,19 @@ class RowInsert(Struct, frozen=True):
     fits: tuple[Fit, ...]
     required: tuple[int, ...]
 
+    @property
+    def table(self) -> Table:
+        """The table."""
+        return self.shape.table
+
+    def key(self, parameters: Sequence[Any]) -> tuple[Columns, Key] | None:
+        """None: the row must be computed first."""
+        return None
+
+    def keys(self, change: ChangedRow) -> list[tuple[Columns, Key]]:
+        """The keys that the new row takes."""
+        return _keys(self.shape, change.new)
+
     def change(self, find: Find, parameters: Sequence[Any], time_zone: str) -> ChangedRow:
         """The row that comes, whose keys are free. Raises NotByKey where one is not, and what a value raises."""
         cells = literals(self.row, parameters, time_zone)
@@ -116,6 +164,12 @@ class RowInsert(Struct, frozen=True):
             if None not in key and find(self.shape.table, columns, key).place is not None:
                 raise NotByKey
         return ChangedRow(self.shape.table, None, new)
+
+
+def _keys(shape: Shape, row: ValueRow | None) -> list[tuple[Columns, Key]]:
+    """All keys of a row that have no NULL."""
+    found = [] if row is None else [(columns, row.key(columns)) for columns in shape.keys]
+    return [(columns, key) for columns, key in found if None not in key]
 
 
 RowPlan = RowUpdate | RowDelete | RowInsert

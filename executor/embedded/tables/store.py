@@ -1,22 +1,22 @@
 """The tables of one server, in a DuckDB database file.
 
-Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the one writer at a time
-(``writing.py``). A table is ``t<oid>`` with its columns as declared and no constraints of DuckDB's: those are
-checked by us
-(``constraints.py``), since DuckDB refuses to delete and insert one key in a transaction and has no foreign key actions.
+Owns: the file, the LSN that it contains, the definitions of its tables, read snapshots, and the write transactions
+(``writing.py``), of which there may be many at once: each takes locks on the tables and rows that it changes, so that
+two never change the same row and DuckDB finds no conflict. A table is ``t<oid>`` with its columns as declared and no
+constraints of DuckDB's: those are checked by us (``constraints.py``), since DuckDB refuses to delete and insert one key
+in a transaction and has no foreign key actions.
 Unique keys are looked up by scans with zone maps and a join filter (under 1 ms for a key among millions), not by an
 index.
 
-Knows nothing of the log. ``begin_write`` takes the writer's lock before its snapshot, so writers never conflict;
-one that changes rows by key gives it back as soon as its place in the log is fixed (``unsettled``).
+Knows nothing of the log. What is committed is in the file or the backlog, in LSN order: a transaction's rows go to the
+file only behind those of all LSNs before its own, so that ``applied_lsn`` says what the file has. The file notes each
+LSN as a row of its own, since transactions that change one row conflict; the highest counts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -36,8 +36,9 @@ from executor.embedded.tables.effects import OverRows, typed
 from executor.embedded.tables.keyed import KeyedTables, Readings
 from executor.embedded.tables.unsettled import Unsettled
 from executor.embedded.tables.writing import WriteTransaction
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Locks, Owner
 from executor.tables.shapes import schema_of
-from executor.tables.turns import Turns
 from planner.algebra import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 
@@ -58,7 +59,6 @@ _SIZE: Final = f"""SELECT count(DISTINCT block_id) FILTER (persistent) * {_BLOCK
     FROM pragma_storage_info('{STORE}.main.t{{oid}}')"""
 _CHECKPOINT: Final = 16_000_000  # bytes of DuckDB's log after which it writes a checkpoint
 _MOST_REWRITTEN: Final = 256 << 20
-_POLL: Final = 0.05  # seconds between looks at whether a waiting writer was cancelled
 
 
 #: Tables with about how many rows each has.
@@ -108,10 +108,10 @@ class ReadSnapshot:
             return
         self._open = False
         try:
-            self._connection.commit()
+            if self._connection.in_transaction:  # else it wrote, and has ended
+                self._connection.commit()
         except SqlError:
             self._connection.rollback()
-        self._connection.may_be_left = False
         self._database.release(self._connection)
 
 
@@ -124,29 +124,35 @@ class TableStore:
         self.is_new = not path.exists()
         self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill)
-        self._writer = threading.Lock()
+        #: Of all that is locked in this server.
+        self.locks = Locks()
         self._relations: OverRows = {}
         #: What the file does not have yet.
         self.backlog = Backlog(self._database.acquire, self._database.release, self._stored)
         #: Who has rows by key, once somebody does.
         self.keyed: KeyedTables | None = None
         self.readings = Readings()
-        #: Who waits on an event loop to write.
-        self.turns = Turns(self._is_free)
         #: What other writers may see and readers not yet.
         self.unsettled = Unsettled()
+        try:
+            self._load()
+        except BaseException:  # of a file that is damaged
+            self._database.close()
+            raise
+
+    def _load(self) -> None:
+        """Reads what the file says of itself; a new one is made ready."""
         connection = self._database.acquire()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {META}(key VARCHAR, value VARCHAR)")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {DEFINITIONS}(oid BIGINT, definition VARCHAR)")
-        stored = dict(connection.rows(f"SELECT key, value FROM {META}"))
-        if "applied_lsn" not in stored:
-            connection.execute(f"INSERT INTO {META} VALUES ('applied_lsn', '0')")
         #: What is stored of the catalog.
         self.catalog = documents.load(connection)
         #: The LSN of the last log record that the tables contain.
-        self.applied_lsn = max(int(stored.get("applied_lsn", "0")), self.catalog.lsn)
+        self.applied_lsn = max(newest_lsn(connection), self.catalog.lsn)
         #: That of the last one that the file contains.
         self.stored_lsn = self.applied_lsn
+        #: The LSN at which each table last changed since the start, by oid.
+        self.changed: dict[int, int] = {}
         #: What became of each table's rows, by oid; the writer's to change.
         self.counts: dict[int, Counts] = {}
         self.definitions: dict[int, Table] = {}
@@ -179,26 +185,31 @@ class TableStore:
         """A snapshot of what is committed now; the caller holds the sequencer's lock where the LSN matters."""
         return ReadSnapshot(self._database, self.connect())
 
-    def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] | None = None) -> WriteTransaction:
-        """The writer's transaction, once no other writes.
+    def begin_write(self, timeout: float = 0.0, cancelled: Callable[[], bool] = lambda: False) -> WriteTransaction:
+        """A write transaction with locks of its own, which end with it.
 
-        Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so (57014).
+        For each it waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``cancelled`` says so
+        (57014).
         """
-        self._lock_writer(timeout, cancelled)
-        try:
-            self.unsettled.mend()
-            if self.backlog.is_long:
-                self.backlog.apply()
-            return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
-        except BaseException:
-            self.unlock()
-            raise
+        return self.begin(TransactionLocks(self.locks, Owner(), lambda: timeout, cancelled), is_alone=True)
 
-    def begin_at_once(self) -> WriteTransaction | None:
-        """The same where it takes no time, and all before it is well."""
-        if self.backlog.is_long or self.unsettled.chain.error is not None or not self._writer.acquire(blocking=False):
+    def begin(
+        self, locks: TransactionLocks, snapshot: ReadSnapshot | None = None, lsn: int = 0, is_alone: bool = False
+    ) -> WriteTransaction:
+        """A write transaction within one that has these locks; ``is_alone``: they end with it. With a ``snapshot`` of
+        an LSN it reads that throughout."""
+        self.unsettled.mend()
+        if self.backlog.is_long:
+            self.backlog.apply()
+        fixed = None if snapshot is None else (snapshot.connection, lsn)
+        return WriteTransaction(self, locks, self._ended, self._relations, self.counts, fixed, is_alone)
+
+    def begin_at_once(self, locks: TransactionLocks | None = None) -> WriteTransaction | None:
+        """The same where it takes no time, and all before it is well; without ``locks`` with its own."""
+        if self.backlog.is_long or self.unsettled.chain.error is not None:
             return None
-        return WriteTransaction(self, self.definitions, self._ended, self._relations, self.counts)
+        own = TransactionLocks(self.locks, Owner()) if locks is None else locks
+        return WriteTransaction(self, own, self._ended, self._relations, self.counts, is_alone=locks is None)
 
     def connect(self) -> Connection:
         """A connection that sees all that was committed."""
@@ -208,19 +219,6 @@ class TableStore:
     def release(self, connection: Connection) -> None:
         """Gives a connection back."""
         self._database.release(connection)
-
-    def _lock_writer(self, timeout: float, cancelled: Callable[[], bool] | None) -> None:
-        deadline = time.monotonic() + timeout if timeout > 0 else None
-        while True:
-            left = _POLL if deadline is None else min(_POLL, deadline - time.monotonic())
-            if cancelled is None:
-                left = -1 if deadline is None else max(0.0, deadline - time.monotonic())
-            if self._writer.acquire(timeout=max(left, 0.0) if left != -1 else -1):
-                return
-            if cancelled is not None and cancelled():
-                raise SqlError("57014", "canceling statement due to user request")
-            if deadline is not None and time.monotonic() >= deadline:
-                raise SqlError("55P03", "canceling statement due to lock timeout")
 
     def row_counts(self) -> dict[int, int]:
         """About how many rows each table holds, by oid: deleted ones may still count."""
@@ -272,32 +270,50 @@ class TableStore:
         return need
 
     def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
-        """A write transaction is over; ``lsn`` None when it was rolled back."""
+        """A write transaction is committed, at an LSN where it was logged. Those of one LSN after the other come here
+        in that order."""
+        changes = transaction.own_definitions
+        if changes:
+            kept = {oid: table for oid, table in self.definitions.items() if oid not in changes}
+            self.definitions = kept | {oid: table for oid, table in changes.items() if table is not None}
         if lsn is not None:
-            self.applied_lsn = lsn
+            self.changed.update(dict.fromkeys(transaction.touched, lsn))
+            self.applied_lsn = max(self.applied_lsn, lsn)
             if transaction.is_open:
                 self._stored(lsn)
-            self.definitions = transaction.definitions
-            if transaction.catalog is not None:
-                self.catalog = transaction.catalog
+        if transaction.catalog is not None:
+            self.catalog = transaction.catalog
+
+    def compact(self, lsn: int, whole: Callable[[], str]) -> None:
+        """Writes the ``whole`` catalog where the changes of it have become long."""
+        if not self.catalog.is_long:
+            return
+        connection = self._database.acquire()
+        try:
+            connection.begin()
+            self.catalog = documents.compact(connection, lsn, whole())
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            self._database.release(connection)
 
     def _stored(self, lsn: int) -> None:
         """The file contains all changes up to an LSN."""
         self.stored_lsn = max(self.stored_lsn, lsn)
-
-    def unlock(self) -> None:
-        """Lets the next writer in."""
-        self._writer.release()
-        self.turns.freed()
-
-    def _is_free(self) -> bool:
-        return not self._writer.locked()
 
     def close(self) -> None:
         """Closes the file; nothing may run."""
         with contextlib.suppress(SqlError):  # what the file lacks, the log has
             self.backlog.apply()
         self._database.close()
+
+
+def newest_lsn(connection: Connection) -> int:
+    """The highest LSN that the file notes."""
+    rows = connection.rows(f"SELECT max(CAST(value AS BIGINT)) FROM {META} WHERE key = 'applied_lsn'")
+    return next((int(value) for (value,) in rows if value is not None), 0)
 
 
 def _column(stats: Any) -> ColumnStatistics:

@@ -24,7 +24,7 @@ _Changed = dict[Key, tuple[int, Row]]
 
 
 class Unsettled:
-    """What is neither durable nor given up. Who adds and who reads rows has the table writer's lock; ``settle`` runs
+    """What is neither durable nor given up. Who adds and who reads a row has locked it; ``settle`` runs
     under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
     def __init__(self) -> None:

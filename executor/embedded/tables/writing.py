@@ -1,10 +1,12 @@
-"""The table writer's transaction: statements, savepoints, net changes.
+"""A transaction that changes tables: statements, savepoints, net changes.
 
 Owns: what INSERT, UPDATE, DELETE, TRUNCATE, COPY and DDL do within one DuckDB transaction, and the journal of it. As
 long as it has changed no more than rows by key (``keyed``) there is no such transaction: the journal alone is
-committed, and DuckDB gets the rows together with others' (``backlog``). DuckDB has no savepoints and ends a transaction
-at any error, so going back to a savepoint is a rollback and the journal's replay up to it, under the same writer's lock
-(architecture, section 4). A statement is checked whole before anything of it is applied.
+committed, and DuckDB gets the rows together with others' (``backlog``). Before a statement changes a table it locks
+what it changes (``needs``), so that no two transactions change the same row. DuckDB's snapshot is as old as its
+transaction, has no savepoints, and ends at any error: to see what others have committed since, or to go back to a
+savepoint, is a rollback and the journal's replay, up to its end or to the savepoint, in a new one. A statement is
+checked whole before anything of it is applied.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from executor.embedded.tables.constraints import Checker, refuse_referenced
 from executor.embedded.tables.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
 from executor.embedded.tables.defining import create_table, define_table, drop_table, require_storable
 from executor.embedded.tables.documents import Documents
-from executor.embedded.tables.effects import Arguments, Effects, Modification, OverRows, parts_of, typed
+from executor.embedded.tables.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
 from executor.embedded.tables.following import Following
 from executor.embedded.tables.journal import (
     Altered,
@@ -45,15 +47,29 @@ from executor.embedded.tables.journal import (
     gathered,
 )
 from executor.embedded.tables.keyed import KeyedWriter, NotByKey, Store
+from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
 from executor.embedded.tables.row_plans import RowPlan
+from executor.locks.held import TransactionLocks
+from executor.locks.modes import Mode
+from executor.locks.targets import Keys, Relation, Rows
+from executor.locks.targets import Row as RowTarget
 from executor.savepoints import Savepoints
-from executor.tables.shapes import Columns, Key
+from executor.tables.keyed_rows import keys_in
+from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import Row
-from planner.algebra import Relation
+from planner.algebra import Relation as Algebra
+from planner.drawing import calls_of
 from planner.expression import Column, Scalar
+from planner.statement_nodes import roots
 from planner.statements import Generated, Insert
 
 _NO_CATALOG: Final = Catalog()
+#: Rows of a statement that are locked one by one.
+_FEW: Final = 64
+#: Locks of a transaction that take more memory than their rows.
+_MANY_LOCKS: Final = 10_000
+#: How often a statement is computed again for what others changed meanwhile, before it locks all rows.
+_TRIES: Final = 3
 
 
 class WriteTransaction:
@@ -62,22 +78,31 @@ class WriteTransaction:
     def __init__(
         self,
         store: Store,
-        definitions: Mapping[int, Table],
+        locks: TransactionLocks,
         ended: Callable[[WriteTransaction, int | None], None],
         relations: OverRows,
         counts: dict[int, tools.Counts],
+        fixed: tuple[Connection, int] | None = None,
+        is_alone: bool = False,
     ) -> None:
+        """``fixed``: the connection of a snapshot, and its LSN, that all statements read. ``is_alone``: all locks end
+        with it."""
         self._store = store
+        self.locks = locks
+        self._is_alone = is_alone
         self._connection: Connection | None = None
-        #: The tables as this transaction sees them.
-        self.definitions = dict(definitions)
+        self._fixed = fixed
+        #: Its DuckDB transaction sees all that was committed up to this LSN.
+        self._at = 0
+        #: Tables that it has defined otherwise, by oid; None for those that it has dropped.
+        self.own_definitions: dict[int, Table | None] = {}
+        self._seen: tuple[Mapping[int, Table], Mapping[int, Table]] | None = None
         #: The catalog that it stores, if any.
         self.catalog: Documents | None = None
         #: Tables whose record holds all of their rows (known after ``changes``).
         self.rebuilt: set[int] = set()
         #: Which foreign keys wait for the commit.
         self.timing = Timing()
-        self._start = dict(definitions)
         self._ended = ended
         #: What it has done so far.
         self.journal: list[Entry] = []
@@ -114,19 +139,128 @@ class WriteTransaction:
         return self._store.unsettled.is_over(self._before, self.chain)
 
     @property
+    def definitions(self) -> Mapping[int, Table]:
+        """The tables as this transaction sees them."""
+        committed = self._store.definitions
+        if not self.own_definitions:
+            return committed
+        if self._seen is None or self._seen[0] is not committed:
+            seen = {oid: table for oid, table in committed.items() if oid not in self.own_definitions}
+            seen |= {oid: table for oid, table in self.own_definitions.items() if table is not None}
+            self._seen = committed, seen
+        return self._seen[1]
+
+    def _set_definition(self, oid: int, table: Table | None) -> None:
+        self.own_definitions[oid] = table
+        self._seen = None
+
+    @property
+    def touched(self) -> set[int]:
+        """The durable tables whose rows or columns it has changed."""
+        changes = (entry for entry in self.journal if not isinstance(entry, Deferred | Settled))
+        return {entry.table.oid for entry in changes if not is_temporary(entry.table)}
+
+    @property
     def connection(self) -> Connection:
         """Where it sees the tables, with what it has done itself."""
         if self._connection is None:
+            self.stand()
             self.await_others()
-            self._connection = self._store.connect()
-            self._connection.begin()
-            for entry in self.journal:
-                self._replay(entry)
+            if self._fixed is None:
+                self._at = self._store.applied_lsn  # before the snapshot is taken, which may then contain more
+                self._connection = self._store.connect()
+            else:
+                self._connection, self._at = self._fixed
+            self._begin()
         return self._connection
+
+    def _begin(self) -> None:
+        """DuckDB's transaction, with what this one has done so far."""
+        assert self._connection is not None
+        self._connection.may_be_left = False  # what it changes must be undone
+        if not self._connection.in_transaction:
+            self._connection.begin()
+            self._connection.rows(f"SELECT value FROM {STORE}.main.__millstream LIMIT 1")  # takes the snapshot
+        for entry in self.journal:
+            self._replay(entry)
+
+    def _begin_again(self) -> None:
+        """The same, and all that was committed meanwhile."""
+        assert self._connection is not None
+        self._connection.rollback()
+        self._at = self._store.applied_lsn
+        self._store.backlog.apply()
+        self.own_definitions, self._seen = {}, None
+        self._begin()
+        if self._fixed is not None and max(self._store.changed.values(), default=0) > self._fixed[1]:
+            raise SqlError("40001", "could not serialize access: rows have changed since the snapshot was taken")
+
+    # Locks ------------------------------------------------------------------------------------------------------
+
+    def see(self, oids: Iterable[int]) -> None:
+        """A statement begins that reads or changes these tables: it finds what others have committed in them. In
+        a transaction that reads a snapshot it must have been committed before that."""
+        if self._fixed is None and self.is_behind(oids):
+            with self._statement():
+                self.stand()
+                self.await_others()
+                self._begin_again()
+
+    def is_behind(self, oids: Iterable[int]) -> bool:
+        """Whether others have committed changes of these tables since its DuckDB transaction began."""
+        if self._connection is None:
+            return False
+        self.await_others()  # so that what it stands on is committed
+        changed, at = self._store.changed, self._at
+        return any(changed.get(oid, 0) > at for oid in oids)
+
+    def lock(self, found: Iterable[Need]) -> bool:
+        """Takes locks, and stands on what their last owners did; whether one is new. Raises 40P01, 55P03, 57014, and
+        40001 where a table has changed since the snapshot that the transaction reads."""
+        locks = self.locks
+        taken = [locks.take(target, mode) for target, mode in found]
+        if any(taken):
+            self.stand()
+        if self._fixed is not None:
+            self.await_others()
+            tables = {target.oid for target, _ in found if isinstance(target, Relation | Rows | Keys)}
+            if any(self._store.changed.get(oid, 0) > self._fixed[1] for oid in tables):
+                raise SqlError("40001", "could not serialize access due to concurrent update")
+        return any(taken)
+
+    def _lock_arriving(self, *tables: Table, effect: Effect | None = None) -> None:
+        """Locks what rows meet that come: those of their keys where they are few, and else all of a table that has
+        keys."""
+        are_few = effect is not None and _is_small(effect)
+        for table in tables:
+            is_whole = _has_unique_keys(table) and not (are_few and _has_rows_by_key(table))
+            self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE if is_whole else Mode.ROW_EXCLUSIVE)])
+        if effect is not None:
+            self._lock_rows(effect)
+
+    @property
+    def _finds_by_key(self) -> bool:
+        """Whether rows that are at hand by key are those that the transaction sees."""
+        return self._connection is None and self._fixed is None
+
+    def _lock_all(self, *tables: Table) -> bool:
+        """Locks the rows of tables that a query finds, or that are of no key; whether that is new."""
+        return self.lock([(Rows(table.oid), Mode.SHARE_ROW_EXCLUSIVE) for table in tables])
+
+    def stand(self) -> None:
+        """It has taken locks: what others did whose place in the log is fixed is before this transaction."""
+        self._before = max(self._before, self._store.unsettled.last)
+
+    @property
+    def _computing(self) -> Connection:
+        """The same for what changes nothing: it may be left behind where there is nothing to undo."""
+        connection = self.connection
+        connection.may_be_left = not self.journal
+        return connection
 
     @property
     def _effects(self) -> Effects:
-        return Effects(self.connection.query, self._relations, self.connection)
+        return Effects(self._computing.query, self._relations, self.connection)
 
     def await_others(self) -> None:
         """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
@@ -135,13 +269,13 @@ class WriteTransaction:
 
     # Statements -------------------------------------------------------------------------------------------------
 
-    def query(self, relation: Relation, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
+    def query(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows; the transaction sees its own changes."""
         with self._statement():
             found = None
-            if not self.is_open:
+            if self._finds_by_key:
                 found = self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
-            return self.connection.query(relation, bindings, parameters, timezone) if found is None else found
+            return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
 
     def change(
         self,
@@ -155,22 +289,113 @@ class WriteTransaction:
         """INSERT, UPDATE, DELETE, MERGE, or several in WITH. An error leaves nothing of the statement. Rows of other
         tables that follow by foreign keys are checked by what their tables' checks mean in ``catalog``."""
         with self._statement():
-            for part in parts_of(statement):
-                self._require_current(part.target)
+            targets = [part.target for part in parts_of(statement)]
+            tables = [table for table in targets if isinstance(table, Table)]
+            self.lock(needs(statement, self.definitions))
+            for target in targets:
+                self._require_current(target)
             arguments = Arguments(parameters, bindings, timezone, evaluate)
-            effect = None if self.is_open else self._keyed.effect(statement, arguments, self.definitions)
-            if effect is not None and self._keyed.takes(effect, self.definitions):
-                self._note(effect.changes)
-                return Changes(effect.count, effect.returned)
+            effect, mark = None, self.locks.mark()
+            if self._finds_by_key and self._keyed.suits(statement, self.definitions):
+                effect = self._by_key(statement, arguments, tables)
+                if effect is not None and self._keyed.takes(effect, self.definitions):
+                    self._note(effect.changes)
+                    return Changes(effect.count, effect.returned)
+                self.locks.release_after(mark)  # who waits for all rows holds none that others wait for
             if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
-                effect = self._effects.of(statement, arguments)
+                effect = self._by_query(statement, arguments, tables)
+            else:
+                self._lock_arriving(*tables, effect=effect)
+                self.see(neighbours({table.oid for table in tables}, self.definitions))
             self._apply(dict(effect.changes), Following(self._effects, arguments, catalog))
             return Changes(effect.count, effect.returned)
 
+    def _by_key(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect | None:
+        """A statement's effect on rows that are at hand, which it has locked; None where the engine must find it."""
+        self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
+        effect = self._keyed.effect(statement, arguments, self.definitions)
+        for _ in range(_TRIES):
+            if effect is None or not self._lock_rows(effect) or isinstance(statement, Insert):
+                return effect
+            effect = self._keyed.effect(statement, arguments, self.definitions)
+        return None
+
+    def _by_query(self, statement: Modification, arguments: Arguments, tables: list[Table]) -> Effect:
+        """A statement's effect as the engine finds it: on a few rows, which it has locked, or on all of their tables.
+        Where others have changed these meanwhile, it is found again."""
+        connected = neighbours({table.oid for table in tables}, self.definitions)
+        if isinstance(statement, Insert) and statement.conflict is None:
+            self.see(connected)
+            effect = self._effects.of(statement, arguments)  # once: it may take values of sequences
+            self._lock_arriving(*tables, effect=effect)
+            self.see(connected)
+            return effect
+        if self._fixed is None and all(map(_has_rows_by_key, tables)) and not _draws(statement):
+            mark = self.locks.mark()
+            for _ in range(_TRIES):
+                self.lock([(Rows(table.oid), Mode.ROW_EXCLUSIVE) for table in tables])
+                self.see(connected)
+                effect = self._effects.of(statement, arguments)
+                if not _is_small(effect):
+                    break
+                if not self._lock_rows(effect) or not self.is_behind(connected):
+                    return effect
+            self.locks.release_after(mark)
+        self._lock_all(*tables)
+        self.see(connected)
+        return self._effects.of(statement, arguments)
+
+    def _lock_rows(self, effect: Effect) -> bool:
+        """Locks the rows that an effect changes, by all of their keys; whether one of these locks is new."""
+        if not _is_small(effect):
+            return False
+        found: dict[Need, None] = {}
+        for oid, change in effect.changes.items():
+            if self._has_all(oid):
+                continue
+            for columns in keys_of(self.definitions[oid]):
+                for key in (*keys_in(change.deleted, columns), *keys_in(change.inserted, columns)):
+                    if None not in key:
+                        found[RowTarget(oid, columns, key), Mode.EXCLUSIVE] = None
+        return self.lock(list(found))
+
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
         """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
-        change = plan.change(self._keyed.find_at_once, parameters, timezone)
+        oid, locks, find = plan.table.oid, self.locks, self._keyed.find_at_once
+        if not locks.try_take(Relation(oid), Mode.ROW_EXCLUSIVE) or not locks.try_take(Rows(oid), Mode.ROW_EXCLUSIVE):
+            raise NotByKey
+        first = plan.key(parameters)
+        change = plan.change(find, parameters, timezone) if first is None else None
+        if self._try_rows(oid, plan.keys(change) if change is not None else (first,)):
+            self.stand()
+            keys = None if change is None else plan.keys(change)
+            change = plan.change(find, parameters, timezone)
+            if keys is not None and plan.keys(change) != keys:  # another row has the key by now
+                raise NotByKey
+        elif change is None:
+            change = plan.change(find, parameters, timezone)
         self._take(change, change.old is not None and change.new is not None)
+
+    def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key] | None]) -> bool:
+        """Locks rows by keys without waiting; whether one of the locks is new. Raises NotByKey."""
+        if self._has_all(oid):
+            return False
+        mark = self.locks.mark()
+        for each in keys:
+            if each is not None and not self.locks.try_take(RowTarget(oid, *each), Mode.EXCLUSIVE):
+                raise NotByKey
+        return self.locks.mark() > mark
+
+    def _has_all(self, oid: int) -> bool:
+        """Whether it has locked all rows of a table: one that has locked very many takes the others, too, where nobody
+        else has one."""
+        rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
+        if locks.has(*rows) or locks.mark() <= _MANY_LOCKS:
+            return locks.has(*rows)
+        refused = locks.refused
+        has_it = locks.try_take(*rows)
+        locks.refused = refused  # nobody waits for these
+        return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The row with a key as the transaction sees it; None where that takes time."""
@@ -190,7 +415,10 @@ class WriteTransaction:
     ) -> Changes:
         """COPY: rows in the table's column order. ``checks`` and ``generated`` are over ``row``, as an INSERT's."""
         with self._statement():
+            self.lock(of_insertion(table))
             self._require_current(table)
+            self._lock_arriving(table)
+            self.see(neighbours({table.oid}, self.definitions))
             arguments = Arguments((), NOTHING, timezone)
             rows = self._effects.complete(table, generated, row, rows, arguments)
             self._effects.check(table, checks, row, rows, arguments)
@@ -202,6 +430,8 @@ class WriteTransaction:
         targets = list(targets)
         oids = {table.oid for table in targets}
         with self._statement():
+            self.lock([(Relation(table.oid), Mode.ACCESS_EXCLUSIVE) for table in targets])
+            self.see(oids)
             for table in targets:
                 refuse_referenced(self.definitions, table, oids)
                 self.require_settled(table, "TRUNCATE")
@@ -233,7 +463,7 @@ class WriteTransaction:
 
     def _define(self, table: Table) -> None:
         define_table(self.connection, table)
-        self.definitions[table.oid] = table
+        self._set_definition(table.oid, table)
 
     def alter(self, table: Table, steps: tuple[Step, ...]) -> None:
         """Columns dropped, renamed or added in place."""
@@ -266,17 +496,16 @@ class WriteTransaction:
 
     def _create(self, table: Table) -> None:
         create_table(self.connection, table)
-        self.definitions[table.oid] = table
+        self._set_definition(table.oid, table)
 
     def _drop(self, table: Table) -> None:
         drop_table(self.connection, table)
-        del self.definitions[table.oid]
+        self._set_definition(table.oid, None)
 
-    def save_catalog(self, lsn: int, changes: Sequence[str], whole: Callable[[], str]) -> None:
-        """Stores changes of the server's catalog, or sometimes the ``whole``, with the transaction, which is at an
-        LSN."""
+    def save_catalog(self, lsn: int, changes: Sequence[str]) -> None:
+        """Stores changes of the server's catalog with the transaction, which is at an LSN."""
         with self._statement():
-            self.catalog = documents.save(self.connection, self._store.catalog, lsn, changes, whole)
+            self.catalog = documents.save(self.connection, self._store.catalog, lsn, changes)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
@@ -291,6 +520,7 @@ class WriteTransaction:
         checker = Checker(self.connection, self.definitions, statement, self.timing, following)
         checker.check()
         self.journal += checker.deferred
+        self.connection.may_be_left = False
         for oid, change in checker.changes.items():
             table = self.definitions[oid]
             names = tools.bound(self.connection, table, change)
@@ -315,6 +545,7 @@ class WriteTransaction:
         if not everything:
             items = [item for item in items if not self.timing.holds(self.definitions, item)]
         if items:
+            self.see(neighbours({oid for item in items for oid in (item.changed, item.child)}, self.definitions))
             with self._statement():
                 settle(self.connection, self.definitions, items)
             self.journal.append(Settled(frozenset((item.child, item.name) for item in items)))
@@ -394,15 +625,14 @@ class WriteTransaction:
             return
         del self.journal[length:]
         self._broken = False
+        if self._connection is not None and self._connection.is_lost:
+            self._store.release(self._connection)
+            self._connection = None
         if self._connection is None:
             self._keyed.renew(self.journal)
             return
-        self._connection.rollback()
-        self._connection.begin()
-        self.definitions = dict(self._start)
         with self._statement():
-            for entry in self.journal:
-                self._replay(entry)
+            self._begin_again()
 
     def _replay(self, entry: Entry) -> None:
         match entry:
@@ -429,50 +659,87 @@ class WriteTransaction:
             return False
         self._lsn = lsn
         self._store.unsettled.add(lsn, [entry for entry in self.journal if isinstance(entry, RowsChanged)])
-        self._store.unlock()
+        self.locks.release_rows()
         return True
 
-    def commit(self, lsn: int, then: Callable[[], None] | None = None) -> None:
-        """Commits with ``applied_lsn`` = lsn in the same transaction, and lets the next writer in."""
+    def commit(self, lsn: int | None, then: Callable[[], None] | None = None) -> None:
+        """Commits at an LSN, which the same DuckDB transaction notes, and gives up the locks on rows. ``lsn`` None:
+        what it has changed is temporary, and was not logged."""
         if self._broken:
             raise failed_transaction()
         if self._connection is None:
-            self._store.backlog.add(lsn, self._net)
-            self._end(lsn)
+            if lsn is not None:
+                self._store.backlog.add(lsn, self._net)
+            self._end(lsn, then=then)
             return
         try:
-            if self.catalog is None or self.catalog.lsn != lsn:  # else the changes of the catalog say it
-                update = f"UPDATE {STORE}.main.__millstream SET value = '{lsn}' WHERE key = 'applied_lsn'"
-                self.connection.execute(update)
-            self.connection.commit()
+            if lsn is not None:
+                self._store.backlog.apply()  # what was committed before comes first
+                note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
+                self._connection.execute(note)
+            self._connection.commit()
         except BaseException:
             self.rollback()
             raise
-        self._end(lsn, then=then)
+        self._end(lsn, then=then, committed=True)
 
     def rollback(self, error: SqlError | None = None) -> None:
-        """Undoes everything and lets the next writer in; harmless after the end. With ``error`` those fail, too, that
-        have seen it since its commit began."""
+        """Undoes everything and gives up the locks on rows; harmless after the end. With ``error`` those fail, too,
+        that have seen it since its commit began."""
         if self._open:
             if self._connection is not None:
                 self._connection.rollback()
             self._end(None, error)
 
-    def _end(self, lsn: int | None, error: SqlError | None = None, then: Callable[[], None] | None = None) -> None:
+    def _end(
+        self,
+        lsn: int | None,
+        error: SqlError | None = None,
+        then: Callable[[], None] | None = None,
+        committed: bool = False,
+    ) -> None:
         self._open = False
-        if self._connection is not None:
+        if self._connection is not None and self._fixed is None:  # else its snapshot's end gives it back
             self._store.release(self._connection)
-        self._ended(self, lsn)
+        if committed or lsn is not None:
+            self._ended(self, lsn)
         try:
             if then is not None:
                 then()
         finally:
-            if self._lsn is None:
-                self._store.unlock()
-            else:
+            if self._lsn is not None:
                 self._store.unsettled.settle(self._lsn, error)
+            if self._is_alone:
+                self.locks.release_all()
+            else:
+                self.locks.release_rows()
 
     def interrupt(self) -> None:
         """Makes the running statement raise 57014."""
         if self._connection is not None:
             self._connection.interrupt()
+
+
+def _draws(statement: Modification) -> bool:
+    """Whether it calls functions with an effect, which are not to be called twice."""
+    return any(calls_of(root) for root in roots(statement))
+
+
+def _has_unique_keys(table: Table) -> bool:
+    return bool(table.keys) or any(index.unique for index in table.indexes)
+
+
+def _has_rows_by_key(table: Table) -> bool:
+    """Whether all that makes two rows of a table one too many are keys by which rows are locked."""
+    keys = keys_of(table)
+    return (
+        identity_of(table) is not None
+        and not any(index.unique for index in table.indexes)
+        and all(key.columns in keys and not key.deferrable and not key.nulls_alike for key in table.keys)
+    )
+
+
+def _is_small(effect: Effect) -> bool:
+    """Whether the rows of an effect are few."""
+    rows: int = sum(max(change.deleted.num_rows, change.inserted.num_rows) for change in effect.changes.values())
+    return rows <= _FEW

@@ -93,7 +93,12 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
         ]
         return array_of_arrays(env, inner, nodes, node)
     if element is not None:
-        return array_of([_cast(env, bind(env, item), element, item) for item in nodes], element)
+        given = [bind(env, item) for item in nodes]
+        if any(item.type.element is not None for item in given) and element.element is None:
+            kinds = [shaped(element) if is_shaped(item) else array(element) for item in given]
+            whole = [_cast(env, *item) for item in zip(given, kinds, nodes, strict=True)]
+            return array_of_arrays(env, whole, nodes, node)
+        return array_of([_cast(env, item, element, place) for item, place in zip(given, nodes, strict=True)], element)
     if not nodes:
         hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[]."
         raise env.error("42P18", "cannot determine type of empty array", node, hint=hint)

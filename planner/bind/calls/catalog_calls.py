@@ -15,7 +15,7 @@ from catalog.catalog import whole_path
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
 from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, OF_SUBQUERIES, SCALARS, SERIAL_OID, TABLES
-from catalog.types import TEXT, SqlType, array, by_name, by_oid, is_known
+from catalog.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.calls.privilege_calls import bind_privilege_call
@@ -27,7 +27,7 @@ from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
 from planner.bind.typenames import names_of
-from planner.expression import Cast, ColumnRef, Literal, Scalar
+from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
 from planner.rules.support import has_subquery
 from planner.walk import walk
@@ -97,6 +97,11 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
         shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
         return bind_body(env.binding, shown, arguments[:1], TEXT)
+    if name.removesuffix("in") in NAMED_OIDS and len(arguments) == 1 and name.endswith("in"):
+        return _read_in(env, name, arguments, node)
+    if name in _IN_RECOVERY and not arguments:
+        kind = _IN_RECOVERY[name]
+        return Call("require", (Literal(False, BOOL), Literal(None, kind), _NO_RECOVERY), kind)
     if name not in _NAMES:
         return None
     try:
@@ -108,7 +113,7 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if not isinstance(found, tuple):
         return None
     chosen, types = found
-    if name in LOOKED_UP:
+    if name in LOOKED_UP or (name in ("to_regproc", "to_regtype") and isinstance(arguments[0], Literal)):
         return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
         return _current_schemas(env, arguments, node)
@@ -143,14 +148,31 @@ def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:
 
 
 #: Functions that only look for a name among PostgreSQL's own and users' functions, operators and collations.
-LOOKED_UP: Final = frozenset(
-    f"to_{kind}" for kind in ("regproc", "regprocedure", "regoper", "regoperator", "regcollation")
-)
+LOOKED_UP: Final = frozenset(f"to_{kind}" for kind in ("regprocedure", "regoper", "regoperator", "regcollation"))
 _NAMES: Final = frozenset(item.partition("(")[0] for item in SCALARS) | ALLOWED | LOOKED_UP | {"current_schemas"}
 
 
+#: What controls the replay of a standby, by the type of its result.
+_IN_RECOVERY: Final = {
+    "pg_is_wal_replay_paused": BOOL,
+    "pg_get_wal_replay_pause_state": TEXT,
+    "pg_wal_replay_pause": SqlType("void"),
+    "pg_wal_replay_resume": SqlType("void"),
+}
+_NO_RECOVERY: Final = Literal("!55000!recovery is not in progress", TEXT)
+
+
+def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
+    """regclassin('name') and its kin: what the type's input function reads."""
+    from planner.bind.calls.named_oids import read_oid  # which needs bodies
+    from planner.bind.types import coerce
+
+    text = coerce(env.binding, arguments[0], TEXT, "explicit", node)
+    return None if text is None else read_oid(env.binding, text, SqlType(name.removesuffix("in")), node)
+
+
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """to_regproc('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
+    """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
     from planner.bind.calls.named_oids import named_oid  # which needs bodies
 
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
@@ -162,7 +184,7 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
         return Literal(named_oid(env.binding, str(text.value), kind.name), kind)
     except SqlError as error:
         is_none = error.sqlstate in ("42883", "42725", "3F000")
-        if not is_none and name != "to_regcollation":
+        if not is_none and name not in ("to_regcollation", "to_regtype"):
             raise
         return Literal(None, kind)
 

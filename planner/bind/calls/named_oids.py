@@ -34,6 +34,7 @@ _UNNAMED: Final = {
     "regtype": ("42704", "type does not exist"),
     "regnamespace": ("3F000", "schema does not exist"),
     "regrole": ("42704", "role does not exist"),
+    "regproc": ("42883", "function does not exist"),
 }
 
 

@@ -1,0 +1,89 @@
+"""The locks of one transaction: what it has taken, and when it gives that back.
+
+Locks on rows end where the transaction's place in the log is fixed, which is before the disk has it; all others end
+with the transaction, or with ROLLBACK TO a savepoint from before they were taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from catalog.errors import SqlError
+from executor.locks.manager import Locks, Owner
+from executor.locks.modes import Mode
+from executor.locks.targets import Keys, Row, Rows, Target
+
+Taken = tuple[Target, Mode]
+
+
+class TransactionLocks:
+    """Used by one thread at a time."""
+
+    def __init__(
+        self,
+        locks: Locks,
+        owner: Owner,
+        timeout: Callable[[], float] = lambda: 0.0,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``timeout``: the seconds that a wait may take, 0 without limit."""
+        self.locks, self.owner = locks, owner
+        self._timeout, self._is_cancelled = timeout, is_cancelled
+        #: In the order in which they were taken.
+        self._taken: dict[Taken, None] = {}
+        #: What ``try_take`` did not get last.
+        self.refused: Taken | None = None
+
+    def has(self, target: Target, mode: Mode) -> bool:
+        """Whether the transaction has taken a lock."""
+        return (target, mode) in self._taken
+
+    def take(self, target: Target, mode: Mode, refusal: str | None = None) -> bool:
+        """Takes a lock, once; whether it is new. With ``refusal`` it does not wait: 55P03 with that message. Raises
+        40P01, 55P03 and 57014."""
+        if (target, mode) in self._taken:
+            return False
+        waits = refusal is None
+        if not self.locks.take(self.owner, target, mode, waits, self._timeout(), self._is_cancelled):
+            raise SqlError("55P03", refusal or "")
+        self._taken[target, mode] = None
+        return True
+
+    def try_take(self, target: Target, mode: Mode) -> bool:
+        """Takes a lock, once, if it is free."""
+        if (target, mode) in self._taken:
+            return True
+        if not self.locks.take(self.owner, target, mode, waits=False):
+            self.refused = target, mode
+            return False
+        self._taken[target, mode] = None
+        return True
+
+    def note(self, target: Target, mode: Mode) -> None:
+        """The manager has granted what an event loop asked it for."""
+        if (target, mode) in self._taken:
+            self.locks.give_back(self.owner, target, mode)
+        self._taken[target, mode] = None
+
+    def mark(self) -> int:
+        """For ``release_after``."""
+        return len(self._taken)
+
+    def release_after(self, mark: int) -> None:
+        """Gives back what was taken since."""
+        later = list(self._taken)[mark:]
+        for taken in later:
+            del self._taken[taken]
+        self.locks.release(self.owner, reversed(later))
+
+    def release_rows(self) -> None:
+        """Gives back the locks on rows and keys."""
+        rows = [taken for taken in self._taken if isinstance(taken[0], Rows | Row | Keys)]
+        for taken in rows:
+            del self._taken[taken]
+        self.locks.release(self.owner, rows)
+
+    def release_all(self) -> None:
+        """Gives everything back."""
+        taken, self._taken = self._taken, {}
+        self.locks.release(self.owner, taken)

@@ -1,0 +1,328 @@
+"""The lock manager: who holds what in which mode, who waits for whom, and in which order.
+
+A request is granted where no other owner holds a mode that conflicts, and no request before it in the target's queue
+wants one; a request of an owner whose locks somebody in the queue waits for comes before that one, so that it never
+waits for its own waiters. Who closes a circle of waiting gets 40P01 at once. A thread waits in ``take``; an event loop
+asks with ``ask`` and is called back.
+
+https://www.postgresql.org/docs/15/explicit-locking.html
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from catalog.errors import SqlError
+from executor.locks.modes import CONFLICTS, Mode
+from executor.locks.targets import Relation, Row, Target
+
+#: Seconds from one look at whether the statement was cancelled to the next.
+_POLL: Final = 0.05
+
+
+class Owner:
+    """A session, whose locks never exclude each other. ``pid`` is its process number for clients, 0 where it has
+    none."""
+
+    __slots__ = ("awaited", "held", "pid")
+
+    def __init__(self, pid: int = 0) -> None:
+        self.pid = pid
+        #: How often it holds each target in each mode. Changed by the manager.
+        self.held: dict[Target, dict[Mode, int]] = {}
+        self.awaited: Request | None = None
+
+
+class Request:
+    """One owner's wish for a target in a mode that it must wait for."""
+
+    __slots__ = ("granted", "is_granted", "mode", "owner", "target")
+
+    def __init__(self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object]) -> None:
+        self.owner, self.target, self.mode = owner, target, mode
+        #: Called once, on the thread of whoever lets it go on; it must not block.
+        self.granted = granted
+        self.is_granted = False
+
+
+class Shown(Struct, frozen=True):
+    """A lock as pg_locks lists it."""
+
+    owner: Owner
+    target: Target
+    mode: Mode
+    granted: bool
+
+
+class _Queue:
+    """What is held and wanted of one target."""
+
+    __slots__ = ("counts", "owners", "waiting")
+
+    def __init__(self) -> None:
+        self.owners: dict[Owner, dict[Mode, int]] = {}
+        #: How many owners hold each mode.
+        self.counts = [0] * (len(Mode) + 1)
+        self.waiting: list[Request] = []
+
+    def is_held_against(self, owner: Owner, mode: Mode) -> bool:
+        """Whether other owners hold a mode that excludes this one."""
+        own = self.owners.get(owner, ())
+        return any(self.counts[each] > (each in own) for each in CONFLICTS[mode])
+
+    def place_of(self, owner: Owner) -> int:
+        """Where in the queue an owner's request belongs: before those that its own locks hold up."""
+        own = self.owners.get(owner)
+        if own:
+            for place, request in enumerate(self.waiting):
+                if not CONFLICTS[request.mode].isdisjoint(own):
+                    return place
+        return len(self.waiting)
+
+    def blockers(self, owner: Owner, mode: Mode, place: int) -> Iterator[Owner]:
+        """The other owners that a request in a place of the queue waits for."""
+        for other, modes in self.owners.items():
+            if other is not owner and not CONFLICTS[mode].isdisjoint(modes):
+                yield other
+        for request in self.waiting[:place]:
+            if request.owner is not owner and request.mode in CONFLICTS[mode]:
+                yield request.owner
+
+
+class Locks:
+    """All locks of a server. Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._queues: dict[Target, _Queue] = {}
+        #: By oid of a relation, how many requests for it in ACCESS EXCLUSIVE mode are granted or wait: reading any
+        #: other by itself needs no look at the locks.
+        self.barriers: dict[int, int] = {}
+
+    # Taking -----------------------------------------------------------------------------------------------------
+
+    def take(
+        self,
+        owner: Owner,
+        target: Target,
+        mode: Mode,
+        waits: bool = True,
+        timeout: float = 0.0,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Takes a lock; False where it is not free and ``waits`` is not said.
+
+        Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``is_cancelled`` says so (57014).
+        Raises 40P01 where that would close a circle.
+        """
+        if self._ask(owner, target, mode, _nothing, waits=False) is None:
+            return True
+        event = threading.Event()
+        request = self._ask(owner, target, mode, event.set, waits=True) if waits else None
+        if request is None:
+            return waits
+        deadline = time.monotonic() + timeout if timeout > 0 else None
+        try:
+            while not event.wait(_POLL if deadline is None else max(0.0, min(_POLL, deadline - time.monotonic()))):
+                if is_cancelled():
+                    raise SqlError("57014", "canceling statement due to user request")
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise SqlError("55P03", "canceling statement due to lock timeout")
+        except BaseException:
+            if self.withdraw(request):
+                self.release(owner, ((target, mode),))
+            raise
+        return True
+
+    def ask(self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object]) -> Request | None:
+        """Takes a lock, or waits for it without a thread: ``granted`` is called when the owner has it. None where it
+        has it now. Raises 40P01."""
+        return self._ask(owner, target, mode, granted, waits=True)
+
+    def _ask(
+        self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object], waits: bool
+    ) -> Request | None:
+        """None where the lock is granted; a request that does not wait is in no queue."""
+        with self._mutex:
+            queue = self._queues.get(target)
+            if queue is None:
+                queue = self._queues[target] = _Queue()
+            own = queue.owners.get(owner)
+            if own is not None and mode in own:
+                own[mode] += 1
+                return None
+            place = queue.place_of(owner)
+            is_free = not queue.is_held_against(owner, mode) and not any(
+                each.mode in CONFLICTS[mode] and each.owner is not owner for each in queue.waiting[:place]
+            )
+            if is_free:
+                self._grant(queue, owner, target, mode)
+                self._note_barrier(target, mode, +1)
+                return None
+            request = Request(owner, target, mode, granted)
+            if waits:
+                self._begin_wait(queue, request, place)
+            return request
+
+    def _begin_wait(self, queue: _Queue, request: Request, place: int) -> None:
+        circle = self._circle(request.owner, list(queue.blockers(request.owner, request.mode, place)))
+        if circle:
+            raise _deadlock(request, circle)
+        queue.waiting.insert(place, request)
+        request.owner.awaited = request
+        self._note_barrier(request.target, request.mode, +1)
+
+    def _grant(self, queue: _Queue, owner: Owner, target: Target, mode: Mode) -> None:
+        own = queue.owners.get(owner)
+        if own is None:
+            own = queue.owners[owner] = owner.held[target] = {}
+        own[mode] = own.get(mode, 0) + 1
+        if own[mode] == 1:
+            queue.counts[mode] += 1
+
+    def _note_barrier(self, target: Target, mode: Mode, change: int) -> None:
+        if mode is Mode.ACCESS_EXCLUSIVE and isinstance(target, Relation):
+            count = self.barriers.get(target.oid, 0) + change
+            if count:
+                self.barriers[target.oid] = count
+            else:
+                del self.barriers[target.oid]
+
+    # Giving back ------------------------------------------------------------------------------------------------
+
+    def withdraw(self, request: Request) -> bool:
+        """Ends a wait; True where the lock was granted meanwhile, which it then still is."""
+        with self._mutex:
+            if request.is_granted:
+                return True
+            queue = self._queues[request.target]
+            queue.waiting.remove(request)
+            request.owner.awaited = None
+            self._note_barrier(request.target, request.mode, -1)
+            self._wake(request.target, queue)
+            return False
+
+    def release(self, owner: Owner, locks: Iterable[tuple[Target, Mode]]) -> None:
+        """Gives locks back, each once. Those that are not held are left out."""
+        with self._mutex:
+            for target, mode in locks:
+                self._release(owner, target, mode)
+
+    def give_back(self, owner: Owner, target: Target, mode: Mode) -> bool:
+        """Gives one lock back once; whether it was held."""
+        with self._mutex:
+            return self._release(owner, target, mode)
+
+    def _release(self, owner: Owner, target: Target, mode: Mode) -> bool:
+        own = owner.held.get(target)
+        if own is None or mode not in own:
+            return False
+        own[mode] -= 1
+        if own[mode]:
+            return True
+        queue = self._queues[target]
+        del own[mode]
+        queue.counts[mode] -= 1
+        self._note_barrier(target, mode, -1)
+        if not own:
+            del owner.held[target], queue.owners[owner]
+        self._wake(target, queue)
+        return True
+
+    def _wake(self, target: Target, queue: _Queue) -> None:
+        """Grants what can go on now, in the queue's order."""
+        if not queue.waiting:
+            if not queue.owners:
+                del self._queues[target]
+            return
+        left: list[Request] = []
+        for request in queue.waiting:
+            waits = queue.is_held_against(request.owner, request.mode) or any(
+                each.mode in CONFLICTS[request.mode] and each.owner is not request.owner for each in left
+            )
+            if waits:
+                left.append(request)
+                continue
+            self._grant(queue, request.owner, target, request.mode)
+            request.is_granted, request.owner.awaited = True, None
+            request.granted()
+        queue.waiting = left
+
+    # Looking ----------------------------------------------------------------------------------------------------
+
+    def shown(self) -> list[Shown]:
+        """All locks that are held or awaited."""
+        with self._mutex:
+            found = [
+                Shown(owner, target, mode, True)
+                for target, queue in self._queues.items()
+                for owner, modes in queue.owners.items()
+                for mode in modes
+            ]
+            waiting = (request for queue in self._queues.values() for request in queue.waiting)
+            return found + [Shown(request.owner, request.target, request.mode, False) for request in waiting]
+
+    def blockers(self, owner: Owner) -> list[Owner]:
+        """The owners that an owner waits for."""
+        with self._mutex:
+            return list(dict.fromkeys(self._blocking(owner)))
+
+    def rows_of(self, oid: int, owner: Owner, mode: Mode) -> list[Row]:
+        """The rows of a table that others hold against an owner and a mode."""
+        with self._mutex:
+            return [
+                target
+                for target, queue in self._queues.items()
+                if isinstance(target, Row) and target.oid == oid and queue.is_held_against(owner, mode)
+            ]
+
+    def _blocking(self, owner: Owner) -> list[Owner]:
+        request = owner.awaited
+        if request is None:
+            return []
+        queue = self._queues[request.target]
+        return list(queue.blockers(owner, request.mode, queue.waiting.index(request)))
+
+    def _circle(self, owner: Owner, blockers: list[Owner]) -> list[Owner]:
+        """The owners through whom one that waits for ``blockers`` would wait for itself; empty where there is no such
+        circle."""
+        seen = dict[Owner, Owner | None](dict.fromkeys(blockers))
+        pending = list(seen)
+        while pending:
+            other = pending.pop()
+            for blocking in self._blocking(other):
+                if blocking is owner:
+                    return _path(seen, other)
+                if blocking not in seen:
+                    seen[blocking] = other
+                    pending.append(blocking)
+        return []
+
+
+def _nothing() -> None:
+    """Nobody waits for the answer."""
+
+
+def _path(seen: dict[Owner, Owner | None], last: Owner | None) -> list[Owner]:
+    found = []
+    while last is not None:
+        found.append(last)
+        last = seen[last]
+    return found[::-1]
+
+
+def _deadlock(request: Request, circle: list[Owner]) -> SqlError:
+    """40P01, which names the processes that wait for each other."""
+    pids = [request.owner.pid, *(owner.pid for owner in circle)]
+    modes = [request.mode, *(owner.awaited.mode for owner in circle if owner.awaited is not None)]
+    targets = [request.target, *(owner.awaited.target for owner in circle if owner.awaited is not None)]
+    lines = (
+        f"Process {pid} waits for {mode.shown} on {target}; blocked by process {by}."
+        for pid, mode, target, by in zip(pids, modes, targets, [*pids[1:], pids[0]], strict=True)
+    )
+    return SqlError("40P01", "deadlock detected", "\n".join(lines), hint="See server log for query details.")

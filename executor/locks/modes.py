@@ -1,0 +1,45 @@
+"""PostgreSQL's eight lock modes, and which of them two owners cannot have at once.
+
+https://www.postgresql.org/docs/15/explicit-locking.html#LOCKING-TABLES
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+
+class Mode(enum.IntEnum):
+    """A mode; the numbers are those that the parser gives LOCK TABLE's."""
+
+    ACCESS_SHARE = 1
+    ROW_SHARE = 2
+    ROW_EXCLUSIVE = 3
+    SHARE_UPDATE_EXCLUSIVE = 4
+    SHARE = 5
+    SHARE_ROW_EXCLUSIVE = 6
+    EXCLUSIVE = 7
+    ACCESS_EXCLUSIVE = 8
+
+    @property
+    def shown(self) -> str:
+        """As pg_locks shows it."""
+        return _SHOWN[self]
+
+
+_SHOWN: Final = {mode: "".join(map(str.title, mode.name.split("_"))) + "Lock" for mode in Mode}
+
+#: The modes that exclude each mode.
+CONFLICTS: Final[dict[Mode, frozenset[Mode]]] = {
+    Mode(mode): frozenset(map(Mode, conflicting))
+    for mode, conflicting in {
+        1: (8,),
+        2: (7, 8),
+        3: (5, 6, 7, 8),
+        4: (4, 5, 6, 7, 8),
+        5: (3, 4, 6, 7, 8),
+        6: (3, 4, 5, 6, 7, 8),
+        7: (2, 3, 4, 5, 6, 7, 8),
+        8: (1, 2, 3, 4, 5, 6, 7, 8),
+    }.items()
+}

@@ -1,0 +1,88 @@
+"""Statements that hear no interrupt: their callers go on, and so does the engine."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from catalog.errors import SqlError
+from executor.embedded import apart
+from executor.embedded.apart import Apart, is_long
+from executor.embedded.connection import Connection
+from executor.embedded.instance import Instance
+from tests.rig.beside import Beside
+from tests.rig.process import wait_until
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "HEARS", 0.01)
+
+
+def hold(connection: Connection, begun: threading.Event, ended: threading.Event) -> None:
+    """A call of the engine that hears nothing until ``ended``."""
+
+    def call() -> None:
+        begun.set()
+        assert ended.wait(60)
+
+    with connection:
+        connection._heard(True, call)
+
+
+def test_a_call_that_does_not_hear_is_left_with_its_connection(quick: None) -> None:
+    instance, begun, ended = Instance(threads=1), threading.Event(), threading.Event()
+    connection = instance.acquire()
+    running = Beside(hold, connection, begun, ended)
+    assert begun.wait(60)
+    connection.interrupt()
+    with pytest.raises(SqlError, match="57014"):
+        running.result()
+    assert connection.is_lost
+    with pytest.raises(SqlError, match="57014"):
+        connection.execute("SELECT 1")
+    instance.release(connection)
+    other = instance.acquire()
+    assert other is not connection
+    ended.set()
+    instance.release(other)
+
+
+def test_changes_are_not_left(quick: None) -> None:
+    instance, begun, ended = Instance(threads=1), threading.Event(), threading.Event()
+    connection = instance.acquire()
+    connection.may_be_left = False
+    running = Beside(hold, connection, begun, ended)
+    assert begun.wait(60)
+    connection.interrupt()
+    assert not running.is_over
+    ended.set()
+    running.result()
+    assert not connection.is_lost
+    instance.release(connection)
+    instance.close()
+
+
+def test_so_many_are_left_and_no_more(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_left", threading.Semaphore(1))
+    ended, left = threading.Event(), threading.Event()
+    calls = [Apart(ended.wait, (60,), left.set) for _ in range(2)]
+    running = [Beside(call.run, True) for call in calls]
+
+    def is_left() -> bool:
+        for call in calls:
+            call.interrupt()
+        return any(item.is_over for item in running)
+
+    wait_until(is_left, 60, "call that is left")
+    assert sorted(item.is_over for item in running) == [False, True]
+    ended.set()
+    assert left.wait(60)
+    wait_until(lambda: all(item.is_over for item in running), 60, "end")
+
+
+def test_long_texts_and_functions_that_make_long_values_are_apart() -> None:
+    assert is_long("SELECT " + "1 + " * 8000 + "1")
+    assert is_long("SELECT ms_repeat('x', 100)")
+    assert not is_long("SELECT a, count(*) FROM t GROUP BY a")

@@ -1,0 +1,66 @@
+"""The walker: children of the commonest nodes are those that their fields say, and trees know what they contain."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.types import BOOL, INT4
+from planner import walk
+from planner.algebra import Filter, Project, Relation, Scan
+from planner.expression import Call, Cast, Column, ColumnRef, Exists, Literal, Parameter, Scalar
+from planner.walk import Node, calls_of, contains, descend_relations, kinds_of, transform, transform_relations
+
+A, B = Column(1, "a", INT4), Column(2, "b", INT4)
+TABLE = Scan(16384, "t", "table", (A, B), ("a", "b"))
+ONE = Literal(1, INT4)
+SUM = Call("add", (ColumnRef(A), ONE), INT4)
+KEPT = Filter(TABLE, Call("gt", (SUM, Parameter(0, INT4)), BOOL))
+NODES: tuple[Node, ...] = (
+    ONE,
+    ColumnRef(A),
+    Parameter(0, INT4),
+    SUM,
+    Cast(SUM, INT4),
+    KEPT,
+    Project(KEPT, ((B, SUM),)),
+)
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
+def test_children_are_what_the_fields_hold(node: Node) -> None:
+    assert walk.children(node) == walk._found(node)
+
+
+def test_every_class_with_a_way_of_its_own_is_tried() -> None:
+    assert {type(node) for node in NODES} >= set(walk._CHILDREN)
+
+
+def test_a_tree_knows_what_it_contains() -> None:
+    asked = Filter(TABLE, Exists(KEPT))
+    assert (
+        contains(asked, kinds_of(Exists)) and contains(asked, kinds_of(Parameter)) and contains(asked, calls_of("gt"))
+    )
+    assert not contains(KEPT, kinds_of(Exists)) and not contains(SUM, calls_of("gt"))
+    assert not contains(asked, kinds_of(Project, Cast))
+
+
+def test_a_change_is_asked_where_its_kinds_are() -> None:
+    seen: list[object] = []
+
+    def change(node: Scalar | Relation) -> Scalar | Relation:
+        seen.append(node)
+        return ONE if isinstance(node, Parameter) else node
+
+    changed = transform_relations(Project(KEPT, ((B, SUM),)), change, kinds_of(Parameter))
+    assert TABLE not in seen and SUM not in seen
+    assert changed == Project(Filter(TABLE, Call("gt", (SUM, ONE), BOOL)), ((B, SUM),))
+    assert not contains(changed, kinds_of(Parameter))
+
+
+def test_parents_first_reaches_what_a_change_brings() -> None:
+    def change(node: Relation) -> Relation:
+        return KEPT.input if node is KEPT else node
+
+    whole = Project(KEPT, ((B, SUM),))
+    assert descend_relations(whole, change, kinds_of(Filter)) == Project(TABLE, ((B, SUM),))
+    assert transform(whole, lambda node: node) is whole

@@ -1,0 +1,26 @@
+-- ARRAY[...] of arrays under a cast: each is cast whole, and the result has a dimension more.
+SELECT array['{1,2}'::int2[]]::int[];
+SELECT array[array[1,2],array[3,4]]::int2[], '{{1,2},{3,4}}'::int[]::text[], array['{1,2}'::int2[]], array['{1,2}'::int[], '{3,4}']::text[], array[array[1.5,2.5]]::int[], array['{a,b}'::varchar[]]::text[], array['{1,2}'::int[]]::int[];
+SELECT array['{2024-01-01}'::date[]]::timestamp[], array['{1}'::int4[]]::numeric(5,2)[], array['{x}'::text[]]::varchar(1)[], array['{{1},{2}}'::int2[]]::int8[], array['{t}'::bool[]]::text[];
+CREATE DOMAIN dar AS int[];
+CREATE DOMAIN pos AS int CHECK (VALUE > 0);
+SELECT array['{1,2}'::int[]]::dar, array['{1,2}'::int2[]]::dar;
+SELECT array['{0,2}'::int[]]::pos[];
+SELECT array['{1,2}'::int2[], '{3,4}'::int2[]]::int[];
+SELECT array['{1,2}'::int2[], '{3}'::int2[]]::int[];
+SELECT array[x]::int[] FROM (VALUES ('{1,2}'::int2[]),(NULL),('{}')) v(x);
+SELECT array[x, x]::int8[], array[x::int[]] FROM (VALUES ('{1,2}'::int2[])) v(x);
+SELECT pg_typeof(array['{1,2}'::int2[]]), pg_typeof(array['{1,2}'::int2[]]::int[]);
+SELECT array[NULL, '{1,2}'::int2[]]::int[];
+SELECT array['{1,2}'::int2[], NULL::int2[]]::int[];
+SELECT array['{1,2}', '{3,4}']::int[];
+SELECT array[array['1','2'], array['3','4']]::int[], array[array['a'],array['b']]::varchar(1)[], array[array[array[1]]]::text[];
+SELECT array[array['{1}'::int2[]]]::int[], array[array[1,2], '{3,4}'::int2[]]::int8[];
+SELECT array[(SELECT array[1,2])]::int8[], array[array(SELECT generate_series(1,3))]::text[];
+SELECT (array['{1,2}'::int2[]]::int[])[1][2], cardinality(array['{1,2}'::int2[],'{5,6}']::int[]), array['{1,2}'::int2[]]::int[] || '{3,4}'::int[], array['{1,2}'::int2[]]::int[] = array[array[1,2]];
+SELECT array['{x}'::text[]]::int[];
+SELECT array[row(1,2)]::int[];
+SELECT array['{a}'::text[]]::jsonb[];
+SELECT array['2024-01-01 00:00'::timestamp]::date[], array[array['2024-01-01 00:00'::timestamp]]::date[], array['{1.7}'::numeric[]]::int[], array['{1.25}'::float8[]]::numeric(3,1)[];
+SELECT x::int8[] FROM (VALUES (array['{1,2}'::int2[]])) v(x);
+SELECT CAST(array['{1,2}'::int2[]] AS int[]), int8_ar FROM (SELECT array['{1}'::int4[]]::int8[] AS int8_ar) s;
