@@ -180,7 +180,7 @@ class Modifying(Struct, frozen=True):
 class CopyOptions(Struct, frozen=True):
     """COPY's options as given, defaults filled in by format; the forced are places among the columns copied.
 
-    ``codec`` is Python's for ``encoding``.
+    ``codec`` is Python's for ``encoding``, which is '' where it is the client's.
     """
 
     format: Literal["text", "csv", "binary"] = "text"
@@ -190,7 +190,7 @@ class CopyOptions(Struct, frozen=True):
     quote: str = '"'
     escape: str = '"'
     match_header: bool = False
-    encoding: str = "UTF8"
+    encoding: str = ""
     codec: str = "utf-8"
     force_quote: frozenset[int] = frozenset()
     force_not_null: frozenset[int] = frozenset()

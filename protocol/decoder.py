@@ -41,6 +41,7 @@ from protocol.messages import (
     Sync,
     Terminate,
 )
+from protocol.transcoding import Transcoder
 from protocol.utf8 import decode_utf8
 
 _uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
@@ -77,7 +78,7 @@ class Limits(Struct, frozen=True):
 class Decoder:
     """Takes bytes in any portions and hands out messages in order."""
 
-    __slots__ = ("_buffer", "_known", "_limits", "_missing", "_position", "_startup", "_waiting")
+    __slots__ = ("_buffer", "_known", "_limits", "_missing", "_position", "_startup", "_waiting", "transcoder")
 
     def __init__(self, limits: Limits | None = None, *, startup: bool = True) -> None:
         self._buffer = b""
@@ -85,6 +86,8 @@ class Decoder:
         self._waiting: list[bytes] = []  # portions after _buffer
         self._missing = 0  # bytes still to come before the next message can be whole
         self._startup = startup
+        #: Of a client that does not speak UTF8.
+        self.transcoder: Transcoder | None = None
         limits = limits or Limits()
         text, data, other = limits.text, limits.data, limits.other
         self._known = dict.fromkeys(_PARSERS, other) | dict.fromkeys(b"QP", text) | dict.fromkeys(b"BdF", data)
@@ -155,6 +158,9 @@ class Decoder:
         self._position = end
         parser, message_type = _PARSERS[kind]
         try:
+            if self.transcoder is not None:
+                body = self.transcoder.message(kind, buffer[start + 5 : end])
+                return parser(body, 0, len(body))
             return parser(buffer, start + 5, end)
         except SqlError as error:
             return Malformed(message_type, error)

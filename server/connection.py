@@ -20,6 +20,7 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
+from protocol.transcoding import Transcoder
 from server.memory_guard import Account
 from server.startup import Startup
 from server.tls import Secured, Tunnel
@@ -203,6 +204,9 @@ class Connection(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Queues bytes; they leave when no message is left to act on, with ``flush`` or with ``drain``."""
+        recoder = self._decoder.transcoder
+        if recoder is not None:
+            data = recoder.answers(data)
         self._output.append(data)
         self._queued += len(data)
 
@@ -210,6 +214,15 @@ class Connection(asyncio.Protocol):
         """Sends bytes past the queue, which is empty while the connection is at rest."""
         if self._transport is not None:
             self._transport.write(data)
+
+    @property
+    def transcoder(self) -> Transcoder | None:
+        """What stands between UTF8 and the client's encoding; None where that is UTF8."""
+        return self._decoder.transcoder
+
+    @transcoder.setter
+    def transcoder(self, item: Transcoder | None) -> None:
+        self._decoder.transcoder = item
 
     def authenticated(self) -> None:
         """The client has proved who it is."""

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from catalog.errors import SqlError
+from catalog.encodings import PLAIN, UTF8
+from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
@@ -261,14 +262,22 @@ def _reader(session: Session, statement: CopyInStatement) -> Reader:
     is_named = statement.options.format != "binary" and are_named(types)
     time_zone, read = session.settings.style, read_as(types) if is_named else types
     scaled = tuple(place for place, item in enumerate(columns) if item.keeps_scale)
-    plain = CopyReader(read, names, _format(statement.options), statement.target.name, time_zone, scaled=scaled)
+    form = _format(session, statement.options)
+    plain = CopyReader(read, names, form, statement.target.name, time_zone, scaled=scaled)
     if not is_named:
         return plain
     return NamedReader(plain, types, session.surroundings.context())
 
 
-def _format(options: CopyOptions) -> CopyFormat:
-    return CopyFormat(**asdict(options))
+def _format(session: Session, options: CopyOptions) -> CopyFormat:
+    """What the data look like, in the client's encoding where no other was named. Raises 0A000."""
+    given = asdict(options)
+    if not options.encoding:
+        name = session.settings.encoding
+        if name not in PLAIN and options.format != "binary":
+            raise unsupported(f"COPY with client_encoding {name}", "Convert the data to UTF8.")
+        given |= {"encoding": name, "codec": PLAIN.get(name, PLAIN[UTF8])}
+    return CopyFormat(**given)
 
 
 def data(session: Session, message: m.CopyData) -> Awaitable[None] | None:
@@ -355,7 +364,7 @@ def _writer(
     types, names = tuple(item.type for item in result.outputs), [item.name for item in result.outputs]
     is_named = statement.options.format != "binary" and are_named(types)
     written, is_framed = written_as(types) if is_named else types, statement.path is None
-    writer = CopyWriter(written, names, _format(statement.options), session.settings.style, is_framed)
+    writer = CopyWriter(written, names, _format(session, statement.options), session.settings.style, is_framed)
     return writer, naming(writer, types, session.names) if is_named else writer.encode
 
 

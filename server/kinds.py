@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from catalog.encodings import CODECS, encoding_named
 from catalog.errors import SqlError, unsupported
 from catalog.names import split_list
-from catalog.postgres import rows
 from catalog.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
@@ -150,15 +150,6 @@ def number(least: float, greatest: float, unit: str = "", whole: bool = True) ->
 
 #: Seconds between Greenwich and no zone any more, in PostgreSQL and here.
 _FARTHEST_ZONE, _DAY_OF_SECONDS = 168 * 3600, 24 * 3600
-#: What some encodings are called, too (encnames.c).
-_OTHER_NAMES: Final = frozenset(
-    (
-        *("abc", "alt", "koi8", "mskanji", "shiftjis", "tcvn", "tcvn5712", "vscii", "win", "win932", "win936"),
-        *("win949", "win950", "windows932", "windows936", "windows949", "windows950", "uhc"),
-        *(f"windows{number}" for number in (866, 874, *range(1250, 1259))),
-        *(f"iso8859{number}" for number in range(1, 17)),
-    )
-)
 
 
 @cache
@@ -201,23 +192,14 @@ def _zone_at(name: str, hours: float) -> str:
     return _without_seconds(f"<-{offset}>+{offset}" if hours < 0 else f"<+{offset}>-{offset}")
 
 
-@cache
-def _encodings() -> frozenset[str]:
-    """PostgreSQL's encodings, by the letters and digits of their names."""
-    names = {re.sub(r"[^a-z0-9]", "", str(row["name"]).lower()) for row in rows("encodings")}
-    return frozenset(names | _OTHER_NAMES)
-
-
 def encoding(name: str, value: str) -> str:
-    """UTF8 under its names, quoted or not (asyncpg); SQL_ASCII passes bytes as they are, which is the same here."""
-    plain = re.sub(r"[^a-z0-9]", "", value.lower())
-    if plain in ("utf8", "unicode"):
-        return "UTF8"
-    if plain == "sqlascii":
-        return "SQL_ASCII"
-    if plain not in _encodings():
+    """One of PostgreSQL's encodings in any spelling of its name; SQL_ASCII passes bytes as they are."""
+    found = encoding_named(value)
+    if found is None:
         raise _invalid(name, value)
-    raise unsupported(f"{name} {value}", "Use UTF8.")
+    if found not in CODECS:
+        raise unsupported(f"{name} {found}", "Use UTF8.")
+    return found
 
 
 def name_list(name: str, value: str) -> str:

@@ -116,13 +116,15 @@ def _names_of(numbers: pa.Array, kind: SqlType, names: Names) -> pa.Array:
 def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
     """The values of Bind's parameters. Raises what is wrong with one, saying which."""
     formats = column_formats(message.parameter_formats, len(types))
-    time_zone = session.settings.style
+    time_zone, recoder = session.settings.style, session.connection.transcoder
     values: list[Value] = []
     for index, data in enumerate(message.parameters):
         if data is None:
             values.append(None)
             continue
         try:
+            if recoder is not None:
+                data = recoder.given(data, types[index], formats[index] == TEXT_FORMAT)
             if is_named(types[index]) and formats[index] == TEXT_FORMAT:
                 values.append(oids_named(session.surroundings.context(), bytes(data).decode(), types[index]))
             else:

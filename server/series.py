@@ -80,7 +80,7 @@ class Series:
         session = self._session
         data, start = session.connection.ahead()
         is_last = len(data) - start < _LEAST
-        if portal.name or (is_last and session.express.is_alone):
+        if session.connection.transcoder is not None or portal.name or (is_last and session.express.is_alone):
             return
         self._learn(portal, known)
         if is_last:

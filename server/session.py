@@ -42,8 +42,10 @@ from planner.statements import (
     TransactionControl,
     Update,
 )
+from planner.string_escapes import Conforming, conforming
 from protocol import encoder
 from protocol import messages as m
+from protocol.transcoding import transcoder
 from server import answers, copying, execution, functions
 from server.cursors import Cursors
 from server.express import Express
@@ -124,6 +126,7 @@ class Session:
         self.calls = Calls()
         connection.account.clocks = self.calls.clocks
         self._cancelled: SqlError | None = None
+        self._written: Conforming | None = None  # the text of the message, where it is another than the client's
         self._to_end: object = None  # of the message that is worked on, once it was cancelled
 
     def _client(self) -> Client:
@@ -164,14 +167,28 @@ class Session:
             self.connection.account.begin()
         if self.idle.is_running:
             self.idle.stop()
+        if self.settings.escapes and isinstance(message, m.Query | m.Parse):
+            message = self._conforming(message)
+        else:
+            self._written = None
         return answers.HANDLERS[type(message)](self, message)
+
+    def _conforming(self, message: m.Query | m.Parse) -> m.Query | m.Parse:
+        """A message with SQL text in which '...' has no escapes. Raises 0A000."""
+        self._written = None
+        self._written = found = conforming(message.text)
+        if self.settings.is_on("escape_string_warning"):
+            self.notices.send(found.warnings)
+        return replace(message, text=found.text)
 
     def rest(self, request: bytes | None, output: bytes) -> Callable[[bytes], bytes | None] | None:
         """No message is left to act on: what may answer the next bytes at once."""
-        self.express.rest(request, output)
+        if self.connection.transcoder is None:  # else bytes are not what the express compares
+            self.express.rest(request, output)
         if self.is_idle and self.mailbox.send():
             self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
+        at_rest = at_rest and self.connection.transcoder is None and not self.settings.escapes
         at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
         at_rest = at_rest and not logs(self.logs, above="ddl")
         return self.express.answer if at_rest and not self.idle.is_running else None
@@ -187,6 +204,8 @@ class Session:
         """Answers an error and undoes what it makes undone."""
         ready = self.connection.machine.fail()
         logger.debug("error pid=%d %s", self.backend.process, error)
+        if self._written is not None and error.position is not None:
+            error.position = self._written.position(error.position)
         self.connection.send(encoder.error_response(self.server.own_paths.hidden(error, self.query)))
         self.pending.clear()
         if self.copying is not None or self.implicit:
@@ -414,6 +433,7 @@ class Session:
         if key is self._told:
             return
         self._told = key
+        self.connection.transcoder = transcoder(self.settings.encoding)
         self.logs = self.settings.value("log_statement")
         self.db.user = self.user
         self.db.synchronous_commit = self.settings.value("synchronous_commit") != "off"

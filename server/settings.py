@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from catalog.encodings import UTF8
 from catalog.errors import SqlError
 from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
@@ -66,6 +67,8 @@ class Settings:
         self._sent: dict[str, str] = {}
         self.changed = True  # since report() was last asked
         self.read_only = False
+        #: Whether '...' has backslash escapes.
+        self.escapes = False
         #: Whether the current role is a superuser, as far as the session has said it.
         self.superuser = False
         self._own = ""
@@ -77,6 +80,7 @@ class Settings:
             fixed = parameter.context not in _OF_SESSIONS
             self._defaults[name.lower()] = value if fixed else parameter.read(parameter.name, value)
         self.read_only = self.is_on("transaction_read_only")
+        self.escapes = not self.is_on("standard_conforming_strings")
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -143,7 +147,13 @@ class Settings:
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
         names = ("TimeZone", "IntervalStyle", "DateStyle", "bytea_output")
-        return style(*map(self.value, names))
+        return style(*(*map(self.value, names), self.encoding))
+
+    @property
+    def encoding(self) -> str:
+        """The client's, by PostgreSQL's name; SQL_ASCII passes bytes as they are, and they are of UTF8."""
+        name = self.value("client_encoding")
+        return UTF8 if name == "SQL_ASCII" else name
 
     @property
     def reading(self) -> Reading:
@@ -277,6 +287,7 @@ class Settings:
     def _touch(self) -> None:
         self.changed = True
         self.read_only = self.is_on("transaction_read_only")
+        self.escapes = not self.is_on("standard_conforming_strings")
         self._key = self._place = self._reading = None
 
     def default(self, name: str) -> str:

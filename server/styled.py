@@ -117,7 +117,9 @@ def _arguments(node: Any) -> tuple[Scalar, ...] | None:
 
 
 #: Functions that make a text of bytea in a form of their own.
-_OF_OCTETS: Final = ("encode", "convert_from", "md5")
+_OF_OCTETS: Final = frozenset(
+    ("encode_hex", "encode_base64", "octets_encode_escape", "octets_as_text", "octets_decoded", "md5")
+)
 #: Functions whose second argument says how.
 _FORMATTED: Final = ("to_char", "late")
 

@@ -48,9 +48,9 @@ def _is_of_a_cut_row(error: SqlError) -> bool:
 def _undecoded(found: bytes, format_: CopyFormat) -> tuple[str, str]:
     """What is wrong with bytes that begin no character; ``found`` are at most two."""
     encoding = format_.encoding
-    if encoding == "EUC_CN" and not (len(found) == 2 and all(byte in _PAIRED for byte in found)):
+    if encoding.startswith("EUC") and not (len(found) == 2 and all(byte in _PAIRED for byte in found)):
         return "22021", f'invalid byte sequence for encoding "{encoding}": {_written(found)}'
-    sequence = found if encoding == "EUC_CN" else found[:1]
+    sequence = found if encoding.startswith("EUC") else found[:1]
     return "22P05", _no_equivalent(sequence, encoding, "UTF8")
 
 

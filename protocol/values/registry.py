@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from catalog.encodings import UTF8
 from catalog.errors import SqlError
 from catalog.shapes import is_shaped
 from catalog.types import MULTIRANGES, RANGES, ROUNDED, TYPES, SqlType
+from protocol.transcoding import transcoder
 from protocol.utf8 import decode_utf8
 from protocol.values import (
     addresses,
@@ -44,6 +46,7 @@ from protocol.values.precision import fitted
 from protocol.values.ranges import range_codec
 from protocol.values.rows import row_codec
 from protocol.values.shaped_arrays import shaped_codec
+from protocol.values.styles import encoding_of
 
 TEXT_FORMAT: Final = 0
 BINARY_FORMAT: Final = 1
@@ -98,13 +101,17 @@ def encode_binary(array: pa.Array, type_: SqlType) -> pa.Array:
 
 
 def encode_column(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> pa.Array:
-    """A column's fields in either format."""
-    return encode_binary(array, type_) if format_ == BINARY_FORMAT else encode_text(array, type_, timezone)
+    """A column's fields in either format and the client's encoding. Raises 22P05."""
+    is_text = format_ != BINARY_FORMAT
+    found = encode_text(array, type_, timezone) if is_text else encode_binary(array, type_)
+    encoding = encoding_of(timezone)
+    recoder = None if encoding == UTF8 else transcoder(encoding)
+    return found if recoder is None else recoder.fields(found, type_, is_text)
 
 
 def encode_few(array: pa.Array, type_: SqlType, format_: int, timezone: str = "UTC") -> list[bytes | None]:
     """The fields of a handful of values; many are written by Python before Arrow has been called once."""
-    if format_ == TEXT_FORMAT and type_.name in _WRITTEN:
+    if format_ == TEXT_FORMAT and type_.name in _WRITTEN and encoding_of(timezone) == UTF8:
         write = _WRITTEN[type_.name]
         return [None if value is None else write(value, type_).encode() for value in array.to_pylist()]
     fields = encode_column(array, type_, format_, timezone).to_pylist()

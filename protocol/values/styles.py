@@ -1,8 +1,8 @@
-"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle and bytea_output in one
-word, which every codec is handed.
+"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle, bytea_output and
+client_encoding in one word, which every codec is handed.
 
 Owns: that word: the zone's name, and behind it, where one of them is not the usual, the style of intervals, that of
-dates, the order in which dates are read and the form of bytea, with blanks between them.
+dates, the order in which dates are read, the form of bytea and the client's encoding, with blanks between them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.clock_texts import MDY
+from catalog.encodings import UTF8
 
 ISO_8601: Final = "iso_8601"
 SQL_STANDARD: Final = "sql_standard"
@@ -18,12 +19,12 @@ VERBOSE: Final = "postgres_verbose"
 ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"
 #: bytea_output's forms.
 HEX, ESCAPE = "hex", "escape"
-_USUAL: Final = ("postgres", ISO, MDY, HEX)
+_USUAL: Final = ("postgres", ISO, MDY, HEX, UTF8)
 
 
-def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}", octets: str = HEX) -> str:
+def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}", octets: str = HEX, encoding: str = UTF8) -> str:
     """The word of a session's settings."""
-    others = (intervals, *dates.split(", "), octets)
+    others = (intervals, *dates.split(", "), octets, encoding)
     return time_zone if others == _USUAL else " ".join((time_zone, *others))
 
 
@@ -50,6 +51,11 @@ def order_of(word: str) -> str:
 def octets_of(word: str) -> str:
     """The form of bytea."""
     return _other(word, 3)
+
+
+def encoding_of(word: str) -> str:
+    """The client's encoding."""
+    return _other(word, 4) if " " in word else UTF8
 
 
 def _other(word: str, place: int) -> str:

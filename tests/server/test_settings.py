@@ -67,7 +67,7 @@ def test_set_and_show(settings: Settings, name: str, value: str, shown: str) -> 
         ("datestyle", "ISO, German", "22023"),
         ("datestyle", "YMD, DMY", "22023"),
         ("IntervalStyle", "strange", "22023"),
-        ("client_encoding", "LATIN1", "0A000"),
+        ("client_encoding", "EUC_TW", "0A000"),
         ("server_version", "16", "55P02"),
         ("max_connections", "5", "55P02"),
         ("maintenance_engine", "flink", "22023"),

@@ -61,7 +61,7 @@ def test_encryption_is_declined_and_start_up_goes_on(running: Millstream, code: 
         ("millstream", {"is_superuser": "on"}, "55P02"),
         ("millstream", {"options": "-c max_connections=1000"}, "55P02"),
         ("millstream", {"client_encoding": "Klingon"}, "22023"),
-        ("millstream", {"client_encoding": "latin1"}, "0A000"),
+        ("millstream", {"client_encoding": "euc_tw"}, "0A000"),
     ],
 )
 def test_refused(running: Millstream, user: str, parameters: dict[str, str], sqlstate: str) -> None:

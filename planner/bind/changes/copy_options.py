@@ -6,11 +6,11 @@ encodings that data may have. Which columns there are, ``copying`` knows.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from msgspec import Struct
 
+from catalog.encodings import PLAIN, UTF8, encoding_named
 from catalog.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of
@@ -20,35 +20,6 @@ from planner.statements import CopyOptions
 _CHARACTERS: Final[tuple[str, ...]] = ("delimiter", "null", "quote", "escape")
 #: Those that name columns, with COPY's direction: FROM or TO.
 _FORCES: Final = {"force_quote": "TO", "force_not_null": "FROM", "force_null": "FROM"}
-#: PostgreSQL's encodings and Python's, where both mean the same characters and no ASCII byte is a part of another one.
-_CODECS: Final = {
-    "UTF8": "utf-8",
-    "SQL_ASCII": "utf-8",  # bytes as they are
-    **{f"LATIN{number}": f"iso8859_{part}" for number, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
-    **{f"ISO_8859_{part}": f"iso8859_{part}" for part in (5, 6, 7, 8)},
-    **{f"WIN{page}": f"cp{page}" for page in (866, 874, *range(1250, 1259))},
-    "KOI8R": "koi8_r",
-    "KOI8U": "koi8_u",
-    "EUC_CN": "gb2312",
-}
-#: Encodings of PostgreSQL's that have no such codec.
-_OTHERS: Final = (
-    *("BIG5", "EUC_JIS_2004", "EUC_JP", "EUC_KR", "EUC_TW", "GB18030", "GBK", "JOHAB", "MULE_INTERNAL"),
-    *("SHIFT_JIS_2004", "SJIS", "UHC"),
-)
-_ALIASES: Final = {
-    **{f"iso8859{part}": f"LATIN{index}" for index, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
-    **{f"windows{page}": f"WIN{page}" for page in (866, 874, *range(1250, 1259))},
-    **dict.fromkeys(("abc", "tcvn", "tcvn5712", "vscii"), "WIN1258"),
-    **dict.fromkeys(("mskanji", "shiftjis", "win932", "windows932"), "SJIS"),
-    **dict.fromkeys(("win936", "windows936"), "GBK"),
-    **dict.fromkeys(("win949", "windows949"), "UHC"),
-    **dict.fromkeys(("win950", "windows950"), "BIG5"),
-    "alt": "WIN866",
-    "koi8": "KOI8R",
-    "unicode": "UTF8",
-    "win": "WIN1251",
-}
 
 
 class Given(Struct, frozen=True):
@@ -116,18 +87,16 @@ def _listed(binding: Binding, item: Any) -> tuple[str, ...] | None:
 
 
 def _encoding(binding: Binding, item: Any) -> tuple[str, str]:
-    """PostgreSQL's name and Python's."""
+    """PostgreSQL's name, '' for the client's, and Python's."""
     if item is None:
-        return "UTF8", _CODECS["UTF8"]
-    plain = re.sub(r"[^a-z0-9]", "", str(item.arg.sval).lower())
-    names = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in (*_CODECS, *_OTHERS)} | _ALIASES
-    if plain not in names:
+        return "", PLAIN[UTF8]
+    name = encoding_named(str(item.arg.sval))
+    if name is None:
         message = f'argument to option "{item.defname}" must be a valid encoding name'
         raise SqlError("22023", message, position=binding.position(item))
-    name = names[plain]
-    if name not in _CODECS:
+    if name not in PLAIN:
         raise unsupported(f"COPY encoding {name}", "Convert the data to UTF8.", binding.position(item))
-    return name, _CODECS[name]
+    return name, PLAIN[name]
 
 
 def _check_texts(form: str, header: bool, texts: dict[str, str]) -> None:

@@ -38,8 +38,9 @@ from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe, look_up, require_object, shown, written
+from planner.bind.typenames import names_of
 from planner.definitions import Drop, Truncate
-from planner.statements import Statement
+from planner.statements import NoOperation, Statement
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),
@@ -48,6 +49,28 @@ _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_MATVIEW: ("MATERIALIZED VIEW", View),
     ObjectType.OBJECT_SEQUENCE: ("SEQUENCE", Sequence),
 }
+
+
+#: What belongs to a relation and no relation has.
+_OF_TABLES: Final = (ObjectType.OBJECT_TRIGGER, ObjectType.OBJECT_POLICY, ObjectType.OBJECT_RULE)
+
+
+def _drop_of_table(binding: Binding, node: Any, words: str) -> NoOperation:
+    """DROP TRIGGER, POLICY or RULE, of which there are none: a notice with IF EXISTS. Raises 42704, 42P01 and 3F000."""
+    names = names_of(node.objects[0])
+    *schema, table, name = names
+    place, tag = schema[-1] if schema else None, f"DROP {words}"
+    if look_up(binding, table, place) is None:
+        if not node.missing_ok:
+            raise binding.context.catalog.missing(table, place)
+        if place is not None and place not in binding.context.catalog.schemas:
+            return NoOperation(tag, (f'schema "{place}" does not exist, skipping',))
+        return NoOperation(tag, (f'relation "{table}" does not exist, skipping',))
+    what = f'{words.lower()} "{name}" for'
+    if not node.missing_ok:
+        kind = "relation" if node.removeType == ObjectType.OBJECT_RULE else "table"
+        raise SqlError("42704", f'{what} {kind} "{table}" does not exist')
+    return NoOperation(tag, (f'{what} relation "{table}" does not exist, skipping',))
 
 
 def bind_drop(binding: Binding, node: Any) -> Statement:
@@ -64,6 +87,8 @@ def bind_drop(binding: Binding, node: Any) -> Statement:
         return bind_drop_extension(binding, node)
     if node.removeType not in _KINDS:
         words = ObjectType(node.removeType).name.removeprefix("OBJECT_").replace("_", " ")
+        if node.removeType in _OF_TABLES:
+            return _drop_of_table(binding, node, words)
         raise unsupported(f"DROP {words}")
     kind, wanted = _KINDS[node.removeType]
     catalog = binding.context.catalog

@@ -24,6 +24,7 @@ from planner.bind.definitions.enums import refuse_labels
 from planner.bind.definitions.replaced_views import FIXED, replace_view
 from planner.bind.definitions.table_as import bind_table_as
 from planner.bind.definitions.watermarks import bind_length, keeping_of, keeps_windows
+from planner.bind.privileges import owns
 from planner.bind.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
 from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
@@ -84,6 +85,8 @@ def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:
         raise unsupported("a materialized view with a volatile function", instead, binding.position(into.rel))
     fresh = (f'materialized view "{into.rel.relname}" is always fresh, WITH NO DATA is ignored',)
     notices = (*created.notices, *(fresh if into.skipData and not created.exists else ()))
+    if created.view.schema == PG_TEMP:
+        raise SqlError("0A000", "materialized views must not use temporary tables or views")
     return replace(created, view=replace(created.view, materialized=True), notices=notices)
 
 
@@ -94,6 +97,8 @@ def bind_refresh(binding: Binding, node: Any) -> NoOperation:
         raise SqlError("42809", f'"{found.name}" is not a materialized view')
     if node.skipData:
         raise unsupported("REFRESH MATERIALIZED VIEW WITH NO DATA", "Leave it out: such views are always fresh.")
+    if binding.reader is not None and not owns(binding, found.oid, binding.reader):
+        raise SqlError("42501", f"must be owner of materialized view {found.name}")
     return NoOperation("REFRESH MATERIALIZED VIEW")
 
 

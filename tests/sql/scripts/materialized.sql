@@ -22,3 +22,8 @@ ALTER MATERIALIZED VIEW not_there OWNER TO CURRENT_USER;
 REFRESH MATERIALIZED VIEW of_it;
 SELECT * FROM of_it;
 DROP TABLE altered CASCADE;
+
+-- Not over what only one session sees, and refreshed by its owner alone.
+CREATE TEMP TABLE mine (x int);
+CREATE MATERIALIZED VIEW over_mine AS SELECT * FROM mine;
+DROP TABLE mine;
