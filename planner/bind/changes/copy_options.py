@@ -120,7 +120,7 @@ def _check_texts(form: str, header: bool, texts: dict[str, str]) -> None:
 def check_csv(texts: dict[str, str]) -> None:
     """Raises COPY's errors of characters that CSV cannot have: texts of ``delimiter`` and ``null``, where given."""
     _check_texts("csv", False, texts)
-    _filled("csv", texts, "no", "UTF8", _CODECS["UTF8"])
+    _filled("csv", texts, "no", UTF8, PLAIN[UTF8])
 
 
 def _check_delimiter(form: str, delimiter: str) -> None:
