@@ -15,8 +15,6 @@ import resource
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 #: The default of ``memory_limit``, as a share of what the machine or the control group has.
 _DEFAULT_PERCENT: Final = 75
 #: An instance of the engine gets no less: below it, it cannot even sort.
@@ -93,6 +91,8 @@ def _status(place: int) -> int:
 
 def give_back() -> None:
     """Returns to the system what the allocators keep for the next use."""
+    import pyarrow as pa  # not before the server listens
+
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

@@ -127,10 +127,11 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         own = transport.get_extra_info("socket")
         self._descriptor = -1 if own is None else own.fileno()
-        peer = transport.get_extra_info("peername")
+        peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if peer is not None:
             self.peer = (peer[0], peer[1])
-            self.own_address = transport.get_extra_info("sockname")[0]
+        if here is not None:
+            self.own_address = here[0]
         if self.server.config.log_connections:
             logger.info("connection received host=%s port=%d", *self.peer)
         self.server.met(self)
