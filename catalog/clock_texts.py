@@ -179,7 +179,7 @@ class _Reader:
     def __init__(self, fields: list[Field], order: str, is_time: bool) -> None:
         self.fields, self.order, self.is_time = fields, order, is_time
         self.seen: frozenset[str] = frozenset()
-        self.parts = dict.fromkeys((*_DATE, *_TIME, "day_of_year"), 0)
+        self.parts: dict[str, int] = dict.fromkeys((*_DATE, *_TIME, "day_of_year"), 0)
         self.label = ""  # what the field before said that the next one is (ptype)
         self.is_short_year = self.is_julian = self.is_before_christ = self.has_month_name = False
         self.half: str | None = None

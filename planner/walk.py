@@ -211,9 +211,9 @@ def contents(node: Node) -> int:
             else:
                 found |= known
         if len(stack) == unknown:
-            current.__dict__[_CONTENTS] = found
+            vars(current)[_CONTENTS] = found
             stack.pop()
-    return node.__dict__[_CONTENTS]  # type: ignore[no-any-return]
+    return vars(node)[_CONTENTS]  # type: ignore[no-any-return]
 
 
 def _own(node: Any) -> int:

@@ -146,8 +146,8 @@ class Settings:
     @property
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
-        names = ("TimeZone", "IntervalStyle", "DateStyle", "bytea_output")
-        return style(*(*map(self.value, names), self.encoding))
+        zone, intervals, dates = map(self.value, ("TimeZone", "IntervalStyle", "DateStyle"))
+        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding)
 
     @property
     def encoding(self) -> str:

@@ -140,8 +140,9 @@ def _statistic_of(kind: Scalar) -> Callable[[Any, Any], Any] | None:
     less, finish = found
 
     def statistic(_: Any, state: Any) -> Any:
-        freedom = 0 if state is None else state[0] - less
-        return finish(state[2] / freedom) if freedom > 0 else None
+        if state is None or state[0] <= less:
+            return None
+        return finish(state[2] / (state[0] - less))
 
     return statistic
 

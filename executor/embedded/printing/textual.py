@@ -57,7 +57,7 @@ def _least(value: Scalar) -> int:
         return 0
     count = value.arguments[1] if len(value.arguments) > 1 else None
     times = int(count.value) if isinstance(count, Literal) and isinstance(count.value, int) else 0
-    if value.function == "repeat":
+    if value.function == "repeat" and value.arguments:
         return _least(value.arguments[0]) * times
     if value.function in ("lpad", "rpad"):
         return times

@@ -183,7 +183,8 @@ def rebuilt(binding: Binding, table: Table, index: Index) -> Index:
     scan, _ = scan_object(binding, table, None, False)
     row, shown, types = row_of(table.columns), list[str](), list[SqlType]()
     with binding.without_positions():
-        for place, text in enumerate((*index.parts, *([] if index.predicate is None else [index.predicate]))):
+        texts = index.parts if index.predicate is None else (*index.parts, index.predicate)
+        for place, text in enumerate(texts):
             tree = parse(f"SELECT {text}")[0].node.targetList[0].val
             what = "predicate" if place == len(index.parts) else "expression"
             _, kind = _expression(binding, tree, scan.columns, {}, what)

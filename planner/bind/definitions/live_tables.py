@@ -36,7 +36,7 @@ from planner.parse import parse
 #: Aggregates to which it means nothing how often a row is there.
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"))
 _ADDED: Final = frozenset(("count", "sum", "avg"))
-_NULLABLE: Final = {
+_NULLABLE: Final[dict[JoinType | None, tuple[bool, bool]]] = {
     JoinType.JOIN_INNER: (False, False),
     JoinType.JOIN_LEFT: (False, True),
     JoinType.JOIN_RIGHT: (True, False),
@@ -276,8 +276,8 @@ def _relations(items: Sequence[Any], nullable: bool) -> Iterator[tuple[Any, bool
         match item:
             case ast.RangeVar() if item.alias is None or not item.alias.colnames:
                 yield item, nullable
-            case ast.JoinExpr() if item.alias is None and not item.isNatural and item.jointype in _NULLABLE:
-                left, right = _NULLABLE[item.jointype]
+            case ast.JoinExpr(jointype=kind) if item.alias is None and not item.isNatural and kind in _NULLABLE:
+                left, right = _NULLABLE[kind]
                 yield from _relations((item.larg,), nullable or left)
                 yield from _relations((item.rarg,), nullable or right)
             case _:
