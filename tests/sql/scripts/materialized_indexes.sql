@@ -28,7 +28,7 @@ SELECT tablename, indexname, indexdef FROM pg_indexes WHERE tablename = 'mi' ORD
 SELECT pg_get_indexdef(i.indexrelid, 1, true), pg_get_expr(i.indpred, i.indrelid, true) FROM pg_index i WHERE i.indrelid = 'mi'::regclass ORDER BY i.indexrelid::regclass::text;
 SELECT c.relname, a.attnum, a.attname, a.atttypid::regtype FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE c.relname LIKE 'mi\_%' AND c.relkind = 'i' AND c.relname <> 'mi_b_idx' ORDER BY 1, 2;
 SELECT 'mi_key'::regclass, to_regclass('mi_nonesuch');
-SELECT classid::regclass, objid::regclass, refobjid::regclass, refobjsubid, deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid IN ('mi_key'::regclass, 'mi_b'::regclass) AND refclassid = 'pg_class'::regclass ORDER BY 2, 4;
+SELECT classid::regclass, objid::regclass, refobjid::regclass, refobjsubid, deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid IN ('mi_key'::regclass, 'mi_b'::regclass) AND refclassid = 'pg_class'::regclass ORDER BY refobjsubid;
 COMMENT ON INDEX mi_key IS 'the key';
 SELECT obj_description('mi_key'::regclass, 'pg_class');
 COMMENT ON INDEX mi_key IS NULL;
