@@ -231,6 +231,8 @@ class View(Struct, frozen=True):
     ``kept_labels`` the oids of those whose text its states hold. ``materialized`` is one that was created so;
     of tables, its rows are computed when it is read, as if it were refreshed each time. ``functions`` are the users'
     functions that it calls, by oid, itself or through others; ``calls`` those that its text names, as ``names``.
+    ``indexes`` are those of one created as materialized: clients list them, and they enforce nothing, since the rows
+    are computed when the view is read.
     """
 
     oid: int
@@ -253,6 +255,7 @@ class View(Struct, frozen=True):
     materialized: bool = False
     functions: tuple[int, ...] = ()
     calls: tuple[tuple[str, str, int], ...] = ()
+    indexes: tuple[Index, ...] = ()
 
     @property
     def stored(self) -> tuple[ColumnDefinition, ...]:
@@ -268,6 +271,15 @@ class View(Struct, frozen=True):
     def reads_as_invoker(self) -> bool:
         """Whether what it reads is read in the name of who reads the view (security_invoker)."""
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
+
+
+#: Relations that have indexes.
+Indexed = Table | View
+
+
+def keys_of(item: Indexed) -> tuple[UniqueKey, ...]:
+    """A table's keys; a view has none."""
+    return item.keys if isinstance(item, Table) else ()
 
 
 class Sequence(Struct, frozen=True):

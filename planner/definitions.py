@@ -147,14 +147,15 @@ class CreateView(Struct, frozen=True):
 class Drop(Struct, frozen=True):
     """DROP of relations or schemas; ``oids`` includes what CASCADE takes along, dependents first.
 
-    ``changes`` are the tables that lose a constraint, an index or a default by it, each before and after; ``types``
-    and ``extensions`` go with their schema, ``functions`` with it or with the types of the rows that they name.
+    ``changes`` are the tables and views that lose a constraint, an index or a default by it, each before and after;
+    ``types`` and ``extensions`` go with their schema, ``functions`` with it or with the types of the rows that they
+    name.
     """
 
     kind: str  # the command's words, for the tag: 'TABLE', 'FOREIGN TABLE', 'MATERIALIZED VIEW', 'SCHEMA', ...
     oids: tuple[int, ...]
     notices: tuple[str, ...] = ()
-    changes: tuple[tuple[Table, Table], ...] = ()
+    changes: tuple[tuple[Table | View, Table | View], ...] = ()
     types: DropType | None = None
     functions: tuple[Function, ...] = ()
     extensions: tuple[Extension, ...] = ()

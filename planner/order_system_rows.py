@@ -18,14 +18,17 @@ from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, S
 from planner.expression import Column, ColumnRef
 from planner.rules.order_lists import LISTS
 from planner.rules.support import Fresh
-from planner.walk import transform_relations, walk
+from planner.walk import contains, kinds_of, transform_relations, walk
 
 #: The hidden column of a system relation that numbers its rows.
 PLACE: Final = "__place"
+_SCANS: Final = kinds_of(Scan)
 
 
 def order_system_rows(relation: Relation) -> Relation:
     """The relation with such orders, where it reads system relations."""
+    if not contains(relation, _SCANS):  # which is remembered for the rules that follow
+        return relation
     if not any(isinstance(item, Scan) and item.kind == "system" for item in walk(relation)):
         return relation
     order = _Order(Fresh(relation))

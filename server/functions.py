@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from catalog.errors import SqlError, unsupported
 from catalog.types import TEXT
 from catalog.zones import session_zone
-from planner.algebra import Filter, Project
+from planner.algebra import Filter, Project, Values
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
 from planner.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
 from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
 from planner.statements import Statement
+from planner.walk import walk
 from server import named_views, signals
 from server.identity import require_examinable, take_on
 from server.parameters import SERVER_VERSION
@@ -61,7 +62,8 @@ def evaluate(
             return Literal(known[key], node.type)
         return node
 
-    result: Statement = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), change)
+    filled = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), _by_row)
+    result: Statement = rewrite(filled, change)
     return result
 
 
@@ -88,6 +90,26 @@ def _with_known_columns(node: Any) -> Any:
         return replace(item, arguments=tuple(substitute(argument, known) for argument in item.arguments))
 
     return replace(node, outputs=rewrite(node.outputs, named))
+
+
+def _by_row(node: Any) -> Any:
+    """A projection of other rows than the one of a query without FROM: it calls for each, also with constants."""
+    if not isinstance(node, Project) or (isinstance(node.input, Values) and len(node.input.rows) == 1):
+        return node
+    outputs = tuple((column, _as_call_by_row(scalar)) for column, scalar in node.outputs)
+    return replace(node, outputs=outputs) if outputs != node.outputs else node
+
+
+def _as_call_by_row(scalar: Scalar) -> Scalar:
+    """An output that is such a call."""
+    if not isinstance(scalar, Call) or scalar.function not in CALLED_BY_ROW or _calls_within(scalar):
+        return scalar
+    return Call("session_call", (Literal(scalar.function, TEXT), *scalar.arguments), scalar.type)
+
+
+def _calls_within(call: Call) -> bool:
+    nodes = (node for argument in call.arguments for node in walk(argument))
+    return any(isinstance(node, Call) and node.function in CALLED_BY_ROW for node in nodes)
 
 
 def call(session: Session, function: str, arguments: list[Value]) -> Value:

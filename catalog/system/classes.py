@@ -18,12 +18,14 @@ from catalog.objects import (
     FileTable,
     ForeignKey,
     Index,
+    Indexed,
     Sequence,
     Stream,
     SystemView,
     Table,
     UniqueKey,
     View,
+    keys_of,
 )
 from catalog.oids import part_oid, row_oid
 from catalog.postgres import rows
@@ -80,7 +82,7 @@ def pg_class(catalog: Catalog) -> Iterator[Row]:
         # PostgreSQL checks foreign keys by triggers of both tables, which tell psql to look for them.
         checked = item.oid in referenced or (isinstance(item, Table) and bool(item.foreign_keys))
         yield {**_relation(catalog, item), "relhastriggers": checked}
-        if isinstance(item, Table):
+        if isinstance(item, Table | View):
             for index in indexes_of(item):
                 yield _index(catalog, item, index)
     for composite in _composites(catalog):
@@ -120,7 +122,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
         "relam": _HEAP if table is not None else 0,
         "relfilenode": item.oid if isinstance(item, Table | Sequence) else 0,
         "reltuples": -1.0,
-        "relhasindex": table is not None and bool(table.keys or table.indexes),
+        "relhasindex": isinstance(item, Table | View) and bool(keys_of(item) or item.indexes),
         "relpersistence": "t" if item.schema == PG_TEMP else "p",
         "relkind": kind_of(item),
         "relnatts": len(item.columns),
@@ -132,7 +134,7 @@ def _relation(catalog: Catalog, item: CatalogObject) -> Row:
     }
 
 
-def _index(catalog: Catalog, table: Table, index: IndexEntry) -> Row:
+def _index(catalog: Catalog, table: Indexed, index: IndexEntry) -> Row:
     return {
         "oid": index.oid,
         "relname": index.name,
@@ -156,6 +158,7 @@ def pg_attribute(catalog: Catalog) -> Iterator[Row]:
             yield {**_attribute(item.oid, place, column), "attacl": acl}
         if isinstance(item, Table):
             yield from _system_attributes(item.oid)
+        if isinstance(item, Table | View):
             for index in indexes_of(item):
                 for place, name in enumerate(index.labels):
                     part = index.columns[place]
@@ -297,7 +300,7 @@ def pg_description(catalog: Catalog) -> Iterator[Row]:
             continue
         if item.comment is not None:
             yield {"objoid": item.oid, "classoid": PG_CLASS, "description": item.comment}
-        if isinstance(item, Table):
+        if isinstance(item, Table | View):
             yield from _part_comments(item)
         for place, column in enumerate(item.columns, 1):
             if column.comment is not None:
@@ -310,20 +313,21 @@ def _attribute_comments(declared: Composite) -> Iterator[Row]:
         yield {"objoid": declared.oid, "classoid": PG_CLASS, "objsubid": places[name], "description": comment}
 
 
-def _part_comments(table: Table) -> Iterator[Row]:
-    """Comments on a table's constraints and indexes."""
-    parts: tuple[UniqueKey | ForeignKey | Check | Index, ...]
-    parts = (*table.keys, *table.foreign_keys, *table.checks, *table.indexes)
+def _part_comments(table: Indexed) -> Iterator[Row]:
+    """Comments on the constraints of a table, and on the indexes of a table or view."""
+    parts: tuple[UniqueKey | ForeignKey | Check | Index, ...] = table.indexes
+    if isinstance(table, Table):
+        parts = (*table.keys, *table.foreign_keys, *table.checks, *parts)
     for part in parts:
         if part.comment is not None:
             is_index = isinstance(part, Index) or (isinstance(part, UniqueKey) and part.index)
             yield _part_comment(table, part.name, is_index, part.comment)
-    for key in table.keys:
+    for key in keys_of(table):
         if key.index_comment is not None:
             yield _part_comment(table, key.name, True, key.index_comment)
 
 
-def _part_comment(table: Table, name: str, is_index: bool, comment: str) -> Row:
+def _part_comment(table: Indexed, name: str, is_index: bool, comment: str) -> Row:
     oid = part_oid(table.oid, "index" if is_index else "constraint", name)
     return {"objoid": oid, "classoid": PG_CLASS if is_index else PG_CONSTRAINT, "description": comment}
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.objects import Domain, ForeignKey, Sequence, SystemView, Table, View
+from catalog.objects import Domain, ForeignKey, Indexed, Sequence, SystemView, Table, View, keys_of
 from catalog.oids import part_oid, row_oid
 from catalog.routines import every
 from catalog.system.cluster import SERVERS
@@ -49,6 +49,7 @@ def pg_depend(catalog: Catalog) -> Iterator[Row]:
                 yield from _owned(catalog, item)
             case View():
                 yield from _rule(item)
+                yield from _of_indexes(item)
             case Table():
                 yield from _of_table(catalog, item)
             case _:
@@ -103,9 +104,9 @@ def _of_table(catalog: Catalog, table: Table) -> Iterator[Row]:
     yield from _of_defaults(table)
 
 
-def _of_indexes(table: Table) -> Iterator[Row]:
+def _of_indexes(table: Indexed) -> Iterator[Row]:
     """An index goes with its columns; that of a constraint with the constraint, which goes with its columns."""
-    for key in table.keys:
+    for key in keys_of(table):
         index = (PG_CLASS, part_oid(table.oid, "index", key.name))
         constraint = (PG_CONSTRAINT, part_oid(table.oid, "constraint", key.name))
         yield from _on_columns(index if key.index else constraint, table, key.columns)
@@ -152,7 +153,7 @@ def _of_defaults(table: Table) -> Iterator[Row]:
                 yield _depends(default, relation, "n", used)
 
 
-def _on_columns(what: tuple[int, int], table: Table, columns: Collection[str], how: str = "a") -> Iterator[Row]:
+def _on_columns(what: tuple[int, int], table: Indexed, columns: Collection[str], how: str = "a") -> Iterator[Row]:
     """What goes with each of some columns, or (n) holds them."""
     for place, column in enumerate(table.columns, 1):
         if column.name in columns:

@@ -1,4 +1,4 @@
-"""Keys, indexes and constraints of tables: pg_index, pg_constraint and their definitions as text.
+"""Keys and constraints of tables, indexes of tables and materialized views: pg_index, pg_constraint, and their texts.
 
 Owns: what a table's keys look like as indexes, and PostgreSQL's texts of both (pg_get_indexdef, pg_get_constraintdef).
 """
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.names import quote_name
-from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Table, UniqueKey
+from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Indexed, Table, UniqueKey, View, keys_of
 from catalog.oids import part_oid
 from catalog.system.naming import MARK, default_text, schema_oid
 from catalog.system.pretty import pretty
@@ -98,10 +98,10 @@ class IndexEntry(Struct, frozen=True):
         return self.predicate if _is_closed(self.predicate) else f"({self.predicate})"
 
 
-def indexes_of(table: Table) -> Iterator[IndexEntry]:
-    """A table's indexes, the primary key's first."""
+def indexes_of(table: Indexed) -> Iterator[IndexEntry]:
+    """The indexes of a table or view, the primary key's first."""
     by_name = {column.name: column for column in table.columns}
-    for key in sorted(table.keys, key=lambda item: not item.primary):
+    for key in sorted(keys_of(table), key=lambda item: not item.primary):
         columns = tuple(by_name[name] for name in key.columns)
         parts = tuple(map(quote_name, key.columns))
         oid = part_oid(table.oid, "index", key.name)
@@ -131,6 +131,12 @@ def _tables(catalog: Catalog) -> Iterator[Table]:
             yield item
 
 
+def _indexed(catalog: Catalog) -> Iterator[Indexed]:
+    for item in catalog.objects.values():
+        if isinstance(item, Table | View):
+            yield item
+
+
 def _places(table: Table, names: tuple[str, ...]) -> list[int]:
     known = {column.name: place for place, column in enumerate(table.columns, 1)}
     return [known[name] for name in names]
@@ -151,15 +157,16 @@ def _by_type(known: dict[str, int], kind: SqlType | None) -> int:
 
 def pg_index(catalog: Catalog) -> Iterator[Row]:
     """Indexes."""
-    for table in _tables(catalog):
+    for table in _indexed(catalog):
         known = {column.name: place for place, column in enumerate(table.columns, 1)}
         for index in indexes_of(table):
-            kinds = [index.type(place) for place in range(len(index.parts))]
+            keys = len(index.parts) - index.included
+            kinds = [index.type(place) for place in range(keys)]
             yield {
                 "indexrelid": index.oid,
                 "indrelid": table.oid,
                 "indnatts": len(index.parts),
-                "indnkeyatts": len(index.parts) - index.included,
+                "indnkeyatts": keys,
                 "indisunique": index.unique,
                 "indnullsnotdistinct": index.nulls_alike,
                 "indisprimary": index.primary,
@@ -168,7 +175,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
                 "indisready": True,
                 "indislive": True,
                 "indkey": [0 if column is None else known[column.name] for column in index.columns],
-                "indcollation": list(map(_collation, index.columns, kinds)),
+                "indcollation": list(map(_collation, index.columns[:keys], kinds)),
                 "indclass": [_by_type(_CLASSES, kind) for kind in kinds],
                 "indoption": [_option(order) for order in index.orders or ("",) * len(index.parts)],
                 "indexprs": ", ".join(default_text(catalog, text) for text in index.expressions) or None,
@@ -182,7 +189,7 @@ def index_definitions(catalog: Catalog) -> Iterator[Row]:
         yield _definition(oid, 0, text, text)
         for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
             yield _definition(oid, place, part, part)
-    for table in _tables(catalog):
+    for table in _indexed(catalog):
         for index in indexes_of(table):
             unique = "UNIQUE " if index.unique else ""
             head, method = f"CREATE {unique}INDEX {quote_name(index.name)} ON ", f" USING {index.method} "
@@ -342,9 +349,10 @@ def pretty_expressions(catalog: Catalog) -> Iterator[Row]:
             for text in (column.default, column.generated):
                 if text is not None:
                     texts[text] = column.type.typmod != -1
-        parts = (text for index in indexes_of(table) for text in (index.where, *index.expressions))
-        checks = (check.expression for check in table.checks)
-        texts |= dict.fromkeys((text for text in (*parts, *checks) if text is not None), False)
+        texts |= dict.fromkeys((check.expression for check in table.checks), False)
+    for item in _indexed(catalog):
+        parts = (text for index in indexes_of(item) for text in (index.where, *index.expressions))
+        texts |= dict.fromkeys((text for text in parts if text is not None), False)
     for kept, is_cast in texts.items():
         text = default_text(catalog, kept)
         shown = pretty(text)

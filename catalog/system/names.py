@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 
 from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
-from catalog.objects import Table
+from catalog.objects import Table, View
 from catalog.postgres import function, functions, rows
 from catalog.routines import Function
 from catalog.system import members
@@ -90,7 +90,7 @@ def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dic
             found[oid] = _qualified(item.schema, item.name, catalog.find(item.name, path) is item)
     if len(found) < len(wanted):
         for item in catalog.objects.values():
-            if isinstance(item, Table):
+            if isinstance(item, Table | View):
                 own = {
                     index.oid: _qualified(item.schema, index.name, item.schema in visible) for index in indexes_of(item)
                 }

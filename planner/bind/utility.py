@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import Index, Sequence, Stream, Table, UniqueKey
+from catalog.objects import Index, Sequence, Stream, Table, View
 from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
 from catalog.types import SqlType
@@ -21,7 +21,7 @@ from planner.bind.changes.copying import bind_copy
 from planner.bind.changes.modifying import with_modifications
 from planner.bind.context import Binding, Context
 from planner.bind.definitions import databases, extensions, role_settings
-from planner.bind.definitions.indexes import find_index
+from planner.bind.definitions.indexes import find_index, index_names
 from planner.bind.definitions.timing import bind_set_constraints
 from planner.bind.do_blocks import bind_do
 from planner.bind.environment import Environment
@@ -235,8 +235,7 @@ def _cluster(binding: Binding, node: Any) -> Statement:
     """CLUSTER: rows lie in the order in which they came."""
     if node.relation is not None:
         table = require_object(binding, node.relation)
-        parts: tuple[UniqueKey | Index, ...] = (*table.keys, *table.indexes) if isinstance(table, Table) else ()
-        names = [item.name for item in parts]
+        names = index_names(table) if isinstance(table, Table | View) else ()
         if node.indexname not in (None, *names):
             raise SqlError("42704", f'index "{node.indexname}" for table "{table.name}" does not exist')
     return NoOperation("CLUSTER", alone="" if node.relation is not None else "CLUSTER")

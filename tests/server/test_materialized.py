@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+
+from tests.rig.server import Millstream
 
 Client = psycopg.Connection[Any]
 
@@ -18,7 +21,7 @@ def test_materialized_view_over_a_table(sql: Client) -> None:
     )
     sql.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS mat_sums AS SELECT 1")
     sql.execute("UPDATE mat_sold SET price = 10 WHERE id = 1")
-    sql.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY mat_sums")
+    sql.execute("REFRESH MATERIALIZED VIEW mat_sums")
     assert sql.execute("SELECT * FROM mat_sums ORDER BY 1").fetchall() == [("a", 10), ("b", 3)]
     assert sql.execute("SELECT relkind FROM pg_class WHERE relname = 'mat_sums'").fetchone() == ("m",)
     shown = sql.execute("SELECT matviewname, definition FROM pg_matviews WHERE matviewname LIKE 'mat%'").fetchall()
@@ -64,3 +67,65 @@ def test_what_is_dumped_comes_back(sql: Client) -> None:
 def test_what_would_show_that_it_is_always_fresh_is_refused(sql: Client) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         sql.execute("CREATE MATERIALIZED VIEW mat_no AS SELECT random()")
+
+
+#: What psql's \d asks of a relation's indexes.
+INDEXES = """SELECT c.relname, indisunique, pg_get_indexdef(indexrelid, 0, true), obj_description(c.oid, 'pg_class')
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = '{}'::regclass ORDER BY 1"""
+
+
+def test_indexes_stay(tmp_path: Path) -> None:
+    wanted = [
+        ("mat_by_word", False, "CREATE INDEX mat_by_word ON {} USING btree (lower(word) DESC)", None),
+        ("mat_key", True, "CREATE UNIQUE INDEX mat_key ON {} USING btree (word)", "what tells rows apart"),
+    ]
+    notices: list[str | None] = []
+    with Millstream(data=tmp_path / "data", settings={"spark_enabled": False}) as server:
+        with server.connect() as client:
+            client.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+            client.execute("CREATE TABLE mat_words (word text); INSERT INTO mat_words VALUES ('a')")
+            client.execute("CREATE FOREIGN TABLE mat_said (word text) SERVER stream")
+            client.execute("CREATE MATERIALIZED VIEW mat_table AS SELECT word, count(*) FROM mat_words GROUP BY word")
+            client.execute("CREATE SCHEMA beside")
+            client.execute(
+                "CREATE MATERIALIZED VIEW beside.mat_stream AS SELECT word, count(*) FROM mat_said GROUP BY word"
+            )
+            for view in ("mat_table", "beside.mat_stream"):
+                client.execute(f"CREATE INDEX mat_by_word ON {view} (lower(word) DESC)")
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="concurrently"):
+                    client.execute(f"REFRESH MATERIALIZED VIEW CONCURRENTLY {view}")
+                client.execute(f"CREATE UNIQUE INDEX mat_key ON {view} (word)")
+                client.execute(f"REFRESH MATERIALIZED VIEW CONCURRENTLY {view}")
+            client.execute("COMMENT ON INDEX mat_key IS 'what tells rows apart'")
+            client.execute("COMMENT ON INDEX beside.mat_key IS 'what tells rows apart'")
+            client.execute("INSERT INTO mat_said VALUES ('b')")
+        words = "is kept as a name: its rows are computed when it is read, and are not checked"
+        assert notices == [
+            f'unique index "mat_key" of materialized view "{name}" {words}' for name in ("mat_table", "mat_stream")
+        ]
+        server.restart()
+        with server.connect() as client:
+            for view in ("mat_table", "beside.mat_stream"):
+                found = [(name, is_unique, text.format(view), comment) for name, is_unique, text, comment in wanted]
+                assert client.execute(INDEXES.format(view)).fetchall() == found
+                client.execute(f"REFRESH MATERIALIZED VIEW CONCURRENTLY {view}")
+            assert client.execute("SELECT * FROM beside.mat_stream").fetchall() == [("b", 1)]
+            client.execute("DROP INDEX mat_key, beside.mat_by_word")
+            client.execute("DROP MATERIALIZED VIEW mat_table, beside.mat_stream")
+            assert client.execute("SELECT relname FROM pg_class WHERE relname LIKE 'mat%' ORDER BY 1").fetchall() == [
+                ("mat_said",),
+                ("mat_words",),
+            ]
+
+
+def test_index_of_a_plain_continuous_view_is_skipped(sql: Client) -> None:
+    notices: list[str | None] = []
+    sql.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    sql.execute("CREATE FOREIGN TABLE mat_seen (page text) SERVER stream")
+    sql.execute("CREATE VIEW mat_plain AS SELECT page, count(*) FROM mat_seen GROUP BY page")
+    sql.execute("CREATE INDEX mat_none ON mat_plain (page)")
+    assert notices == ['continuous view "mat_plain" is read without indexes, skipping']
+    assert sql.execute("SELECT count(*) FROM pg_class WHERE relname = 'mat_none'").fetchone() == (0,)
+    sql.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY mat_plain")
+    sql.execute("DROP VIEW mat_plain")
+    sql.execute("DROP FOREIGN TABLE mat_seen")

@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.nested import split_array
-from catalog.objects import Table
+from catalog.objects import Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
@@ -181,7 +181,7 @@ def _relation(binding: Binding, text: str) -> int:
         return found.oid
     for each in searched(binding, schema):
         for item in binding.context.catalog.contents(each):
-            for index in indexes_of(item) if isinstance(item, Table) else ():
+            for index in indexes_of(item) if isinstance(item, Table | View) else ():
                 if index.name == name:
                     return index.oid
     raise undefined_table(f"{schema}.{name}" if schema else name)

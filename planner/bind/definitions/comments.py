@@ -6,26 +6,41 @@ are ``altered_functions``'.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.errors import SqlError, unsupported
-from catalog.objects import CatalogObject, FileTable, Sequence, Stream, SystemView, Table, View
+from catalog.objects import (
+    Check,
+    FileTable,
+    ForeignKey,
+    Index,
+    Indexed,
+    Sequence,
+    Stream,
+    SystemView,
+    Table,
+    UniqueKey,
+    View,
+)
 from catalog.types import Composite
 from planner.bind.context import Binding
 from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.extensions import bind_comment_extension
 from planner.bind.definitions.indexes import find_index
+from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.definitions.user_types import bind_comment_type
 from planner.bind.definitions.user_types import redefined as redefined_type
 from planner.bind.relations import require_named, written
 from planner.bind.typenames import find_type, names_of
-from planner.definitions import AlterSchema, AlterTable, Redefine
+from planner.definitions import AlterSchema, AlterTable
 from planner.statements import Statement
+
+Part = TypeVar("Part", UniqueKey, Index, ForeignKey, Check)
 
 _KINDS: Final[dict[ObjectType, tuple[type | tuple[type, ...], str]]] = {
     ObjectType.OBJECT_TABLE: (Table, "a table"),
@@ -53,7 +68,7 @@ def bind_comment(binding: Binding, node: Any) -> Statement:
     if node.objtype == ObjectType.OBJECT_INDEX:
         name, within = written(node.object)
         table = find_index(binding, name, within)
-        if name not in constraint_names(table):
+        if not isinstance(table, Table) or name not in constraint_names(table):
             return _on_part(table, name, node.comment)
         keys = (replace(key, index_comment=node.comment) if key.name == name else key for key in table.keys)
         return AlterTable("COMMENT", table, replace(table, keys=tuple(keys)), renames=True)
@@ -103,24 +118,18 @@ def _on_attribute(binding: Binding, declared: Composite, name: str, comment: str
     return redefined_type(binding, declared, replace(declared, comments=comments), "COMMENT")
 
 
-def _on_part(table: Table, name: str, comment: str | None) -> AlterTable:
-    """A comment on a constraint or an index of a table."""
-    after = replace(
-        table,
-        keys=tuple(replace(item, comment=comment) if item.name == name else item for item in table.keys),
-        indexes=tuple(replace(item, comment=comment) if item.name == name else item for item in table.indexes),
-        foreign_keys=tuple(
-            replace(item, comment=comment) if item.name == name else item for item in table.foreign_keys
-        ),
-        checks=tuple(replace(item, comment=comment) if item.name == name else item for item in table.checks),
-    )
-    return AlterTable("COMMENT", table, after, renames=True)
+def _on_part(item: Indexed, name: str, comment: str | None) -> Statement:
+    """A comment on a constraint of a table, or on an index."""
+    after = replace(item, indexes=_told(item.indexes, name, comment))
+    if isinstance(after, Table):
+        after = replace(
+            after,
+            keys=_told(after.keys, name, comment),
+            foreign_keys=_told(after.foreign_keys, name, comment),
+            checks=_told(after.checks, name, comment),
+        )
+    return redefined("COMMENT", item, after, renames=True)
 
 
-def redefined(tag: str, before: CatalogObject, after: CatalogObject) -> AlterTable | Redefine:
-    """A relation whose rows and their meaning stay as they are."""
-    if isinstance(before, Table) and isinstance(after, Table):
-        return AlterTable(tag, before, after)
-    assert not isinstance(before, Table | SystemView)
-    assert not isinstance(after, Table | SystemView)
-    return Redefine(tag, before, after)
+def _told(parts: tuple[Part, ...], name: str, comment: str | None) -> tuple[Part, ...]:
+    return tuple(replace(part, comment=comment) if part.name == name else part for part in parts)

@@ -137,6 +137,7 @@ def _texts(item: Table | Stream | Domain) -> tuple[list[Column], list[tuple[str,
     if isinstance(item, Table):
         texts += [(f"column {_form(own.name)} of {{}}", own.name, own.generated, own.type) for own in item.columns]
         texts += [(f"constraint {_form(own.name)} on {{}}", own.name, own.expression, BOOL) for own in item.checks]
+    if isinstance(item, Table | View):
         texts += [
             (f"index {_form(own.name)}", own.name, text, None)
             for own in item.indexes

@@ -47,8 +47,8 @@ from catalog.privileges import (
 from catalog.roles import EVERYBODY
 from catalog.routines import Function, every
 from planner.bind.context import Binding
-from planner.bind.definitions.comments import redefined
 from planner.bind.definitions.functions import find_function, signature
+from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.roles import current_role, refuse_grantor, role_of
 from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.user_types import named_type

@@ -1,7 +1,8 @@
 """CREATE, ALTER and DROP INDEX.
 
 Owns: that a unique index over columns is a key, that one over expressions or a part of the rows is enforced as well,
-and that any other index is a name which does nothing: tables are scanned with zone maps.
+and that any other index is a name which does nothing: tables are scanned with zone maps, and the rows of a materialized
+view are computed when it is read.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pglast.enums import DropBehavior, SortByDir, SortByNulls
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import made_name, quote_name
-from catalog.objects import Index, Table, UniqueKey, View
+from catalog.objects import Index, Indexed, Table, UniqueKey, View, keys_of
 from catalog.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import index_parts, labels_of
 from planner.bind.definitions.kept import kept_text
 from planner.bind.definitions.operator_classes import check_indexed
+from planner.bind.definitions.redefinition import redefined
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import require_named, require_object, written
 from planner.bind.search_path import searched
@@ -30,7 +32,7 @@ from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
-from planner.definitions import AlterTable, Drop
+from planner.definitions import Drop
 from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
 from planner.functions import FUNCTIONS
 from planner.parse import parse
@@ -44,10 +46,10 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] name] ON table (parts)."""
     relation, context = node.relation, binding.context
     table = require_object(binding, relation)
-    if isinstance(table, View) and (table.materialized or table.continuous):
-        return _of_view(binding, table, node)
-    if not isinstance(table, Table):
-        detail = "Only tables have indexes."
+    if isinstance(table, View) and table.continuous and not table.materialized:
+        return _of_view(table, node)
+    if not isinstance(table, Table) and not (isinstance(table, View) and table.materialized):
+        detail = "Only tables and materialized views have indexes."
         raise SqlError("42809", f'cannot create index on relation "{table.name}"', detail)
     if node.accessMethod not in _METHODS:
         raise SqlError("42704", f'access method "{node.accessMethod}" does not exist')
@@ -62,12 +64,14 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
             raise duplicate_table(name)
         return NoOperation("CREATE INDEX", (f'relation "{name}" already exists, skipping',))
     alike = bool(node.nulls_not_distinct)
-    if node.unique and found.predicate is None and all(item.name is not None for item in node.indexParams):
+    is_key = node.unique and found.predicate is None and all(item.name is not None for item in node.indexParams)
+    notices: tuple[str, ...] = ()
+    if is_key and isinstance(table, Table):
         ordered = {item.name: _order(item) for item in reversed(node.indexParams)}  # the first of one name counts
         columns = tuple(dict.fromkeys(item.name for item in node.indexParams))
         orders = tuple(ordered[column] for column in columns)
         key = UniqueKey(name, columns, index=True, nulls_alike=alike, orders=orders if any(orders) else ())
-        after = replace(table, keys=(*table.keys, key))
+        after: Indexed = replace(table, keys=(*table.keys, key))
     else:
         index = Index(
             name,
@@ -83,19 +87,22 @@ def bind_create_index(binding: Binding, node: Any) -> Statement:
             shown=found.shown,
             types=found.types,
         )
-        if node.unique:
+        if node.unique and isinstance(table, Table):
             _require_bound(binding, table, index, node)
+        elif node.unique:
+            words = "its rows are computed when it is read, and are not checked"
+            notices = (f'unique index "{name}" of materialized view "{table.name}" is kept as a name: {words}',)
         after = replace(table, indexes=(*table.indexes, index))
-    return AlterTable("CREATE INDEX", table, after)
+    return redefined("CREATE INDEX", table, after, notices)
 
 
-def _of_view(binding: Binding, view: View, node: Any) -> NoOperation:
-    """An index on a view that is always fresh: nothing to keep, but its columns must be there. Raises 42703."""
+def _of_view(view: View, node: Any) -> NoOperation:
+    """An index on a continuous view, in PostgreSQL a plain one: its columns must be there. Raises 42703."""
     names = {column.name for column in view.columns}
     missing = next((item.name for item in node.indexParams if item.name is not None and item.name not in names), None)
     if missing is not None:
         raise SqlError("42703", f'column "{missing}" does not exist')
-    return NoOperation("CREATE INDEX", (f'materialized view "{view.name}" is read without indexes, skipping',))
+    return NoOperation("CREATE INDEX", (f'continuous view "{view.name}" is read without indexes, skipping',))
 
 
 def _order(item: Any) -> str:
@@ -118,7 +125,7 @@ class _Parts(Struct, frozen=True):
     types: tuple[SqlType, ...]
 
 
-def _parts(binding: Binding, table: Table, node: Any) -> _Parts:
+def _parts(binding: Binding, table: Indexed, node: Any) -> _Parts:
     """What is indexed. Raises 42703."""
     scan, _ = scan_object(binding, table, None, False)
     texts: list[str] = []
@@ -202,7 +209,7 @@ def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> N
         raise unsupported("a unique index over the text of a numeric without digits", position=position)
 
 
-def _chosen_name(catalog: Catalog, table: Table, parts: tuple[str, ...]) -> str:
+def _chosen_name(catalog: Catalog, table: Indexed, parts: tuple[str, ...]) -> str:
     names = (made_name(table.name, "_".join(labels_of(parts)), f"idx{number or ''}") for number in itertools.count())
     return next(name for name in names if not _is_taken(catalog, name, table.schema))
 
@@ -211,24 +218,27 @@ def _is_taken(catalog: Catalog, name: str, schema: str) -> bool:
     return catalog.at(schema, name) is not None or _in_schema(catalog, name, schema) is not None
 
 
-def _in_schema(catalog: Catalog, name: str, schema: str) -> Table | None:
-    """The table of a schema with an index, or a key, of a name."""
+def index_names(item: Indexed) -> tuple[str, ...]:
+    """The names of the indexes of a table, those of its keys included, or of a view."""
+    return (*(key.name for key in keys_of(item)), *(index.name for index in item.indexes))
+
+
+def _in_schema(catalog: Catalog, name: str, schema: str) -> Indexed | None:
+    """The table or view of a schema with an index, or a key, of a name."""
     for item in catalog.contents(schema):
-        if isinstance(item, Table):
-            names = [key.name for key in item.keys] + [index.name for index in item.indexes]
-            if name in names:
-                return item
+        if isinstance(item, Table | View) and name in index_names(item):
+            return item
     return None
 
 
-def _search(binding: Binding, name: str, schema: str | None) -> Table | None:
-    """The table with the index that a possibly unqualified name means."""
+def _search(binding: Binding, name: str, schema: str | None) -> Indexed | None:
+    """The table or view with the index that a possibly unqualified name means."""
     found = (_in_schema(binding.context.catalog, name, each) for each in searched(binding, schema))
     return next((table for table in found if table is not None), None)
 
 
-def find_index(binding: Binding, name: str, schema: str | None) -> Table:
-    """The table of an index. Raises 3F000, 42P01, and 42809 for another kind of relation."""
+def find_index(binding: Binding, name: str, schema: str | None) -> Indexed:
+    """The table or view of an index. Raises 3F000, 42P01, and 42809 for another kind of relation."""
     found = _search(binding, name, schema)
     if found is None:
         require_named(binding, name, schema)
@@ -244,14 +254,17 @@ def bind_rename_index(binding: Binding, node: Any) -> Statement:
     table = find_index(binding, old, node.relation.schemaname)
     if _is_taken(catalog, new, table.schema):
         raise duplicate_table(new)
-    keys = tuple(replace(key, name=new) if key.name == old else key for key in table.keys)
-    indexes = tuple(replace(item, name=new) if item.name == old else item for item in table.indexes)
-    return AlterTable("ALTER INDEX", table, replace(table, keys=keys, indexes=indexes))
+    after = replace(
+        table, indexes=tuple(replace(item, name=new) if item.name == old else item for item in table.indexes)
+    )
+    if isinstance(after, Table):
+        after = replace(after, keys=tuple(replace(key, name=new) if key.name == old else key for key in after.keys))
+    return redefined("ALTER INDEX", table, after)
 
 
 def bind_drop_index(binding: Binding, node: Any) -> Drop:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] names [CASCADE]."""
-    changes: dict[int, tuple[Table, Table]] = {}
+    changes: dict[int, tuple[Indexed, Indexed]] = {}
     notices: list[str] = []
     for item in node.objects:
         name, schema = written(item)
@@ -270,7 +283,10 @@ def bind_drop_index(binding: Binding, node: Any) -> Drop:
     return Drop("INDEX", (), tuple(notices), tuple(changes.values()))
 
 
-def _without(binding: Binding, table: Table, name: str, cascade: bool) -> Table:
+def _without(binding: Binding, item: Indexed, name: str, cascade: bool) -> Indexed:
+    table = replace(item, indexes=tuple(index for index in item.indexes if index.name != name))
+    if not isinstance(table, Table):
+        return table
     key = next((key for key in table.keys if key.name == name), None)
     if key is not None and not key.index:
         message = f"cannot drop index {name} because constraint {name} on table {table.name} requires it"
@@ -286,4 +302,4 @@ def _without(binding: Binding, table: Table, name: str, cascade: bool) -> Table:
                     detail = f"constraint {used.name} on table {other.name} depends on index {name}"
                     message = f"cannot drop index {name} because other objects depend on it"
                     raise SqlError("2BP01", message, detail, "Use DROP ... CASCADE to drop the dependent objects too.")
-    return replace(table, keys=keys, indexes=tuple(item for item in table.indexes if item.name != name))
+    return replace(table, keys=keys)

@@ -19,8 +19,8 @@ from catalog.privileges import Rights, column_grants
 from catalog.roles import Role
 from catalog.routines import Function
 from planner.bind.context import Binding
-from planner.bind.definitions.comments import redefined
 from planner.bind.definitions.grants import target_of
+from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.schemas import TYPES, find_schema

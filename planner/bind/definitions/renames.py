@@ -15,7 +15,7 @@ from pglast.enums import ObjectType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, duplicate_table, unsupported
 from catalog.names import quote_name
-from catalog.objects import CatalogObject, ForeignKey, Sequence, Stream, SystemView, Table, View
+from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, Stream, SystemView, Table, View
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.composites import bind_rename_attribute
@@ -135,7 +135,8 @@ def _rename_column(binding: Binding, found: CatalogObject, old: str, new: str, t
     catalog = binding.context.catalog
     if isinstance(found, View):
         columns = tuple(replace(item, name=new) if item.name == old else item for item in found.columns)
-        return Redefine(tag, found, replace(found, columns=columns), _views(catalog, found.oid, old, new))
+        after = replace(found, columns=columns, indexes=_renamed_in(found.indexes, old, new))
+        return Redefine(tag, found, after, _views(catalog, found.oid, old, new))
     table = _renamed(found, old, new)
     scan, _ = scan_object(binding, found, None, False)
     outputs = tuple(
@@ -172,18 +173,22 @@ def _renamed(table: Table, old: str, new: str) -> Table:
             for item in table.columns
         ),
         keys=tuple(replace(key, columns=among(key.columns)) for key in table.keys),
-        indexes=tuple(
-            replace(
-                item,
-                columns=among(item.columns),
-                parts=tuple(_in_text(part, old, new) for part in item.parts),
-                predicate=None if item.predicate is None else _in_text(item.predicate, old, new),
-                shown=tuple(_in_text(part, old, new) for part in item.shown),
-            )
-            for item in table.indexes
-        ),
+        indexes=_renamed_in(table.indexes, old, new),
         foreign_keys=tuple(map(referring, table.foreign_keys)),
         checks=tuple(replace(item, expression=_in_text(item.expression, old, new)) for item in table.checks),
+    )
+
+
+def _renamed_in(indexes: tuple[Index, ...], old: str, new: str) -> tuple[Index, ...]:
+    return tuple(
+        replace(
+            item,
+            columns=tuple(new if name == old else name for name in item.columns),
+            parts=tuple(_in_text(part, old, new) for part in item.parts),
+            predicate=None if item.predicate is None else _in_text(item.predicate, old, new),
+            shown=tuple(_in_text(part, old, new) for part in item.shown),
+        )
+        for item in indexes
     )
 
 

@@ -15,7 +15,8 @@ from pglast.stream import RawStream
 
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
-from catalog.objects import PG_TEMP, ColumnDefinition, View, is_temporary
+from catalog.names import quote_name
+from catalog.objects import PG_TEMP, ColumnDefinition, Index, View, is_temporary
 from catalog.precision import declared
 from planner.algebra import Relation
 from planner.bind.changes.through_views import require_checkable
@@ -95,11 +96,24 @@ def bind_refresh(binding: Binding, node: Any) -> NoOperation:
     found = require_named(binding, node.relation.relname, node.relation.schemaname)
     if not isinstance(found, View) or not (found.materialized or found.continuous):
         raise SqlError("42809", f'"{found.name}" is not a materialized view')
+    if node.concurrent and node.skipData:
+        raise SqlError("42601", "CONCURRENTLY and WITH NO DATA options cannot be used together")
     if node.skipData:
         raise unsupported("REFRESH MATERIALIZED VIEW WITH NO DATA", "Leave it out: such views are always fresh.")
     if binding.reader is not None and not owns(binding, found.oid, binding.reader):
         raise SqlError("42501", f"must be owner of materialized view {found.name}")
+    if node.concurrent and found.materialized and not any(map(_tells_rows_apart, found.indexes)):
+        hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view."
+        name = f"{quote_name(found.schema)}.{quote_name(found.name)}"
+        raise SqlError("55000", f'cannot refresh materialized view "{name}" concurrently', hint=hint)
     return NoOperation("REFRESH MATERIALIZED VIEW")
+
+
+def _tells_rows_apart(index: Index) -> bool:
+    """Whether PostgreSQL compares rows by an index (is_usable_unique_index): a unique one of columns and all rows."""
+    keys = index.parts[: len(index.parts) - index.included]
+    names = {quote_name(name) for name in index.columns}
+    return index.unique and index.predicate is None and all(part in names for part in keys)
 
 
 def _create(

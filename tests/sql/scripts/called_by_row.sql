@@ -14,3 +14,20 @@ SELECT set_config('my.own', 'x' || n, true) FROM generate_series(1,3) n ORDER BY
 WITH t AS (SELECT pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE application_name='zz') SELECT count(*) FROM t WHERE done;
 SELECT set_config(n, 'x', NULL) FROM (VALUES (NULL)) v(n);
 SELECT set_config('nonesuch', n, false) FROM (VALUES ('a')) v(n);
+-- With constants too, for each row that there is.
+SET application_name = 'q';
+SELECT set_config('application_name', 'no row', false) WHERE false;
+SHOW application_name;
+SELECT set_config('application_name', 'no row', false) FROM generate_series(1,0);
+SELECT set_config('application_name', 'no row', false) FROM pg_settings WHERE name = 'nonesuch';
+SHOW application_name;
+SELECT set_config('application_name', 'rows', false) FROM generate_series(1,3);
+SHOW application_name;
+SELECT set_config('application_name', current_setting('application_name') || '!', false) WHERE true;
+SHOW application_name;
+SELECT pg_terminate_backend(pg_backend_pid()) WHERE false;
+SELECT pg_cancel_backend(pg_backend_pid()) WHERE 1 > 2;
+SELECT pg_try_advisory_lock(9411) WHERE false;
+SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+SELECT set_config('application_name', set_config('my.own', 'y', false), false);
+SHOW application_name;
