@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from struct import error as StructError
 from struct import unpack_from
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -41,8 +41,10 @@ from protocol.messages import (
     Sync,
     Terminate,
 )
-from protocol.transcoding import Transcoder
 from protocol.utf8 import decode_utf8
+
+if TYPE_CHECKING:
+    from protocol.transcoding import Transcoder
 
 _uint16 = struct.Struct(">H").unpack_from  # counts go to 65535
 _int32 = struct.Struct(">i").unpack_from

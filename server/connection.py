@@ -20,12 +20,12 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
-from protocol.transcoding import Transcoder
 from server.memory_guard import Account
 from server.startup import Startup
 from server.tls import Secured, Tunnel
 
 if TYPE_CHECKING:
+    from protocol.transcoding import Transcoder
     from server.floor import Floor
     from server.serving import Server
 

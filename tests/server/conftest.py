@@ -27,7 +27,7 @@ def running(plain_server: Millstream) -> Iterator[Millstream]:
     """A server that a file's tests may use for objects with names of their own; the next file finds none of them."""
     yield plain_server
     with plain_server.connect() as connection:
-        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
 
 
 @pytest.fixture

@@ -281,7 +281,9 @@ def servers(running: Millstream, postgres: Postgres) -> Iterator[tuple[str, str]
             connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA sa TO path_guest")
     yield own, judge
     with running.connect() as connection:
-        connection.execute("DROP SCHEMA public, sa, sb, empty CASCADE; CREATE SCHEMA public")
+        connection.execute(
+            "DROP SCHEMA public, sa, sb, empty CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC"
+        )
         connection.execute("DROP ROLE path_owner; DROP ROLE path_guest")
     with postgres.connect() as connection:
         connection.execute(f"DROP DATABASE {_DATABASE} WITH (FORCE)")
