@@ -118,7 +118,7 @@ def test_whoever_asks_for_it_ends_the_query(
     wait_queries(0)
 
 
-def test_notices_tell_how_far_a_query_is(sql: Client, wire: Wire, stream: str) -> None:
+def test_notices_tell_how_far_a_query_is(sql: Client, stream: str, wire: Wire) -> None:
     wire.query("SET stream_timeout = 0; SET stream_progress = '10ms'")
     wire.send(("Q", f"SELECT count(*) FROM {stream}\0".encode()))
     notice = error_fields(wire.until("N"))
