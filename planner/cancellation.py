@@ -36,13 +36,13 @@ class Left(BaseException):
 class Stretch:
     """One call of code that may be left, in the thread that made this object."""
 
-    __slots__ = ("_is_raising", "_told", "began", "is_open", "thread")
+    __slots__ = ("_is_raising", "_told", "_was_told", "began", "is_open", "thread")
 
     def __init__(self, began: int = 0) -> None:
         self.thread = threading.get_ident()
         self.began = began
         self.is_open = False
-        self._is_raising = False
+        self._is_raising = self._was_told = False
         self._told = -_AGAIN
 
     def call(self, function: Callable[..., _Result], arguments: tuple[Any, ...]) -> _Result:
@@ -60,10 +60,17 @@ class Stretch:
                     pass
 
     def _settle(self) -> None:
-        """Takes back what was raised and has not come yet."""
+        """Has what was raised come, whatever the function did with it.
+
+        It is not taken back: CPython 3.11 would go on looking for it at each step, for ever, of all threads.
+        """
         while self._is_raising:
             time.sleep(0)
-        _raise_in(self.thread, ctypes.py_object())
+        if self._was_told:
+            self._was_told = False
+            _raise_in(self.thread, Left)
+            while True:
+                time.sleep(0)
 
     def interrupt(self) -> None:
         """Raises Left in the thread; by one thread at a time."""
@@ -71,7 +78,7 @@ class Stretch:
         try:
             now = time.monotonic()
             if self.is_open and now - self._told >= _AGAIN:
-                self._told = now
+                self._told, self._was_told = now, True
                 _raise_in(self.thread, Left)
         finally:
             self._is_raising = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -11,6 +13,7 @@ from catalog.errors import SqlError
 from planner.cancellation import Calls, Left, leave, to_the_end
 from planner.parse import parse
 from tests.rig.beside import Beside
+from tests.rig.server import ROOT
 
 
 def test_a_loop_is_left() -> None:
@@ -85,3 +88,26 @@ def test_what_keeps_an_interrupt_to_itself_hears_another(monkeypatch: pytest.Mon
         calls.interrupt()
     assert isinstance(running.error(), SqlError)
     assert len(heard) == 2
+
+
+_PROFILED = """
+import sys, threading
+from planner.cancellation import Calls, leave
+
+calls = Calls()
+for _ in range(100):
+    calls.within(leave, sum, range(10))
+running = threading.Thread(target=lambda: calls.within(leave, lambda: [None for _ in iter(int, 1)]))
+threading.excepthook = lambda _: print("left")
+running.start()
+while running.is_alive():
+    calls.interrupt()
+sys.setprofile(lambda *_: None)
+print(sum(number for number in range(10)))
+"""
+
+
+def test_nothing_is_on_its_way_behind_a_stretch() -> None:
+    """CPython 3.11 never ends where a function is profiled while an exception was taken back."""
+    done = subprocess.run([sys.executable, "-c", _PROFILED], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == (["left", "45"], "")
