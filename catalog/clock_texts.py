@@ -507,8 +507,9 @@ class _Reader:
             raise Malformed
         if "modifier" in self.seen and ("zone" not in self.seen or self.named is not None):
             raise Malformed
-        if self.named is not None and self.is_time and not has_date and "abbreviation" not in self.seen:
-            raise Malformed  # which needs the date
+        needs_date = self.named is not None and self.named.utcoffset(None) is None and "abbreviation" not in self.seen
+        if needs_date and self.is_time and not has_date:
+            raise Malformed
         parts = self.parts
         return Moment(
             parts["year"], parts["month"], parts["day"], self._clock(), has_date, has_time, self.named or self.zone

@@ -168,7 +168,10 @@ def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
     from planner.bind.types import coerce
 
     text = coerce(env.binding, arguments[0], TEXT, "explicit", node)
-    return None if text is None else read_oid(env.binding, text, SqlType(name.removesuffix("in")), node)
+    if text is None:
+        return None
+    with env.binding.without_positions():  # a function's errors have none
+        return read_oid(env.binding, text, SqlType(name.removesuffix("in")), node)
 
 
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
