@@ -7,7 +7,6 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), col_description(a.attrel
 SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid=c.oid JOIN pg_type t ON t.oid=a.atttypid WHERE c.relname IN ('cro','cro2') AND attnum>0;
 SELECT ARRAY(SELECT attname FROM pg_attribute a JOIN pg_type t ON t.oid=a.atttypid WHERE attrelid='cro'::regclass AND attnum>0);
 SELECT c.relname, (SELECT string_agg(attname,',') FROM pg_attribute a JOIN pg_type t ON t.oid=a.atttypid WHERE attrelid=c.oid AND attnum>0) FROM pg_class c WHERE relname LIKE 'cro%' AND relkind='r';
-SELECT c.relname, array_agg(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid=c.oid WHERE c.relname IN ('cro','cro2') AND attnum>0 GROUP BY c.relname ORDER BY 1;
 SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace WHERE relname LIKE 'cro%' AND relkind='r';
 WITH x AS (SELECT a.attname FROM pg_attribute a JOIN pg_type t ON t.oid=a.atttypid WHERE attrelid='cro2'::regclass AND attnum>0) SELECT * FROM x;
 SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid=a.attrelid WHERE c.relname='cro';
