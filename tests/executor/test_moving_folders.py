@@ -203,19 +203,6 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
             wait_until(lambda name=name: servers.client(name).run(ERROR) == [(None,)], what="the end of its error")
-    path = folder.put([(1, "not a number", "")])
-    for _ in range(2):
-        wait_until(lambda: _fails(servers.client("b"), "22P04"), what="the error")
-        assert _fails(servers.client("a"), "22P04"), "it is the view's value, wherever that is"
-        servers.stop("b")
-
-
-def _fails(client: Client, sqlstate: str) -> bool:
-    try:
-        client.run(READ)
-    except SqlError as error:
-        return error.sqlstate == sqlstate
-    return False
 
 
 @only_csv
