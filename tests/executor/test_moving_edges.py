@@ -244,8 +244,7 @@ def test_a_suspended_view_is_named_whose_copy_is_damaged(
 
 def _session(database: Database) -> Session:
     db = SimpleNamespace(catalog=database.catalog)
-    settings = SimpleNamespace(search_path=lambda: ("public",))
-    return cast(Session, SimpleNamespace(database=database, db=db, settings=settings, user="millstream"))
+    return cast(Session, SimpleNamespace(database=database, db=db, path=("public",), user="millstream"))
 
 
 def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:
