@@ -1,4 +1,5 @@
-"""Operations on vectors: exact arithmetic, finite floats, comparisons, truth with NULLs, coalesce.
+"""Operations on vectors: exact arithmetic, finite floats, comparisons, truth with NULLs, coalesce, greatest and
+least.
 
 Owns: which calls these are. A result that its type or 64 bits may not hold raises ``Unusual``, and so does a float that
 is not finite: then an engine computes the rows, and its error counts.
@@ -24,6 +25,8 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "sub": operator.sub,
     "mul": operator.mul,
 }
+#: What an earlier argument is to a later one that it stands before.
+_EXTREMES: Final[dict[str, Callable[[Any, Any], Any]]] = {"greatest": operator.ge, "least": operator.le}
 _UNARY: Final[dict[str, Callable[[Values], Values]]] = {"abs": np.abs, "square": np.square}
 
 
@@ -46,6 +49,9 @@ def operation(call: Call, arguments: list[Computed]) -> Computed | None:
     if name == "coalesce" and alike(arguments):
         scale = max(item.scale for item in arguments)
         return Computed(call.type, _first(tuple(at(item, scale) for item in arguments)), scale)
+    if name in _EXTREMES and alike(arguments):
+        scale = max(item.scale for item in arguments)
+        return Computed(call.type, _extreme(_EXTREMES[name], [at(item, scale) for item in arguments]), scale)
     return None
 
 
@@ -178,6 +184,22 @@ def _first(runs: Sequence[Callable[[Rows], Vector]]) -> Callable[[Rows], Vector]
             if found.null is None:
                 return found
             found = chosen(~found.null, Vector(found.values, None, found.limit), item(rows))
+        return found
+
+    return run
+
+
+def _extreme(keeps: Callable[[Any, Any], Any], runs: Sequence[Callable[[Rows], Vector]]) -> Callable[[Rows], Vector]:
+    """greatest and least, which leave out NULLs; of equal values the first."""
+
+    def run(rows: Rows) -> Vector:
+        found = runs[0](rows)
+        for item in runs[1:]:
+            other = item(rows)
+            first = keeps(found.values, other.values)
+            if found.null is not None:
+                first = first & ~found.null
+            found = chosen(first if other.null is None else first | other.null, found, other)
         return found
 
     return run

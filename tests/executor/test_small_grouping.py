@@ -57,6 +57,12 @@ VIEWS = (
         3,
         ("SELECT k, round(corr(f, f * f)::numeric, 8), regr_count(f, f) FROM s WHERE i < 9 GROUP BY k"),
     ),
+    (
+        4,
+        (
+            "SELECT k, sum(greatest(i, h, 7)), sum(least(d, d - 1)), max(greatest(t, DATE '1994-01-01')) FROM s GROUP BY k"
+        ),
+    ),
     (2, ("SELECT k, sum(x) FROM (SELECT k, d * 2 AS x, f FROM s WHERE o IS NOT NULL) AS q WHERE x > -3 GROUP BY k")),
     (4, ("SELECT o, sum(b * 2 - h), sum(-1 + b), count(*) FROM s WHERE NOT (o AND i > 3) OR d IS NULL GROUP BY o")),
 )
