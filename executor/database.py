@@ -81,6 +81,7 @@ class Database(Core):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options, server_catalog)
+        self._is_closed = False
         self.drawings = Drawings()
         self.replicas = Replicas(self)
         self.elsewhere = Elsewhere(self)
@@ -133,7 +134,10 @@ class Database(Core):
         return database
 
     def close(self) -> None:
-        """Ends background work and closes all files; what was acknowledged is durable."""
+        """Ends background work and closes all files; what was acknowledged is durable. Once: the files are others' then."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.view_moving.close()
         self.separation.moving.close()
         self.admission.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from catalog.errors import SqlError
 from executor.locks.manager import Locks, Owner
 from executor.locks.modes import Mode
-from executor.locks.targets import Keys, Row, Rows, Target
+from executor.locks.targets import Keys, Relation, Row, Rows, Target
 
 Taken = tuple[Target, Mode]
 
@@ -71,19 +71,22 @@ class TransactionLocks:
 
     def release_after(self, mark: int) -> None:
         """Gives back what was taken since."""
-        later = list(self._taken)[mark:]
-        for taken in later:
-            del self._taken[taken]
-        self.locks.release(self.owner, reversed(later))
+        self._release(list(self._taken)[mark:][::-1])
 
     def release_rows(self) -> None:
         """Gives back the locks on rows and keys."""
-        rows = [taken for taken in self._taken if isinstance(taken[0], Rows | Row | Keys)]
-        for taken in rows:
-            del self._taken[taken]
-        self.locks.release(self.owner, rows)
+        self._release([taken for taken in self._taken if isinstance(taken[0], Rows | Row | Keys)])
+
+    def release_reads(self) -> None:
+        """Gives back what keeps relations that are only read as they are."""
+        self._release([item for item in self._taken if isinstance(item[0], Relation) and item[1] is Mode.ACCESS_SHARE])
 
     def release_all(self) -> None:
         """Gives everything back."""
         taken, self._taken = self._taken, {}
         self.locks.release(self.owner, taken)
+
+    def _release(self, given: list[Taken]) -> None:
+        for taken in given:
+            del self._taken[taken]
+        self.locks.release(self.owner, given)

@@ -49,6 +49,8 @@ class ArrivingQuery:
         if self._planned.rows is not None:
             statements = (Statement("", self._planned.rows),)
         self._places = reads_places(Path(self._planned.stream, statements))
+        if not transaction.explicit:  # it may wait for ever: to alter or drop the stream ends it
+            transaction.locks.release_reads()
 
     def _scanned(self, reader: Reader) -> ArrivalScan:
         """What is read as it arrives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.objects import Table
-from executor.embedded.connection import Connection
+from executor.embedded.connection import Bindings, Connection, OpenRows
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files import foreign as files
 from executor.files.foreign import FileRows
@@ -108,17 +108,19 @@ def test_the_order_in_from_does_not_matter(client: Client, query: str, names: st
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows that all operators gave, of each query over files that the engine reads."""
     given: list[int] = []
-    run = Connection._as_text
+    run = Connection._opened
 
     def counting(
-        self: Connection, read: Mapping[str, FileRows], relation: Relation, parameters: Any, *rest: Any, **more: Any
-    ) -> Any:
-        sql = DuckPrinter(read=read).print_relation(replace_parameters(relation, parameters))
-        given.append(_given(self, sql))
-        return run(self, read, relation, parameters, *rest, **more)
+        self: Connection, relation: Relation, bindings: Bindings, parameters: Any, timezone: str
+    ) -> pa.Table | OpenRows:
+        read = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
+        if read:
+            sql = DuckPrinter(read=read).print_relation(replace_parameters(relation, parameters))
+            given.append(_given(self, sql))
+        return run(self, relation, bindings, parameters, timezone)
 
     monkeypatch.setattr(files, "_FEW_ROWS", 10_000)
-    monkeypatch.setattr(Connection, "_as_text", counting)
+    monkeypatch.setattr(Connection, "_opened", counting)
     return given
 
 

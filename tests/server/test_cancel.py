@@ -158,7 +158,9 @@ class Worked:
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
         server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry(), channels=None)
-        self.connection = SimpleNamespace(server=server, is_busy=True, end=None, account=Account())
+        self.connection = SimpleNamespace(
+            server=server, is_busy=True, end=None, account=Account(), stop_draining=lambda: None
+        )
         # What ends just then hears nothing.
         db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None

@@ -16,7 +16,7 @@ def _raise(error: Exception) -> None:
 @pytest.mark.parametrize(("raised", "heard"), [(StopIteration(), RuntimeError), (ValueError(), ValueError)])
 def test_a_call_that_raises_ends(raised: Exception, heard: type[Exception]) -> None:
     async def call() -> None:
-        with Workers(1) as workers:
+        with Workers(1, "test") as workers:
             await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(workers, _raise, raised), 20)
 
     with pytest.raises(heard):
