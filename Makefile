@@ -40,7 +40,7 @@ test-cluster: $(VENV)/.installed-dev java $(VENV)/spark.jsa  ## servers with one
 # Three processes keep two cores busy, since many tests wait for a disk or a lease; a file's tests share their servers.
 # Spark's tests come last, by two, since each process has a Spark of its own, of which most of the time goes into its
 # start.
-PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
+PYTEST := $(BIN)/python -m pytest --dist loadfile --max-worker-restart 0 --numprocesses
 # ARGS may leave one of the two without tests.
 OR_NONE := || test $$? -eq 5
 FAST := $(PYTEST) 3 -m "not slow and not spark" -p no:cacheprovider
