@@ -170,6 +170,31 @@ def test_json_lines_by_name(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("last", ['{"id": 3, "name": "z"}', '{"id": "3", "name": "z"}', ' {"id":3,"name":"z"} '])
+def test_json_of_several_portions(tmp_path: Path, last: str) -> None:
+    """With a line that is longer than one, and in the last one what only the exact way reads."""
+    long = "x" * (3 << 20)
+    lines = [
+        *(f'{{"id": 1, "name": "{number:07}"}}' for number in range(100_000)),
+        f'{{"id": 2, "name": "{long}"}}',
+        last,
+    ]
+    table = read_files([recorded(write(tmp_path / "a.json", "\n".join(lines), 0))], stream(format="json"), 42)
+    assert table.column("id").to_pylist() == [1] * 100_000 + [2, 3]
+    assert table.column("name").to_pylist() == [f"{number:07}" for number in range(100_000)] + [long, "z"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ['{"id": x}', '{"id": 1.5}', '{"id": 1}{"id": 2}', '[{"id": 1}]', '{"name": "\\ud800"}']
+)
+def test_an_error_of_json_in_the_last_portion_names_its_line(tmp_path: Path, wrong: str) -> None:
+    lines = "".join(f'{{"id": 1, "name": "{number:07}"}}\n' for number in range(100_000))
+    file = write(tmp_path / "a.json", f"{lines}\n{wrong}\n" + lines, 0)
+    with pytest.raises(SqlError) as caught:
+        read_files([recorded(file)], stream(format="json"), 42)
+    assert f'file "{file}", line 100002' in str(caught.value.where)
+
+
 def test_parquet_columns_by_name_are_cast_and_rows_numbered(tmp_path: Path) -> None:
     files = []
     for index in range(2):
