@@ -16,8 +16,9 @@ from executor.files.ahead import parsed_ahead
 from executor.files.following import Owner, stored_columns
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader
 
-#: Bytes that are read of a file at once.
-_PORTION: Final = 1 << 20
+#: Bytes that are read of a file at once, and of its first block: the largest has four times as many, which lie in a
+#: processor's cache as they are looked through.
+_PORTION: Final = 1 << 18
 _TRUE: Final = ("true", "on", "yes", "1")
 
 
@@ -26,7 +27,9 @@ def batches(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iter
     columns, names = stored_columns(owner), [item.name for item in wanted]
     known = [item.name for item in columns]
     only = None if set(names) == set(known) else tuple(map(known.index, names))
-    reader = CopyReader([item.type for item in columns], known, csv_format(owner), owner.name, only=only)
+    reader = CopyReader(
+        [item.type for item in columns], known, csv_format(owner), owner.name, block_size=_PORTION, only=only
+    )
     for batch in parsed_ahead(_blocks(path, reader), reader.parse):
         yield batch.select(names)
 
