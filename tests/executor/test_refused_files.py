@@ -68,6 +68,21 @@ def test_a_file_that_does_not_fit_holds_its_stream_up_until_it_is_replaced_or_re
 
 
 @pytest.mark.slow
+def test_a_refused_file_is_read_again_as_its_stream_is_defined_now(tmp_path: Path) -> None:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    database = open_database(tmp_path / "data", **PACE)
+    client = Client(database)
+    client.run(STREAM.format(folder))
+    client.run(VIEW)
+    put(folder, "a.csv", b"1;a\n")
+    wait_until(partial(shows, client, ("22P02", 'a.csv", line 1, column id: "1;a"')))
+    client.run("ALTER FOREIGN TABLE f OPTIONS (ADD delimiter ';')")
+    wait_until(partial(shows, client, [(1, "a")]))
+    database.close()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [True, False])
 def test_files_that_lie_there_before_a_view_are_skipped_and_counted(tmp_path: Path, at_once: bool) -> None:
     folder = tmp_path / "incoming"
