@@ -7,8 +7,8 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from itertools import islice
+from functools import cache, reduce
+from itertools import chain, islice
 from operator import is_, or_
 from typing import Any, Final, TypeGuard
 from zlib import crc32
@@ -79,11 +79,13 @@ _CALLED: Final[dict[str, int]] = {}
 _CONTENTS: Final = "contents"
 
 
+@cache
 def kinds_of(*classes: type) -> int:
     """Nodes of some classes, for ``contains`` and ``transform``."""
     return reduce(or_, (_BITS[kind] for kind in classes))
 
 
+@cache
 def calls_of(*functions: str) -> int:
     """Calls, aggregates and windows of some functions, and perhaps of others."""
     found = 0
@@ -108,15 +110,29 @@ def _gather(value: tuple[Any, ...], found: list[Node]) -> None:
             _gather(item, found)
 
 
+def _one(node: Node | None) -> tuple[Node, ...]:
+    return () if node is None else (node,)
+
+
 #: The children of the classes of which plans have the most.
 _CHILDREN: Final[dict[type, Callable[[Any], list[Node]]]] = {
     ColumnRef: lambda node: [],
     Literal: lambda node: [],
     Parameter: lambda node: [],
+    Scan: lambda node: [*_one(node.since)],
     Call: lambda node: [*node.arguments],
     Cast: lambda node: [node.argument],
+    Case: lambda node: [*chain.from_iterable(node.branches), node.otherwise],
+    ScalarSubquery: lambda node: [node.relation],
+    Exists: lambda node: [node.relation],
+    SortKey: lambda node: [node.expression],
+    AggregateCall: lambda node: [*node.arguments, *_one(node.filter), *node.order_by],
     Filter: lambda node: [node.input, node.predicate],
     Project: lambda node: [node.input, *[value for _, value in node.outputs]],
+    Join: lambda node: [node.left, node.right, *_one(node.predicate)],
+    Aggregate: lambda node: [node.input, *[value for _, value in (*node.keys, *node.aggregates)]],
+    Sort: lambda node: [node.input, *node.keys],
+    SetOperation: lambda node: [node.left, node.right],
 }
 
 
@@ -228,6 +244,8 @@ def _same(node: Any) -> Any:
 def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], kinds: int) -> Any:
     """The tree with every node changed on the way ``down`` to its children, and ``up`` from them, but for subtrees
     without nodes of the ``kinds``."""
+    if not contents(node) & kinds:
+        return node
     done: list[Any] = []
     stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
     while stack:
