@@ -34,7 +34,7 @@ SHARED = [
     engine.test_two_statements_of_one_state_merge,
     engine.test_large_jobs_are_partitioned_and_written_by_workers,
     engine.test_a_missing_input_file_is_58p01,
-    raw.test_json,
+    raw.test_parquet_with_several_row_groups_and_narrower_types,
 ]
 
 
