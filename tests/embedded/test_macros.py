@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executor.embedded.functions import macros
+from executor.embedded.functions import batches, macros, quotients
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
@@ -18,6 +18,7 @@ EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
+    batches.register_columns(connection, quotients.COLUMNS, batches.Batches())
     connection.execute(macros.STATEMENTS)
     yield connection
     connection.close()
