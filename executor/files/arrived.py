@@ -81,6 +81,12 @@ class FileFeed:
         self._converted = ConvertedFiles(store.parent / "converted" if converted is None else converted)
         #: Files that do not fit the stream, and why: they have not arrived.
         self.refused: tuple[RefusedFile, ...] = ()
+        #: The rows of each file that fits and whose name has not come yet.
+        self._fitting: dict[SourceFile, int] = {}
+        #: The stream as it was when these files were read.
+        self._read_as = stream
+        #: Why the last look at the folder found less than all rows.
+        self.trouble: str | None = None
         self._lock = threading.Lock()
         #: Why it is not known which files have arrived; XX001.
         self.damage: SqlError | None = None
@@ -176,51 +182,56 @@ class FileFeed:
             raise item.raised()
 
     def take(self, found: Sequence[SourceFile]) -> FilesArrived | None:
-        """The files among these that fit the stream, as a record's part; ``refused`` has the others from now on, and no
-        file any more that has been mended or is gone. One that was refused is read again once it has changed. Raises
-        53000, 58030."""
-        still = {item.file: item for item in self.refused if item.file in found}
-        fitting: list[tuple[SourceFile, int]] = []
+        """``review``, and the files that fit as a record's part."""
+        self.review(found)
+        if not self._fitting:
+            return None
+        files, counts = tuple(self._fitting), tuple(self._fitting.values())
+        return FilesArrived(self._stream.oid, files, self._stream.option("format", "parquet"), counts)
+
+    def review(self, found: Sequence[SourceFile]) -> None:
+        """Reads through the files among these that are new, or were read for another definition of the stream.
+
+        ``refused`` has those that do not fit the stream from now on, and no file any more that has been mended or is
+        gone. Raises 53000, 58030.
+        """
+        stream = self._stream
+        is_same = self._read_as is stream
+        refused = {item.file: item for item in self.refused if is_same and item.file in found}
+        fitting: dict[SourceFile, int] = {}
         for file in found:
-            if file in still:
+            if file in refused:
                 continue
             try:
-                rows = self._converted.convert(file, self._stream)
-                verify(file, self._stream.name)
+                known = self._fitting.get(file) if is_same else None
+                fitting[file] = self._rows_of(file, stream) if known is None else known
             except FileNotFoundError:
                 continue
             except OSError as error:
-                message = f'could not read file "{file[0]}" of stream "{self._stream.name}": {error.strerror or error}'
+                message = f'could not read file "{file[0]}" of stream "{stream.name}": {error.strerror or error}'
                 raise SqlError(state_of(error), message) from None
             except SqlError as error:
-                if error.sqlstate == "58P01":  # it changes while it is read: the next look finds it again
-                    continue
-                still[file] = RefusedFile(file, error)
-                continue
-            fitting.append((file, rows))
-        self.refused = tuple(still.values())
-        if not fitting:
-            return None
-        files, counts = tuple(file for file, _ in fitting), tuple(rows for _, rows in fitting)
-        return FilesArrived(self._stream.oid, files, self._stream.option("format", "parquet"), counts)
+                if error.sqlstate != "58P01":  # else it changes while it is read: the next look finds it again
+                    refused[file] = RefusedFile(file, error)
+        self.refused, self._fitting, self._read_as = tuple(refused.values()), fitting, stream
+
+    def _rows_of(self, file: SourceFile, stream: Stream) -> int:
+        rows = self._converted.convert(file, stream)
+        verify(file, stream.name)
+        return rows
 
     def clear(self, durable: int) -> None:
-        """The views have all rows up to an LSN, so that only the files of later ones are kept converted."""
+        """The views have all rows up to an LSN, so that only the files of later ones are kept converted, and those
+        whose names have not come."""
         with self._lock:
             needed = [file for item in self._arrived if item.lsn > durable for file in item.files]
-        self._converted.keep(needed, self._stream)
+        self._converted.keep((*needed, *self._fitting), self._stream)
 
     @property
     def count(self) -> int:
         """How many files have arrived."""
         with self._lock:
             return sum(len(item.files) for item in self._arrived)
-
-    def require(self, after: int) -> None:
-        """What came behind an LSN is as it was then. Raises 58P01, OSError."""
-        for item in self.files(after, self.last_lsn):
-            for file in item.files:
-                verify(file, self._stream.name)
 
     @property
     def stored_lsn(self) -> int:

@@ -42,7 +42,11 @@ class ConvertedFiles:
             return int(pq.read_metadata(file[0]).num_rows)
         self._folder.mkdir(parents=True, exist_ok=True)
         schema = pa.schema([(item.name, item.type.arrow) for item in stream.columns])
-        return write_batches(self._path(file, stream), schema, batches(file[0], stream, stream.columns), synced=False)
+        path = self._path(file, stream)
+        new = path.with_suffix(".new")  # a reader may ask for the file meanwhile
+        count = write_batches(new, schema, batches(file[0], stream, stream.columns), synced=False)
+        new.replace(path)
+        return count
 
     def read(self, file: SourceFile, stream: Stream) -> pa.Table | None:
         """A file's rows; None where they are not kept."""

@@ -1,28 +1,25 @@
 """Rows of CSV files, as COPY FROM reads them (``protocol.copy``): same values, same errors.
 
-Owns: the options that a relation has for its files, and the parallel parsing of a file's blocks. A column that is not
+Owns: the options that a relation has for its files, and the split of a file into blocks of lines. A column that is not
 wanted is split off and checked for its encoding, but its values are not converted.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
 
 from catalog.objects import ColumnDefinition
+from executor.files.ahead import parsed_ahead
 from executor.files.following import Owner, stored_columns
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader
 
-#: Bytes that are read of a file at once.
-_PORTION: Final = 1 << 20
-#: Blocks of a file that are parsed ahead of the one that is wanted next.
-_AHEAD: Final = 4
+#: Bytes that are read of a file at once, and of its first block: the largest has four times as many, which lie in a
+#: processor's cache as they are looked through.
+_PORTION: Final = 1 << 18
 _TRUE: Final = ("true", "on", "yes", "1")
-_PARSERS: Final = ThreadPoolExecutor(max(1, pa.cpu_count()), "csv")
 
 
 def batches(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
@@ -30,18 +27,11 @@ def batches(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iter
     columns, names = stored_columns(owner), [item.name for item in wanted]
     known = [item.name for item in columns]
     only = None if set(names) == set(known) else tuple(map(known.index, names))
-    reader = CopyReader([item.type for item in columns], known, csv_format(owner), owner.name, only=only)
-    under_way: deque[Future[pa.RecordBatch]] = deque()
-    try:
-        for block in _blocks(path, reader):
-            under_way.append(_PARSERS.submit(reader.parse, block))
-            if len(under_way) > _AHEAD:
-                yield under_way.popleft().result().select(names)
-        while under_way:
-            yield under_way.popleft().result().select(names)
-    finally:
-        for item in under_way:
-            item.cancel()
+    reader = CopyReader(
+        [item.type for item in columns], known, csv_format(owner), owner.name, block_size=_PORTION, only=only
+    )
+    for batch in parsed_ahead(_blocks(path, reader), reader.parse):
+        yield batch.select(names)
 
 
 def _blocks(path: str, reader: CopyReader) -> Iterator[Block | BinaryBlock]:

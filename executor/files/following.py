@@ -52,7 +52,7 @@ _AS_IT_WAS: Final = "Put it back as it was."
 
 
 class FileSource:
-    """Follows one folder (not those below it). Holds only what the last look saw of files still growing."""
+    """Follows one folder (not those below it). Holds only what the last look saw of files that were not known."""
 
     def __init__(self, path: Path, format: str, stream: str, now: Callable[[], int] = time.time_ns) -> None:
         """``format`` decides which suffixes count, ``stream`` is for errors; ``now`` is the clock of mtimes."""
@@ -60,6 +60,7 @@ class FileSource:
         self._stream = stream
         self._suffixes = _SUFFIXES[format]
         self._now = now
+        self._seen: dict[str, tuple[int, int]] = {}
         self._growing: dict[str, tuple[int, int]] = {}
 
     def poll(self, known: Mapping[str, tuple[int, int]]) -> list[SourceFile]:
@@ -75,6 +76,7 @@ class FileSource:
                 raise _changed(path, self._stream)
         fresh = {path: stat for path, stat in found.items() if path not in known}
         arrived = [(path, *stat) for path, stat in fresh.items() if self._is_whole(path, stat)]
+        self._seen = fresh  # also those that have arrived: one that the stream refuses is not known at the next look
         self._growing = {path: stat for path, stat in fresh.items() if (path, *stat) not in arrived}
         return sorted(arrived, key=lambda item: (item[2], item[0]))
 
@@ -113,7 +115,7 @@ class FileSource:
                 yield os.path.abspath(entry.path), (stat.st_size, stat.st_mtime_ns)
 
     def _is_whole(self, path: str, stat: tuple[int, int]) -> bool:
-        return self._growing.get(path) == stat or self._now() - stat[1] > SETTLED
+        return self._seen.get(path) == stat or self._now() - stat[1] > SETTLED
 
 
 def stored_columns(owner: Owner) -> tuple[ColumnDefinition, ...]:

@@ -24,15 +24,19 @@ from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from executor.files import plain_json
+from executor.files.ahead import parsed_ahead
 from executor.files.following import Owner
 from protocol.compute import constant, pc
 from protocol.copy.format import CopyTarget
+from protocol.copy.split import count_byte
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import ColumnError
 from protocol.values.registry import decode_text_column
 
-#: Bytes that are read of a file at once.
-_PORTION: Final = 1 << 22
+#: Bytes of a portion, but for the rest of its last line: those that lie in a processor's cache are looked through
+#: several times for little.
+_PORTION: Final = 1 << 20
+_NEWLINE: Final = ord("\n")
 _BLANKS: Final = b" \t\r"
 _NULL: Final = msgspec.Raw(b"null")
 _NUL: Final = b"\\u0000"
@@ -40,35 +44,50 @@ _NUL: Final = b"\\u0000"
 
 def batches(path: str, owner: Owner, wanted: Sequence[ColumnDefinition]) -> Iterator[pa.RecordBatch]:
     """The rows of a file in its order, with the wanted columns. Raises PostgreSQL's errors, OSError."""
-    target = CopyTarget(tuple(item.type for item in wanted), tuple(item.name for item in wanted), owner.name)
-    schema = pa.schema([(item.name, item.type.arrow) for item in wanted])
-    is_plain, first = plain_json.is_plain(wanted), 1
-    for portion in _portions(path):
-        has_objects = plain_json.has_one_object_a_line(portion)
-        table = plain_json.read(portion, wanted) if is_plain and has_objects else None
-        is_plain = is_plain and (table is not None or not has_objects)  # what fails once fails again
-        if table is None:
-            rows, numbers = _split(portion, first, has_objects, target)
-            columns = [_column(values, place, numbers, target) for place, values in enumerate(rows)]
-            table = pa.Table.from_arrays(columns, schema=schema) if numbers else schema.empty_table()
+    reader = _Reader(owner, wanted)
+    for table in parsed_ahead(_portions(path), reader.parse):
         yield from table.to_batches()
-        first += portion.count(b"\n") + 1
 
 
-def _portions(path: str) -> Iterator[bytes]:
-    """Whole lines without the end of the last one."""
-    waiting: list[bytes] = []
+class _Portion(Struct, frozen=True):
+    """Whole lines without the end of the last one, and the number of the first one, from 1."""
+
+    data: bytes
+    first: int
+
+
+def _portions(path: str) -> Iterator[_Portion]:
+    first = 1
     with open(path, "rb") as file:
         while data := file.read(_PORTION):
-            end = data.rfind(b"\n")
-            if end < 0:
-                waiting.append(data)
-                continue
-            yield b"".join((*waiting, data[:end]))
-            waiting = [data[end + 1 :]]
-    rest = b"".join(waiting)
-    if rest:
-        yield rest
+            if not data.endswith(b"\n"):
+                data += file.readline()
+            yield _Portion(data.removesuffix(b"\n"), first)
+            first += count_byte(data, _NEWLINE)
+
+
+class _Reader:
+    """What reads portions of one file. Safe for many threads."""
+
+    def __init__(self, owner: Owner, wanted: Sequence[ColumnDefinition]) -> None:
+        self._wanted = wanted
+        self._target = CopyTarget(tuple(item.type for item in wanted), tuple(item.name for item in wanted), owner.name)
+        self._schema = pa.schema([(item.name, item.type.arrow) for item in wanted])
+        self._is_plain = plain_json.is_plain(wanted)
+
+    def parse(self, portion: _Portion) -> pa.Table:
+        """The rows of a portion. Raises PostgreSQL's errors."""
+        lines = plain_json.object_lines(portion.data)
+        if lines and self._is_plain:
+            table = plain_json.read(portion.data, lines, self._wanted)
+            if table is not None:
+                return table
+            self._is_plain = False  # what fails once fails again
+        rows, numbers = _split(portion, lines, self._target)
+        if not numbers:
+            return self._schema.empty_table()
+        columns = [_column(values, place, numbers, self._target) for place, values in enumerate(rows)]
+        return pa.Table.from_arrays(columns, schema=self._schema)
 
 
 class _Lines(Struct, frozen=True):
@@ -98,19 +117,18 @@ def _values(names: tuple[str, ...], line: dict[str, msgspec.Raw]) -> list[msgspe
     return [line.get(name, _NULL) for name in names]
 
 
-def _split(
-    portion: bytes, first: int, has_objects: bool, target: CopyTarget
-) -> tuple[list[list[msgspec.Raw]], Sequence[int]]:
-    """The values of each column, and the number of each row's line. Raises 22021, 22P02, 22P04, 22P05, 54001."""
+def _split(portion: _Portion, count: int, target: CopyTarget) -> tuple[list[list[msgspec.Raw]], Sequence[int]]:
+    """The values of each column, and the number of each row's line; ``count`` are the lines where each is as an object
+    is, else 0. Raises 22021, 22P02, 22P04, 22P05, 54001."""
     lines = _lines(target.names)
-    count = portion.count(b"\n") + 1
-    if has_objects and portion.isascii() and b"\0" not in portion and _NUL not in portion:
+    data, first = portion.data, portion.first
+    if count and data.isascii() and b"\0" not in data and _NUL not in data:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
-            rows = lines.many(portion)
+            rows = lines.many(data)
             if len(rows) == count:
                 return _columns(rows, lines), range(first, first + count)
     rows, numbers = [], []
-    for number, line in enumerate(portion.split(b"\n"), first):
+    for number, line in enumerate(data.split(b"\n"), first):
         if not line or not line.strip(_BLANKS):
             continue
         try:

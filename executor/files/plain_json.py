@@ -1,8 +1,8 @@
 """Lines of JSON by pyarrow's parser, where it means what json_to_record means.
 
 Owns: which portions of a file those are. What pyarrow takes and PostgreSQL does not, or reads otherwise, is looked for
-in the bytes beforehand (bytes that are no text, NaN, several objects a line, doubles that may be too small for theirs);
-a value of another JSON type than its column's, and a key that comes twice, are pyarrow's own errors.
+in the bytes beforehand (bytes that are no text, NaN, several objects a line) or in the result (doubles that may be too
+small for theirs); a value of another JSON type than its column's, and a key that comes twice, are pyarrow's own errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.json as pajson
 
 from catalog.objects import ColumnDefinition
 from catalog.types import MAX_PRECISION, SqlType
-from protocol.values.codec import ColumnError
+from protocol.values.codec import ColumnError, vector
 from protocol.values.registry import decode_text_column
 
 #: Types whose values JSON's numbers and truth values are as they stand.
@@ -26,8 +26,8 @@ _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "bool"))
 _DOCUMENTS: Final = ("json", "jsonb")
 _OPEN, _CLOSE, _NEWLINE = (ord(character) for character in "{}\n")
 _SUSPECT: Final = (b"\0", b"\\u0000", b"NaN", b"Inf")
-#: What may be the exponent of a double that is read as zero: 1e-400 is out of range.
-_TINY: Final = re.compile(rb"[0-9][eE]-[0-9]{3}")
+#: What may be a double that is read as zero: 1e-400 is out of range.
+_TINY: Final = (re.compile(rb"e-[0-9]{3}"), re.compile(rb"E-[0-9]{3}"), re.compile(rb"0{300}"))
 
 
 def is_plain(wanted: Sequence[ColumnDefinition]) -> bool:
@@ -35,32 +35,46 @@ def is_plain(wanted: Sequence[ColumnDefinition]) -> bool:
     return all(item.type.name not in _DOCUMENTS for item in wanted)
 
 
-def has_one_object_a_line(portion: bytes) -> bool:
-    """Whether every line begins and ends as an object does: no line break is within one then."""
+def object_lines(portion: bytes) -> int:
+    """The number of lines where each begins and ends as an object does, so that no line break is within one; else 0."""
     data = np.frombuffer(portion, np.uint8)
-    ends = np.append(np.flatnonzero(data == _NEWLINE), len(data))
-    starts = np.concatenate(([0], ends[:-1] + 1))
-    if (ends == starts).any():
-        return False
-    return bool((data[starts] == _OPEN).all() and (data[ends - 1] == _CLOSE).all())
+    ends = np.flatnonzero(data == _NEWLINE)
+    if not len(data) or data[0] != _OPEN or data[-1] != _CLOSE:
+        return 0  # so that a line follows each end
+    are_objects = (data[ends - 1] == _CLOSE).all() and (data[ends + 1] == _OPEN).all()
+    return len(ends) + 1 if are_objects else 0
 
 
-def read(portion: bytes, wanted: Sequence[ColumnDefinition]) -> pa.Table | None:
-    """The rows of whole lines, none of them blank; None where the exact way must decide."""
-    if any(sign in portion for sign in _SUSPECT) or not _is_text(portion):
-        return None
-    if any(item.type.name == "float8" for item in wanted) and _TINY.search(portion):
+def read(portion: bytes, lines: int, wanted: Sequence[ColumnDefinition]) -> pa.Table | None:
+    """The rows of so many lines as ``object_lines`` has them; None where the exact way must decide."""
+    if any(_has(portion, sign) for sign in _SUSPECT) or not _is_text(portion):
         return None
     kinds = pa.schema([(item.name, _read_as(item.type)) for item in wanted])
     options = pajson.ParseOptions(explicit_schema=kinds, unexpected_field_behavior="ignore")
+    whole = pajson.ReadOptions(use_threads=False, block_size=len(portion) + 1)  # several portions are read at once
     try:
-        table = pajson.read_json(pa.BufferReader(portion), parse_options=options)
-        if table.num_rows != portion.count(b"\n") + 1:
+        table = pajson.read_json(pa.BufferReader(portion), whole, options)
+        if table.num_rows != lines:
             return None
-        columns = [_finished(table.column(item.name), item.type) for item in wanted]
+        columns = [table.column(item.name) for item in wanted]
+        if any(_may_be_tiny(column, portion) for column in columns if column.type == pa.float64()):
+            return None
+        finished = [_finished(column, item.type) for column, item in zip(columns, wanted, strict=True)]
     except (pa.ArrowException, ColumnError):
         return None
-    return pa.Table.from_arrays(columns, names=kinds.names)
+    return pa.Table.from_arrays(finished, names=kinds.names)
+
+
+def _has(portion: bytes, sign: bytes) -> bool:
+    return sign[:1] in portion and sign in portion  # one byte is found sooner
+
+
+def _may_be_tiny(column: pa.ChunkedArray, portion: bytes) -> bool:
+    """Whether a double may be read as zero that is none, or is not finite."""
+    values = [vector(chunk, "<f8") for chunk in column.chunks]
+    if all(np.isfinite(part).all() and (part != 0).all() for part in values):
+        return False
+    return not all(np.isfinite(part).all() for part in values) or any(sign.search(portion) for sign in _TINY)
 
 
 def _read_as(kind: SqlType) -> pa.DataType:

@@ -2,7 +2,8 @@
 
 Owns: a thread that looks at every followed stream's folder at the pace that the configuration sets, so that files are
 found while a long job runs; and the stream's error while its folder or one of its files is not what it was. Which files
-count is ``following``'s; what becomes of them is maintenance's. Those of another server's stream that server finds.
+count is ``following``'s; what becomes of them is maintenance's. The files of another server's stream arrive by that
+server's log; this one reads through them, too, so that it refuses what that one refuses and has the others converted.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from catalog.errors import SqlError
 from catalog.objects import Stream
 from executor.core import Core
 from executor.files.arrived import ArrivedFiles, FileFeed
-from executor.files.following import FileSource
+from executor.files.following import FileSource, SourceFile
 from executor.periodic import Periodic
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.trace.layout import home_of
@@ -60,7 +61,7 @@ class SourceWatcher:
 
     def _work(self) -> None:
         streams = list(self._core.streams.values())
-        followed = [item for item in streams if isinstance(item.feed, FileFeed) and not home_of(item.stream)]
+        followed = [item for item in streams if isinstance(item.feed, FileFeed)]
         with self._lock:
             self._sources = {oid: self._sources[oid] for oid in self._sources if oid in self._core.streams}
         for stream in followed:
@@ -83,16 +84,24 @@ class SourceWatcher:
         told = None
         try:
             durable = self._frontiers.durable_lsn(oid, self._core.sequencer.visible)
-            part = feed.take(source.poll(feed.known(durable)))
-            if part is not None:
-                self._core.sequencer.submit((part,)).wait()
+            self._take(feed, source.poll(feed.known(durable)), home_of(stream.stream))
             told = next((_told(item.error) for item in feed.refused), None)
             feed.clear(durable)
         except SqlError as error:
             told = str(error)
         self._core.versions.suspend(oid, bool(feed.refused))  # no earlier answer is given again meanwhile
-        if stream.stands(told):
+        feed.trouble = told
+        if not home_of(stream.stream) and stream.stands(told):  # else it may stand for other reasons (moving/views)
             self._retry(oid)
+
+    def _take(self, feed: FileFeed, found: Sequence[SourceFile], home: str) -> None:
+        """Files of a stream of this server arrive, and those of another's are read through."""
+        if home:
+            feed.review(found)
+            return
+        part = feed.take(found)
+        if part is not None:
+            self._core.sequencer.submit((part,)).wait()
 
 
 def arrived_before(stream: Stream, store: Path, converted: Path) -> ArrivedFiles:

@@ -108,7 +108,9 @@ class Elsewhere:
         return any(oid in database.plans.get(database.view(each).program.final).views for each in views)
 
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
-        """The answer to a question; None where the view is here by now."""
+        """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
+        the other server does when it has looked at them, too."""
+        runtime.check_feeds()
         least = max(self._database.streams[progress.path.stream].last_lsn for progress in runtime.paths)
         least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE

@@ -92,6 +92,7 @@ def encode_answer(answer: Answer) -> bytes:
 def encode_error(error: SqlError) -> bytes:
     """An error as an answer."""
     told = {"sqlstate": error.sqlstate, "message": error.message, "detail": error.detail, "hint": error.hint}
+    told["where"] = error.where
     return _headed({"error": told})
 
 
@@ -107,7 +108,8 @@ def decode_answer(data: bytes) -> Answer:
         document = json.loads(data[_LENGTH.size : start])
         error = document.get("error")
         if error is not None:
-            raise SqlError(error["sqlstate"], error["message"], error["detail"], error["hint"])
+            where = error.get("where")  # an earlier version sends none
+            raise SqlError(error["sqlstate"], error["message"], error["detail"], error["hint"], where=where)
         with pa.ipc.open_stream(pa.py_buffer(data)[start:]) as reader:
             return Answer(int(document["at"]), reader.read_all())
     except (pa.ArrowException, *WRONG) as error:

@@ -39,7 +39,6 @@ from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
 from executor.periodic import Periodic
 from executor.separation.moving import Pace
-from executor.streams.runtime import StreamRuntime
 from executor.trace.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
@@ -282,21 +281,9 @@ class ViewMoving:
                     continue
                 told = str(error)
             for stream in filter(None, found):
-                if stream.stands(told or self._lacking(stream, noting)):
+                trouble = stream.feed.trouble if isinstance(stream.feed, FileFeed) else None
+                if stream.stands(told or trouble):
                     self._database.maintenance.retry(stream.stream.oid)
-
-    def _lacking(self, stream: StreamRuntime, looks: bool) -> str | None:
-        """Which of a followed folder's files its views cannot read here: who ``looks`` finds that."""
-        feed = stream.feed
-        if not isinstance(feed, FileFeed):
-            return None
-        if not looks:
-            return stream.error
-        try:
-            feed.require(self._database.frontiers.durable_lsn(stream.stream.oid, feed.last_lsn))
-        except (OSError, SqlError) as error:
-            return str(error)
-        return None
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""

@@ -172,6 +172,9 @@ def _is_mixed_outside(nodes: list[Node]) -> bool:
     return any(_is_mixed(item) for item in nodes if id(item) not in inside or _is_array(item))
 
 
+_MIXED: Final = frozenset((Cast, Call, Literal))
+
+
 def _is_array(node: object) -> bool:
     return isinstance(node, Cast) and loses_digits(node)
 
@@ -179,6 +182,8 @@ def _is_array(node: object) -> bool:
 def _is_mixed(node: object) -> bool:
     """Whether constants of several scales meet in a node: a cast that nobody wrote changes a scale, or an array's
     elements have one each."""
+    if type(node) not in _MIXED:
+        return False
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)

@@ -32,7 +32,6 @@ from protocol.values.scales import scales_of_texts
 #: Types that pyarrow's CSV parser reads as PostgreSQL does; all others are read as strings.
 _NATIVE: Final = frozenset(("int2", "int4", "int8", "float8", "numeric", "date", "bool"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))
-_ZERO, _X, _LOWER = (np.uint8(byte) for byte in (0x30, 0x78, 0x20))
 #: What some programs write before text in UTF-8.
 _MARK: Final = b"\xef\xbb\xbf"
 #: What may be an exponent above zero.
@@ -118,7 +117,7 @@ class FastParser(Struct, frozen=True):
         are_suspect = not self._escapes and (not reads_all or self._keeps_quotes(columns))
         if are_suspect and not _quotes_are_regular(block.data, self.format):
             raise NotFast
-        if len(self.target.types) > 1 and (not reads_all or _may_be_empty(columns[0])) and _has_empty_line(block):
+        if len(self.target.types) > 1 and all(map(_may_be_empty, columns)) and _has_empty_line(block):
             raise NotFast
         if not reads_all and not _is_utf8(block.data):
             raise NotFast
@@ -152,7 +151,7 @@ class FastParser(Struct, frozen=True):
         """Whether pyarrow's own conversions can be tried."""
         if self._escapes and b"\\" in block.data and self.format.null != "\\N":
             return False
-        integers = any(type_.name in _INTEGERS for type_ in self.target.types)
+        integers = any(type_.name in _INTEGERS for type_ in self.target.kinds)
         return not (integers and _has_hexadecimal(block.data))
 
     def _is_trusted(self, columns: list[pa.Array], block: Block) -> bool:
@@ -264,8 +263,7 @@ def _escapes_structure(data: bytes, delimiter: str) -> bool:
 
 def _has_hexadecimal(data: bytes) -> bool:
     """Whether 0x or 0X is somewhere."""
-    values = np.frombuffer(data, np.uint8)
-    return bool((((values[1:] | _LOWER) == _X) & (values[:-1] == _ZERO)).any())
+    return (b"x" in data and b"0x" in data) or (b"X" in data and b"0X" in data)  # one byte is found sooner
 
 
 def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:

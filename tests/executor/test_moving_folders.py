@@ -6,6 +6,7 @@ import json
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,65 @@ def test_a_file_that_is_not_as_it_was(servers: Servers, a: Client, folder: Folde
         for name in "ba":
             assert servers.client(name).run(READ) == folder.wanted()
             wait_until(lambda name=name: servers.client(name).run(ERROR) == [(None,)], what="the end of its error")
+    path = folder.put([(1, "not a number", "")])
+    for _ in range(2):
+        wait_until(lambda: _fails(servers.client("b"), "22P02", path), what="the error")
+        assert _fails(servers.client("a"), "22P02", path), "it is the view's value, wherever that is"
+        servers.stop("b")
+
+
+def _fails(client: Client, sqlstate: str, path: Path, line: int = 1) -> bool:
+    try:
+        client.run(READ)
+    except SqlError as error:
+        return error.sqlstate == sqlstate and f'file "{path}", line {line}' in (error.where or "")
+    return False
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sqlstate", "line", "mended"),
+    [("1,x,a\n", "22P02", 1, "replaced"), ("1,1,a\n1,2\n", "22P04", 2, "removed")],
+)
+@only_csv
+def test_a_file_that_a_home_refuses(
+    servers: Servers, a: Client, folder: Folder, wrong: str, sqlstate: str, line: int, mended: str
+) -> None:
+    """The guest raises it, too, also after the view has come later than the file, and both go on once it is mended."""
+    folder.add(a, 5)
+    servers.migrate("a", "b")
+    for source, target in (("b", "c"), ("c", "b")):
+        path = folder.path / f"wrong_at_{source}.csv"
+        folder.put([(1, "1.25", "fits")])
+        (folder.path / "_wrong").write_text(wrong)
+        (folder.path / "_wrong").rename(path)
+        folder.await_all(a)
+        for name in (source, "a"):
+            wait_until(partial(_fails, servers.client(name), sqlstate, path, line), what="the error")
+            wait_until(partial(_tells, servers.client(name), path), what="the stream's error")
+        if mended == "replaced":
+            (folder.path / "_mended").write_text("0,2.50,mended\n")
+            (folder.path / "_mended").replace(path)
+            folder.rows.append((0, "2.50", "mended"))
+        else:
+            path.unlink()
+        folder.await_all(a)
+        for name in (source, "a"):
+            wait_until(partial(_reads, servers.client(name), folder), what="its end")
+            wait_until(partial(_tells, servers.client(name), None), what="the end of the stream's error")
+        servers.migrate(source, target)
+
+
+def _tells(client: Client, path: Path | None) -> bool:
+    """Whether the stream's error is about a file, or there is none."""
+    ((error,),) = client.run(ERROR)
+    return error is None if path is None else str(path) in str(error)
+
+
+def _reads(client: Client, folder: Folder) -> bool:
+    try:
+        return client.run(READ) == folder.wanted()
+    except SqlError:
+        return False
 
 
 @only_csv

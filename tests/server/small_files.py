@@ -107,6 +107,9 @@ _JSON: Final[dict[str, bytes]] = {
     "blanks for a number": b'{"a":" 7 "}\n',
     "point in a number": b'{"a":7.0}\n',
     "exponent": b'{"a":1e2}\n',
+    "as many objects as lines": b'{"a":1}{"a":2}\n\n',
+    "as many objects as lines, one over two": b'{"a":\n1}{"a":2}\n',
+    "line breaks between braces": b'{"a":{}\n,"b":{}\n}\n',
     "too large": b'{"a":2147483648}\n',
     "truth value for a number": b'{"a":true}\n',
     "object for a number": b'{"a":{"x":1}}\n',
@@ -172,6 +175,9 @@ def small_files() -> Iterator[SmallFile]:
     for place, document in enumerate(_DOCUMENTS):
         for kind in ("jsonb", "json", "text"):
             yield SmallFile(f"JSON document as {kind}: {place}", "json", b'{"k":%b}\n' % document, f"k {kind}")
+    for value in ("0", "-0.0", "1e-400", "-1E-400", "1e400", "0." + 310 * "0" + "1", "1e-320", "null"):
+        lines = b'{"d":1.5,"t":"type-100"}\n{"d":%b,"t":"x"}\n' % value.encode()
+        yield SmallFile(f"JSON doubles: {value[:9]}", "json", lines, "d double precision, t text")
     yield SmallFile("JSON: array of records", "json", b'[{"a":1},{"a":2}]\n', _TWO, told="22P04")
     yield SmallFile("JSON: a number", "json", b"1\n", _TWO, told="22P04")
     yield SmallFile("JSON: zero byte", "json", b'{"b":"a\x00b"}\n', _TWO, told="22021")
