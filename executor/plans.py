@@ -20,9 +20,11 @@ from planner.expression import ColumnRef
 from planner.order_system_rows import order_system_rows
 from planner.placement import BREAKERS
 from planner.rules import optimise
-from planner.walk import Node, walk
+from planner.walk import Node, find, kinds_of
 
 _REMEMBERED: Final = 1024
+_SCANS: Final = kinds_of(Scan)
+_BREAKERS: Final = kinds_of(*BREAKERS)
 
 
 class Plan(Struct, frozen=True):
@@ -49,11 +51,8 @@ def _optimised(relation: Relation) -> Plan:
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = False
-    breakers = 0
-    for item in walk(relation):
-        arriving = arriving or (isinstance(item, Scan) and item.arrives)
-        breakers += isinstance(item, BREAKERS)
+    arriving = any(scan.arrives for scan in find(relation, _SCANS))
+    breakers = sum(1 for _ in find(relation, _BREAKERS))
     return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 
 
@@ -62,7 +61,7 @@ def reads(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...]]:
     """The oids of the tables, continuous views and system views that some trees read, what of which files, and the
     queries that they go on with."""
-    scans = {item for root in nodes for item in walk(root) if isinstance(item, Scan)}
+    scans: set[Scan] = {scan for root in nodes for scan in find(root, _SCANS)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))

@@ -22,7 +22,7 @@ from planner.walk import NODES, SCALARS, Node, transform, walk
 #: What makes quotients, or passes them on.
 _MADE: Final = frozenset(("avg", "avg_final", "div", "coalesce", "min", "max", "add", "sub", "neg", "abs"))
 #: What takes quotients and makes something else of them, by the scale that their type says.
-_TAKING: Final = frozenset((*COMPARISONS, "is_null", "is_not_null", "is_distinct", "round", "trunc"))
+_TAKING: Final = frozenset((*COMPARISONS, "is_null", "is_not_null", "is_distinct", "round", "trunc", "scaled_text"))
 _CAST: Final = frozenset(("int2", "int4", "int8", "float4", "float8", "text"))
 _LARGE: Final = SqlType("numeric", LARGE_QUOTIENT)
 

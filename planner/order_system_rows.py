@@ -18,7 +18,7 @@ from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, S
 from planner.expression import Column, ColumnRef
 from planner.rules.order_lists import LISTS
 from planner.rules.support import Fresh
-from planner.walk import contains, kinds_of, transform_relations, walk
+from planner.walk import find, kinds_of, transform_relations
 
 #: The hidden column of a system relation that numbers its rows.
 PLACE: Final = "__place"
@@ -27,9 +27,7 @@ _SCANS: Final = kinds_of(Scan)
 
 def order_system_rows(relation: Relation) -> Relation:
     """The relation with such orders, where it reads system relations."""
-    if not contains(relation, _SCANS):  # which is remembered for the rules that follow
-        return relation
-    if not any(isinstance(item, Scan) and item.kind == "system" for item in walk(relation)):
+    if not any(scan.kind == "system" for scan in find(relation, _SCANS)):
         return relation
     order = _Order(Fresh(relation))
     return order.result(transform_relations(relation, order.listed))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
-from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
+from planner.expression import Column, ColumnRef, InSubquery, Literal, ScalarSubquery
 from planner.walk import Node, children, inputs, is_relation
 
 
@@ -19,22 +19,24 @@ def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None
     stack: list[tuple[Node, frozenset[Column]]] = [(relation, outer)]
     while stack:
         node, scope = stack.pop()
-        if is_relation(node):
-            _check_shape(node)
-            below = inputs(node)
-            inner = scope.union(*(item.columns for item in below))
-            stack.extend((child, _scope(node, child, scope, inner)) for child in children(node))
-            continue
         if isinstance(node, ColumnRef):
             assert node.column in scope, f"{_names([node.column])} is used where nothing below produces it"
-        if isinstance(node, ScalarSubquery | InSubquery):
-            assert len(node.relation.columns) == 1, "a subquery's value is one column"
-        stack.extend((child, scope) for child in children(node))
+        elif is_relation(node):
+            _check_shape(node)
+            below = inputs(node)
+            inner = scope.union(*(item.columns for item in below)) if below else scope
+            stack.extend((child, _scope(node, below, child, scope, inner)) for child in children(node))
+        elif not isinstance(node, Literal):
+            if isinstance(node, ScalarSubquery | InSubquery):
+                assert len(node.relation.columns) == 1, "a subquery's value is one column"
+            stack.extend([(child, scope) for child in children(node)])
 
 
-def _scope(node: Relation, child: Node, scope: frozenset[Column], inner: frozenset[Column]) -> frozenset[Column]:
+def _scope(
+    node: Relation, below: tuple[Relation, ...], child: Node, scope: frozenset[Column], inner: frozenset[Column]
+) -> frozenset[Column]:
     """What a child may use: expressions the inputs' columns, the right side of a join the left's."""
-    if not any(child is item for item in inputs(node)):
+    if not any(child is item for item in below):
         return inner
     if isinstance(node, Join) and child is node.right and node.kind in ("inner", "left"):
         return scope.union(node.left.columns)

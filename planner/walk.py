@@ -7,8 +7,8 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from itertools import islice
+from functools import cache, reduce
+from itertools import chain, islice
 from operator import is_, or_
 from typing import Any, Final, TypeGuard
 from zlib import crc32
@@ -74,16 +74,20 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 #: A bit for each class of nodes, and above these some for the names of functions, of which several may share one.
 _BITS: Final[dict[type, int]] = {kind: 1 << place for place, kind in enumerate(NODES)}
+#: Those of nodes that have none below them.
+_LEAVES: Final[dict[type, int]] = {kind: bit for kind, bit in _BITS.items() if not _FIELDS[kind]}
 _NAME_BITS: Final = 96
 _CALLED: Final[dict[str, int]] = {}
 _CONTENTS: Final = "contents"
 
 
+@cache
 def kinds_of(*classes: type) -> int:
     """Nodes of some classes, for ``contains`` and ``transform``."""
     return reduce(or_, (_BITS[kind] for kind in classes))
 
 
+@cache
 def calls_of(*functions: str) -> int:
     """Calls, aggregates and windows of some functions, and perhaps of others."""
     found = 0
@@ -108,15 +112,29 @@ def _gather(value: tuple[Any, ...], found: list[Node]) -> None:
             _gather(item, found)
 
 
+def _one(node: Node | None) -> tuple[Node, ...]:
+    return () if node is None else (node,)
+
+
 #: The children of the classes of which plans have the most.
 _CHILDREN: Final[dict[type, Callable[[Any], list[Node]]]] = {
     ColumnRef: lambda node: [],
     Literal: lambda node: [],
     Parameter: lambda node: [],
+    Scan: lambda node: [*_one(node.since)],
     Call: lambda node: [*node.arguments],
     Cast: lambda node: [node.argument],
+    Case: lambda node: [*chain.from_iterable(node.branches), node.otherwise],
+    ScalarSubquery: lambda node: [node.relation],
+    Exists: lambda node: [node.relation],
+    SortKey: lambda node: [node.expression],
+    AggregateCall: lambda node: [*node.arguments, *_one(node.filter), *node.order_by],
     Filter: lambda node: [node.input, node.predicate],
     Project: lambda node: [node.input, *[value for _, value in node.outputs]],
+    Join: lambda node: [node.left, node.right, *_one(node.predicate)],
+    Aggregate: lambda node: [node.input, *[value for _, value in (*node.keys, *node.aggregates)]],
+    Sort: lambda node: [node.input, *node.keys],
+    SetOperation: lambda node: [node.left, node.right],
 }
 
 
@@ -146,6 +164,18 @@ def walk(node: Node) -> Iterator[Node]:
         current = stack.pop()
         yield current
         if _FIELDS[type(current)]:
+            stack += children(current)[::-1]
+
+
+def find(node: Node, kinds: int) -> Iterator[Any]:
+    """The nodes of some kinds (``kinds_of``) in a tree, in the order of ``walk``, which subtrees without them leave
+    out."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if contents(current) & kinds:
+            if _BITS[type(current)] & kinds:
+                yield current
             stack += children(current)[::-1]
 
 
@@ -194,19 +224,20 @@ def contains(node: Node, kinds: int) -> bool:
 
 def contents(node: Node) -> int:
     """The kinds of all nodes of a tree, as bits."""
-    if not _FIELDS[kind := type(node)]:
-        return _BITS[kind]
-    known = node.__dict__.get(_CONTENTS)
-    if known is not None:
-        return known  # type: ignore[no-any-return]
+    known = _LEAVES.get(type(node))
+    if known is None:
+        known = node.__dict__.get(_CONTENTS)
+    return _gathered(node) if known is None else known
+
+
+def _gathered(node: Any) -> int:
     stack = [node]
     while stack:
         current = stack[-1]
         found, unknown = _own(current), len(stack)
         for child in children(current):
-            if not _FIELDS[kind := type(child)]:
-                found |= _BITS[kind]
-            elif (known := child.__dict__.get(_CONTENTS)) is None:
+            known = _LEAVES.get(type(child))
+            if known is None and (known := child.__dict__.get(_CONTENTS)) is None:
                 stack.append(child)
             else:
                 found |= known
@@ -228,25 +259,27 @@ def _same(node: Any) -> Any:
 def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], kinds: int) -> Any:
     """The tree with every node changed on the way ``down`` to its children, and ``up`` from them, but for subtrees
     without nodes of the ``kinds``."""
-    done: list[Any] = []
-    stack: list[tuple[Any, list[Any] | None]] = [(node, None)]
+    if not contents(node) & kinds:
+        return node
+    result = [node]
+    #: A node, the list that gets what becomes of it and its place there; on the way up its children before and after.
+    stack: list[tuple[Any, list[Any], int, list[Any] | None, list[Any]]] = [(node, result, 0, None, [])]
     while stack:
-        current, below = stack.pop()
+        current, into, place, below, new = stack.pop()
         if below is None:
-            if not contents(current) & kinds:
-                done.append(current)
-                continue
             current = down(current)
-            if _FIELDS[type(current)] and (below := children(current)):
-                stack.append((current, below))
-                stack += [(child, None) for child in reversed(below)]
-            else:
-                done.append(up(current))
-        else:
-            new = done[-len(below) :]
-            del done[-len(below) :]
-            done.append(up(current if all(map(is_, below, new)) else _rebuild(current, new)))
-    return done[0]
+            below = children(current)
+            if below:
+                new = below[:]
+                stack.append((current, into, place, below, new))
+                for at in range(len(below) - 1, -1, -1):
+                    if contents(child := below[at]) & kinds:
+                        stack.append((child, new, at, None, new))
+                continue
+        elif not all(map(is_, below, new)):
+            current = _rebuild(current, new)
+        into[place] = up(current)
+    return result[0]
 
 
 def _rebuild(node: Any, below: list[Any]) -> Any:

@@ -35,11 +35,11 @@ A generator writes expressions from PostgreSQL's own tables of operators, functi
 and literals of every type that Millstream stores, with NULLs and edge values, and queries of each construct over small
 tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and is compared in values, columns' names,
 types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
-that is not equal. Numerics with declared digits are compared as text, others by value to 15 decimals, doubles to 12
-digits, rows without ORDER BY as a bag.
+that is not equal. Numerics are compared as text, doubles to 12 digits, rows without ORDER BY as a bag.
 
 A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns
-and casts with declared digits or of integers, and sums, products, sums and averages over these. A column of a table
+and casts with declared digits or of integers, sums, products and quotients, and aggregates over these (averages
+that a continuous view keeps have what the value lets expect). A column of a table
 or a stream declared `numeric` without digits keeps the decimals of each value (18 at most; a value written with more
 is 22003), as do those of arrays and composite types with such numerics, and so do continuous views, expressions, CASE
 and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows, WITH RECURSIVE, texts

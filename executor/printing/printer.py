@@ -75,9 +75,11 @@ class Printer(Selects):
                 if isinstance(node, InZone):
                     zones.append(self.in_zone(node.zone))
                 below = children(node)
-                stack.append((node, len(below)))
-                stack.extend((child, -1) for child in reversed(below))
-                continue
+                if below:
+                    stack.append((node, len(below)))
+                    stack += [(child, -1) for child in reversed(below)]
+                    continue
+                count = 0
             split = len(done) - count
             results = done[split:]
             del done[split:]
@@ -88,12 +90,14 @@ class Printer(Selects):
 
     def _visit(self, node: Any, below: list[tuple[Any, int]]) -> tuple[Any, int]:
         """One node over its children's results."""
-        if any(depth >= FREEZE for _, depth in below):
+        deepest = max([depth for _, depth in below], default=0)
+        if deepest >= FREEZE:
             below = [self._frozen(value, depth) for value, depth in below]
+            deepest = max([depth for _, depth in below])
         rest = iter([value for value, _ in below])
         if is_relation(node):
             block = self.relation(node, rest)
-            block.depth = max([block.depth, *(depth for _, depth in below)])
+            block.depth = max(block.depth, deepest)
             return block, block.depth
         if isinstance(node, SortKey):
             result = self._sort_key(node, rest)
@@ -104,7 +108,7 @@ class Printer(Selects):
         else:
             result = self._scalar(node, rest)
         chained = type(result) if type(result) in CHAINS else None
-        return result, max((depth + (type(value) is not chained) for value, depth in below), default=1)
+        return result, max([depth + (type(value) is not chained) for value, depth in below], default=1)
 
     def _frozen(self, value: Any, depth: int) -> tuple[Any, int]:
         """The value, or its text once it is so deep that the generator's recursion would matter."""

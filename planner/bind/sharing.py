@@ -16,7 +16,7 @@ from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values, W
 from planner.bind.context import Binding, Shared
 from planner.bind.levels import BoundQuery, Cte
 from planner.rules.inline_shared import inline_shared
-from planner.walk import RELATIONS, free_columns, walk
+from planner.walk import RELATIONS, find, free_columns, kinds_of, walk
 
 #: What a query does that is computed again as fast as it is read again.
 _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)
@@ -85,4 +85,4 @@ def with_shared(binding: Binding, relation: Relation) -> Relation:
 
 
 def _read(relation: Relation) -> set[str]:
-    return {node.trace for node in walk(relation) if isinstance(node, Snapshot)}
+    return {node.trace for node in find(relation, kinds_of(Snapshot))}

@@ -32,6 +32,7 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "mul": operator.mul,
 }
 _INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
+_FOLDED: Final = frozenset((Call, Case, Cast))
 _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
 
 
@@ -41,6 +42,8 @@ def fold_constants(relation: Relation) -> Relation:
 
 
 def _fold(node: Any) -> Any:
+    if type(node) not in _FOLDED:
+        return node
     match node:
         case Call(function="and" | "or"):
             return _logic(node)

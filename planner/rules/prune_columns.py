@@ -8,8 +8,9 @@ Keys of an aggregate stay, for they decide its rows. A leaf keeps one column at 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -44,22 +45,22 @@ def prune_columns(relation: Relation) -> Relation:
 def _needed(relation: Relation) -> set[Column]:
     needed = set(relation.columns)
     for node in walk(relation):
-        match node:
-            case ColumnRef(column=column):
-                needed.add(column)
-            case SetOperation(left=left, right=right):
-                needed.update(left.columns)
-                needed.update(right.columns)
-            case Fixpoint(base=base, step=step):
-                needed.update(base.columns)
-                needed.update(step.columns)
-            case With(definitions=definitions):
-                needed.update(column for _, below in definitions for column in below.columns)
-            case ScalarSubquery(relation=below) | InSubquery(relation=below):
+        if isinstance(node, ColumnRef):
+            needed.add(node.column)
+        elif (inputs := _BY_POSITION.get(type(node))) is not None:
+            for below in inputs(node):
                 needed.update(below.columns)
-            case _:
-                pass
     return needed
+
+
+#: The inputs of nodes that go by their columns' places.
+_BY_POSITION: Final[Mapping[type[Any], Callable[[Any], tuple[Relation, ...]]]] = {
+    SetOperation: lambda node: (node.left, node.right),
+    Fixpoint: lambda node: (node.base, node.step),
+    With: lambda node: tuple(below for _, below in node.definitions),
+    ScalarSubquery: lambda node: (node.relation,),
+    InSubquery: lambda node: (node.relation,),
+}
 
 
 def _prune(needed: set[Column], node: Any) -> Any:

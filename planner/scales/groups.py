@@ -6,15 +6,16 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from catalog.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, SortKey, Window
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
+from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import has_subquery, volatility
-from planner.scales.expressions import differs, quotient_scale
+from planner.scales.expressions import UNKNOWN, differs, quotient_scale
 from planner.scales.nested import has_scales, in_place
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
     """A group shows the most decimals of its key's equal values; PostgreSQL those of any."""
     added: list[tuple[Column, AggregateCall]] = []
     divided: list[tuple[Column, Scalar]] = []
+    quotients: dict[Column, Scalar] = {}
     for column, scalar in node.keys:
         scale = carrying.of(scalar)
         if has_scales(column.type) and differs(scale):
@@ -66,16 +68,35 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
             picked = replace(call, function=_BESIDE[call.function], distinct=False)
             arguments = (scale, call.arguments[0])
             added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
-        elif call.function == "avg" and differs(scale):
-            parts = _average(carrying, call, scale)
+        elif call.function == "avg" and _divides(carrying, scale):
+            parts, quotient, decimals = _average(carrying, call, scale)
             added += parts
-            total, count, most = (ColumnRef(part) for part, _ in parts)
-            divided.append((column, quotient_scale(total, count, most)))
-    relation: Relation = replace(node, aggregates=(*node.aggregates, *added))
+            divided.append((column, decimals))
+            if quotient is not None:
+                quotients[column] = quotient
+    kept = tuple(item for item in node.aggregates if item[0] not in quotients)
+    relation = replace(node, aggregates=(*kept, *added))
+    return _with_divided(carrying, relation, (*node.columns, *(item for item, _ in added)), divided, quotients)
+
+
+def _with_divided(
+    carrying: Carrying,
+    relation: Relation,
+    columns: Iterable[Column],
+    divided: list[tuple[Column, Scalar]],
+    quotients: Mapping[Column, Scalar],
+) -> Relation:
+    """A relation's ``columns``, some of them as quotients of its own, with scales that are computed of these."""
     if not divided:
         return relation
-    kept = [(column, ColumnRef(column)) for column in relation.columns]
+    kept = [(column, quotients.get(column) or ColumnRef(column)) for column in columns]
     return Project(relation, (*kept, *((carrying.beside(column), scale) for column, scale in divided)))
+
+
+def _divides(carrying: Carrying, scale: Scalar) -> bool:
+    """Whether averages of values with a scale show decimals by sum and count. A continuous view over values whose types
+    say all decimals has no states for that."""
+    return differs(scale) or (scale != UNKNOWN and not carrying.is_view)
 
 
 def _sorted(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
@@ -100,17 +121,27 @@ def _chosen(
     return [*gathered, (values, _in_order(call, value))], Call("subscript", (ColumnRef(scales), place), scale.type)
 
 
-def _average(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
-    """Sum, count and largest scale, which tell how many decimals an average shows."""
+def _average(carrying: Carrying, call: Any, scale: Scalar) -> tuple[list[tuple[Column, Any]], Scalar | None, Scalar]:
+    """Sum, count and largest scale of an aggregate's values, in a group or a window; their average where that has as
+    many decimals as a value, and how many decimals it shows."""
     argument = call.arguments[0].type
-    kind = SqlType("numeric", (38, argument.scale))
-    total, count, most = (carrying.extra(name, item) for name, item in (("sum", kind), ("n", INT8), ("scale", INT4)))
-    found = [(total, replace(call, function="sum", type=kind))]
-    return [*found, (count, replace(call, function="count", type=INT8)), (most, _most(call, scale))]
+    kind = SqlType("numeric", (38, argument.scale if argument.name == "numeric" else 0))
+    total, count = carrying.extra("sum", kind), carrying.extra("n", INT8)
+    parts = [(total, replace(call, function="sum", type=kind)), (count, replace(call, function="count", type=INT8))]
+    sides = ColumnRef(total), ColumnRef(count)
+    if not differs(scale):
+        return parts, None, quotient_scale(*sides, scale)
+    most = carrying.extra("scale", INT4)
+    parts.append((most, _most(call, scale)))
+    some = sides[0], Call("nullif", (sides[1], Literal(0, INT8)), INT8)
+    quotient = None if carrying.is_view else Call("div_scaled", (*some, ColumnRef(most)), call.type)
+    return parts, quotient, quotient_scale(*sides, ColumnRef(most))
 
 
-def windowed(carrying: Carrying, node: Window) -> Window:
+def windowed(carrying: Carrying, node: Window) -> Relation:
     added: list[tuple[Column, WindowCall]] = []
+    divided: list[tuple[Column, Scalar]] = []
+    quotients: dict[Column, Scalar] = {}
     for column, call in node.calls:
         if not has_scales(column.type) or not call.arguments:
             continue
@@ -121,8 +152,13 @@ def windowed(carrying: Carrying, node: Window) -> Window:
                 added.append((carrying.beside(column), _gathered(call, scale)))
             continue
         if call.function == "sum" and differs(scale):
-            most = replace(call, function="max", arguments=(scale,), type=INT4, filter=_present(call))
-            added.append((carrying.beside(column), most))
+            added.append((carrying.beside(column), _most(call, scale)))
+        elif call.function == "avg" and _divides(carrying, scale):
+            parts, quotient, decimals = _average(carrying, call, scale)
+            added += parts
+            divided.append((column, decimals))
+            if quotient is not None:
+                quotients[column] = quotient
         elif call.function in _BESIDE and differs(scale):
             picked = replace(call, function=_BESIDE[call.function], arguments=(scale, first), type=INT4)
             added.append((carrying.beside(column), picked))
@@ -133,7 +169,9 @@ def windowed(carrying: Carrying, node: Window) -> Window:
             added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=scale.type)))
         elif call.function in ("sum", *_BESIDE, *_PICKING):
             carrying.know(column, scale)
-    return replace(node, calls=(*node.calls, *added))
+    kept = tuple(item for item in node.calls if item[0] not in quotients)
+    relation = replace(node, calls=(*kept, *added))
+    return _with_divided(carrying, relation, (*node.columns, *(item for item, _ in added)), divided, quotients)
 
 
 def _gathered(call: Any, scale: Scalar) -> Any:
@@ -148,8 +186,10 @@ def _in_order(call: AggregateCall, scale: Scalar) -> AggregateCall:
     return AggregateCall("array_agg", (scale,), array(scale.type), filter=only, order_by=call.order_by)
 
 
-def _most(call: AggregateCall, scale: Scalar) -> AggregateCall:
-    """The largest scale of the values that an aggregate takes."""
+def _most(call: Any, scale: Scalar) -> Any:
+    """The largest scale of the values that an aggregate takes, in a group or a window."""
+    if isinstance(call, WindowCall):
+        return replace(call, function="max", arguments=(scale,), type=INT4, filter=_present(call))
     return AggregateCall("max", (scale,), INT4, filter=_present(call))
 
 

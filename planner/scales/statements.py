@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,7 +28,7 @@ from planner.definitions import (
     DropType,
     Redefine,
 )
-from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter
+from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
 from planner.scales.changes import (
     altered,
     copied,
@@ -43,7 +44,7 @@ from planner.scales.changes import (
 )
 from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
 from planner.scales.nested import has_scales
-from planner.scales.relations import Carrying, NewColumn, keeping_columns
+from planner.scales.relations import Carrying, NewColumn, is_varying, keeping_columns
 from planner.statement_nodes import roots
 from planner.statements import (
     CopyIn,
@@ -62,6 +63,11 @@ from planner.walk import Node, walk
 
 Objects = Mapping[int, CatalogObject]
 
+#: What makes quotients of numerics.
+_QUOTIENTS: Final = frozenset(("div", "avg"))
+#: Types of values that depend on numerics' values alone.
+_VALUES: Final = frozenset(("numeric", "bool", "int2", "int4", "int8", "float4", "float8"))
+
 
 def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> Statement:
     """The statement with what it stores and shows of scales."""
@@ -76,7 +82,7 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
             require_distinct(item.columns)
             return statement
         case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
-            return viewed(Carrying(objects, new), statement)
+            return viewed(Carrying(objects, new, is_view=True), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):
@@ -108,6 +114,8 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     scans = [item for item in nodes if isinstance(item, Scan)]
     if any(item.kind == "query" for item in scans) or _pads(nodes):  # whose numerics may come as they showed
         return True
+    if not isinstance(statement, CreateView) and _shows_quotients(statement, nodes):
+        return True
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, nodes))
     parts = statement.statements if isinstance(statement, Modifying) else (statement,)
@@ -118,6 +126,32 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if keeping and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes):
         return True
     return isinstance(statement, Query) and _is_mixed_outside(nodes)
+
+
+def _shows_quotients(statement: Statement, nodes: list[Node]) -> bool:
+    """Whether a statement has quotients or averages of numerics, and gives such values to clients or makes other than
+    numbers of them."""
+    if not any(map(_is_quotient, nodes)):
+        return False
+    columns = statement.relation.columns if isinstance(statement, Query) else ()
+    return any(is_varying(column.type) for column in columns) or any(map(_writes, nodes))
+
+
+def _is_quotient(node: Node) -> bool:
+    return isinstance(node, Call | AggregateCall | WindowCall) and node.function in _QUOTIENTS and node.type.is_loose
+
+
+def _writes(node: Node) -> bool:
+    """Whether a node's value depends on how many decimals numerics show that it takes."""
+    match node:
+        case Call(function="scale"):
+            return True
+        case Call(arguments=arguments, type=kind) if kind.name not in _VALUES:
+            return any(item.type.is_loose for item in arguments)
+        case Cast(argument=argument, type=kind):
+            return kind.name not in _VALUES and argument.type.is_loose
+        case _:
+            return False
 
 
 def _pads(nodes: list[Node]) -> bool:
@@ -138,6 +172,9 @@ def _is_mixed_outside(nodes: list[Node]) -> bool:
     return any(_is_mixed(item) for item in nodes if id(item) not in inside or _is_array(item))
 
 
+_MIXED: Final = frozenset((Cast, Call, Literal))
+
+
 def _is_array(node: object) -> bool:
     return isinstance(node, Cast) and loses_digits(node)
 
@@ -145,6 +182,8 @@ def _is_array(node: object) -> bool:
 def _is_mixed(node: object) -> bool:
     """Whether constants of several scales meet in a node: a cast that nobody wrote changes a scale, or an array's
     elements have one each."""
+    if type(node) not in _MIXED:
+        return False
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)

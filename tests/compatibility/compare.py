@@ -1,22 +1,25 @@
 """One statement on both servers, and what became of it: equal, refused, or different.
 
 Owns: ``Peer``, a connection that gives names, types, rows as text and SQLSTATEs, and the classes of outcomes. Numerics
-without declared digits are compared by value (Millstream keeps at most 38, and no trailing zeros), doubles to 12 digits
-and reals to 6; rows as a bag unless their order is determined.
+are compared as text, doubles to 12 digits and reals to 6; rows as a bag unless their order is determined.
 """
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 _DIGITS: Final = {700: 6, 701: 12}
-_NUMERICS: Final = frozenset((1700, 1231))
+_NUMERIC: Final = 1700
+#: A number with more than the 18 decimals of a numeric without digits.
+_KEPT: Final = re.compile(r"^-?[0-9]+\.[0-9]{19}")
 _FLOAT_ARRAYS: Final = {1021: 6, 1022: 12}
 #: Decimals that a quotient or an average has at most.
 _DECIMALS: Final = Decimal(1).scaleb(-15)
@@ -60,7 +63,7 @@ class Peer:
                 ((result.fname(at) or b"").decode(), result.ftype(at), result.fmod(at)) for at in range(result.nfields)
             )
             rows = tuple(
-                tuple(_text(result.get_value(row, at), *columns[at][1:]) for at in range(result.nfields))
+                tuple(_text(result.get_value(row, at), columns[at][1]) for at in range(result.nfields))
                 for row in range(result.ntuples)
             )
             return Outcome("00000", columns, rows)
@@ -75,15 +78,13 @@ class Peer:
         self._connection.finish()
 
 
-def _text(value: bytes | None, oid: int, modifier: int) -> str | None:
+def _text(value: bytes | None, oid: int) -> str | None:
     if value is None:
         return None
     shown = value.decode()
     if oid in _DIGITS:
         return f"{float(shown):.{_DIGITS[oid]}g}"
-    if oid == 1700 and modifier == -1:
-        return _number(shown)
-    if (oid in _NUMERICS and modifier == -1) or oid in _FLOAT_ARRAYS:
+    if oid in _FLOAT_ARRAYS:
         return ",".join(_number(item) for item in shown.strip("{}").split(","))
     return shown
 
@@ -106,6 +107,30 @@ def judge(found: Outcome, wanted: Outcome, ordered: bool) -> Verdict:
         return Verdict.DIFFERENT
     same = found.rows == wanted.rows if ordered else _bag(found) == _bag(wanted)
     return Verdict.EQUAL if same else Verdict.DIFFERENT
+
+
+def alike(found: Outcome, wanted: Outcome) -> bool:
+    """Whether outcomes differ in nothing but the decimals of their numerics, or in the order of rows."""
+    same = (found.state, found.columns) == (wanted.state, wanted.columns)
+    return same and _bag(_by_value(found)) == _bag(_by_value(wanted))
+
+
+def has_more_decimals(outcome: Outcome) -> bool:
+    """Whether an outcome has a numeric with more decimals than Millstream keeps of each value."""
+    return any(_KEPT.search(text) for row in outcome.rows for text in row if text is not None)
+
+
+def _by_value(outcome: Outcome) -> Outcome:
+    """The rows with numerics as their values to 15 decimals."""
+    kinds = [kind for _, kind, _ in outcome.columns]
+    rows = (
+        tuple(
+            _number(text) if text is not None and kind == _NUMERIC else text
+            for kind, text in zip(kinds, row, strict=True)
+        )
+        for row in outcome.rows
+    )
+    return replace(outcome, rows=tuple(rows))
 
 
 def _bag(outcome: Outcome) -> list[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.compatibility.cases import Case
-from tests.compatibility.compare import Outcome, Peer, Verdict, judge
+from tests.compatibility.compare import Outcome, Peer, Verdict, alike, has_more_decimals, judge
 from tests.compatibility.expressions import Expression
 from tests.compatibility.tables import JOINED, statements
 from tests.compatibility.together import one_by_one, together
@@ -22,6 +22,11 @@ UNNEEDED: Final = "errors in nested calls"
 #: What an error is called that says that a result needs more digits than Millstream's numerics have.
 TOO_WIDE: Final = "numerics of more than 38 digits"
 _TOO_WIDE: Final = re.compile("numeric|38 digits|HUGEINT")
+#: What a difference in decimals is called where PostgreSQL shows more than Millstream's numerics keep.
+TOO_FINE: Final = "numerics of more than 18 decimals"
+SETS: Final = "UNION, INTERSECT, EXCEPT"
+#: What it is called where rows of a set operation are equal, and PostgreSQL's plan chooses the one that is shown.
+CHOSEN: Final = "decimals of equal numerics in set operations"
 _SCHEMA: Final = "compatibility"
 
 
@@ -65,6 +70,11 @@ class Comparison:
     def _name(self, case: Case, verdict: Verdict, found: Outcome, judged: Outcome) -> str:
         if verdict is Verdict.DIFFERENT and found.state == "22003" and _TOO_WIDE.search(found.message):
             return TOO_WIDE
+        if verdict is Verdict.DIFFERENT and alike(found, judged):
+            if has_more_decimals(judged):
+                return TOO_FINE
+            if case.construct == SETS:
+                return CHOSEN
         if verdict is Verdict.EQUAL or case.expression is None:
             return case.name
         blamed = self._blamed(case.expression, case.row, verdict)

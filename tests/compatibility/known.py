@@ -11,6 +11,12 @@ KNOWN: Final[dict[str, str]] = {
     "errors in nested calls": "an error in a part whose value is not needed is met or not, and the first of several "
     "errors may be another's",
     "numerics of more than 38 digits": "22003 where PostgreSQL computes with more",
+    "numerics of more than 18 decimals": "quotients and roots show 20 at most, products and what is stored 18",
+    **dict.fromkeys(
+        ("round(numeric, int4)", "trunc(numeric, int4)"),
+        "a numeric that is rounded to a computed number of decimals shows no zeros at its end",
+    ),
+    "decimals of equal numerics in set operations": "PostgreSQL shows those of a row that its plan chooses",
     **dict.fromkeys(("bpchar || _text", "_text || bpchar"), "the element loses its blanks as by a cast to text"),
     "float8 * interval": "the last microsecond of spans of centuries",
     "interval * float8": "the last microsecond of spans of centuries",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from executor.embedded.functions import macros
+from executor.embedded.functions import batches, macros, quotients
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
@@ -18,6 +18,7 @@ EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
+    batches.register_columns(connection, quotients.COLUMNS, batches.Batches())
     connection.execute(macros.STATEMENTS)
     yield connection
     connection.close()
@@ -92,3 +93,37 @@ def test_deviations(duck: duckdb.DuckDBPyConnection, numbers: list[int], scale: 
     arguments = f"{count}, ({total})::HUGEINT, ({squares})::HUGEINT, {scale}, true"
     assert value(duck, f"ms_variance({arguments})") == variance
     assert value(duck, f"ms_deviation({arguments})") == rounded(variance.sqrt(EXACT), digits)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(-(10**37), 10**37), st.integers(-(10**19), 10**19)), min_size=1, max_size=20),
+    scale=st.sampled_from((0, 2, 5, 18, 20)),
+)
+def test_decimals_of_quotients(duck: duckdb.DuckDBPyConnection, pairs: list[tuple[int, int]], scale: int) -> None:
+    rows = ", ".join(f"(({a})::HUGEINT, ({b})::HUGEINT)" for a, b in pairs)
+    found = duck.execute(f"SELECT quotient_decimals(a, b, {scale}, 3) FROM (VALUES {rows}) v (a, b)").fetchall()
+    for (a, b), (decimals,) in zip(pairs, found, strict=True):
+        left, right = (Decimal(item).scaleb(-scale, EXACT) for item in (a, b))
+        assert (decimals is None) == (b == 0)
+        if a and b:
+            assert decimals == digits_of_quotient(left, right, 3)
+
+
+@pytest.mark.parametrize(
+    ("value_", "decimals", "shown"),
+    [
+        ("1.10", 20, "1.10000000000000000000"),
+        ("-12345.5", 12, "-12345.500000000000"),
+        ("7", 0, "7"),
+        ("2.25", 0, "2.25"),
+        ("0", None, "0.00000000000000000000"),
+        ("1.5", None, "1.5000000000000000"),
+        ("-10000", None, "-10000.0000000000000000"),
+        (None, 4, None),
+    ],
+)
+def test_texts_of_quotients(
+    duck: duckdb.DuckDBPyConnection, value_: str | None, decimals: int | None, shown: str | None
+) -> None:
+    query = "SELECT quotient_shown(CAST(CAST(? AS DECIMAL(38, 20)) AS VARCHAR), CAST(? AS INTEGER))"
+    assert duck.execute(query, [value_, decimals]).fetchall() == [(shown,)]

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.types import BOOL, INT4
+from catalog.types import BOOL, INT4, INT8
 from planner import walk
-from planner.algebra import Filter, Project, Relation, Scan
-from planner.expression import Call, Cast, Column, ColumnRef, Exists, Literal, Parameter, Scalar
+from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, SortKey
+from planner.expression import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Exists,
+    Literal,
+    Parameter,
+    Scalar,
+    ScalarSubquery,
+)
 from planner.walk import Node, calls_of, contains, descend_relations, kinds_of, transform, transform_relations
 
 A, B = Column(1, "a", INT4), Column(2, "b", INT4)
@@ -15,6 +27,10 @@ TABLE = Scan(16384, "t", "table", (A, B), ("a", "b"))
 ONE = Literal(1, INT4)
 SUM = Call("add", (ColumnRef(A), ONE), INT4)
 KEPT = Filter(TABLE, Call("gt", (SUM, Parameter(0, INT4)), BOOL))
+C, D = Column(3, "c", INT4), Column(4, "d", INT8)
+OTHER = Scan(16386, "o", "table", (C, D), ("c", "d"))
+ISNT = Call("is_null", (ColumnRef(B),), BOOL)
+TOTAL = AggregateCall("sum", (SUM,), INT8, filter=ISNT, order_by=(SortKey(ColumnRef(A)),))
 NODES: tuple[Node, ...] = (
     ONE,
     ColumnRef(A),
@@ -23,6 +39,19 @@ NODES: tuple[Node, ...] = (
     Cast(SUM, INT4),
     KEPT,
     Project(KEPT, ((B, SUM),)),
+    TABLE,
+    Scan(16385, "v", "changes", (A,), ("a",), since=ONE),
+    Case(((ISNT, SUM), (ISNT, ONE)), ColumnRef(A), INT4),
+    ScalarSubquery(KEPT),
+    Exists(KEPT),
+    SortKey(SUM),
+    TOTAL,
+    AggregateCall("count", (), INT8),
+    Join("inner", TABLE, OTHER, ISNT),
+    Join("left", TABLE, OTHER, None),
+    Aggregate(TABLE, ((C, SUM),), ((D, TOTAL),)),
+    Sort(KEPT, (SortKey(SUM), SortKey(ColumnRef(B)))),
+    SetOperation("union", True, TABLE, OTHER, (C, D)),
 )
 
 

@@ -36,7 +36,7 @@ EVERY = 24
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (
     *("numeric_arrays", "numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
-    *("numeric_spreads", "numeric_stored"),
+    *("numeric_quotients", "numeric_spreads", "numeric_stored"),
 )
 #: Whose bounds may be infinite dates, which Python has not.
 RANGES = ("daterange", "tsrange", "tstzrange", "datemultirange", "tsmultirange", "tstzmultirange")

@@ -40,6 +40,7 @@ from executor.embedded.functions import (
     number_writing,
     octets,
     paths,
+    quotients,
     ranges,
     regexes,
     shapes,
@@ -96,7 +97,7 @@ def install(database: Any, query: late.Query, running: batches.Batches) -> None:
         batches.register(database, family.FUNCTIONS, running)
     for family in (document_changes, documents, hstores, shapes):
         batches.register(database, family.OF_NULL, running, strict=False)
-    for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS):
+    for columns in (moment_reading.COLUMNS, multiranges.OF_COLUMNS, quotients.COLUMNS):
         batches.register_columns(database, columns, running)
     late.register(database, query)
     database.commit()

@@ -18,26 +18,11 @@ def let(bindings: str, body: str) -> str:
     return f"list_transform([{{{bindings}}}], lambda v: {body})[1]"
 
 
-#: PostgreSQL's select_div_scale (numeric.c) over positive hugeint units of one scale: the power of ten that is
-#: cut off 20 decimals. A weight is the exponent in base 10000; the first digits in that base decide ties.
-_DIGITS: Final = f"""
+#: ``quotient_decimals`` tells how many decimals a quotient shows (``quotients``); what is cut off 20 is a power of ten.
+_DIGITS: Final = """
 CREATE MACRO ms_weight(units, scale) AS (length(CAST(units AS VARCHAR)) + 3999 - scale) // 4 - 1000;
-CREATE MACRO ms_first(units, weight, scale) AS floor(CAST(units AS DOUBLE) / power(10::DOUBLE, 4 * weight + scale));
-CREATE MACRO ms_kept(a, b, scale, least_scale) AS {
-    let(
-        "x: ms_weight(a, scale), y: ms_weight(b, scale), a: a, b: b",
-        "least(20, greatest(least_scale, 16 - 4 * (v.x - v.y"
-        " - CAST(ms_first(v.a, v.x, scale) <= ms_first(v.b, v.y, scale) AS INTEGER))))",
-    )
-};
-CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS ms_ten(20 - ms_kept(a, b, scale, least_scale));
-CREATE MACRO ms_quotient_scale(a, b, scale, least_scale) AS {
-    let(
-        "a: abs(a), b: abs(b)",
-        "CAST(CASE WHEN v.b = 0 THEN NULL WHEN v.a = 0 THEN least(20, greatest(least_scale,"
-        " 16 + 4 * (ms_weight(v.b, scale) + 1))) ELSE ms_kept(v.a, v.b, scale, least_scale) END AS INTEGER)",
-    )
-};
+CREATE MACRO ms_cut_off(a, b, scale, least_scale) AS
+    CAST(power(10::DOUBLE, 20 - quotient_decimals(a, b, scale, least_scale)) AS HUGEINT);
 CREATE MACRO ms_scaled_text(written, shown, own) AS rtrim(left(written, CAST(CASE WHEN own = 0 THEN length(written)
     ELSE greatest(length(rtrim(written, '0')), length(written) - own + least(coalesce(shown, 0), own)) END AS BIGINT)),
     '.') || CASE WHEN shown > own THEN CASE WHEN own = 0 THEN '.' ELSE '' END || repeat('0', shown - own) ELSE '' END;
@@ -88,9 +73,6 @@ _QUOTIENT: Final = _division("ms_divide", _LONG_DIVISION) + _division("ms_divide
 
 #: a / b, b below 10^18, as units of 10^-16 (``LARGE_QUOTIENT``).
 _LARGE_QUOTIENT: Final = f"""
-CREATE MACRO ms_decimal16(units) AS list_transform([units], lambda u:
-    CAST(u // 10000000000000000::HUGEINT AS DECIMAL(38, 16))
-    + CAST(u % 10000000000000000::HUGEINT AS DECIMAL(16, 0)) * CAST('0.0000000000000001' AS DECIMAL(16, 16)))[1];
 CREATE MACRO ms_divide_large_positive(a, b, scale, least_scale) AS {
     let(
         "q: a // b * 10000000000000000::HUGEINT + (a % b) * 10000000000000000::HUGEINT // b,"
@@ -124,13 +106,10 @@ CREATE MACRO ms_narrow12(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 
 CREATE MACRO ms_narrow18(value) AS CASE WHEN value <> CAST(value AS DECIMAL(38, 18))
     THEN error('!22003!value overflows numeric format') ELSE CAST(value AS DECIMAL(38, 18)) END;
 CREATE MACRO ms_units(value) AS CAST(replace(CAST(value AS VARCHAR), '.', '') AS HUGEINT);
-CREATE MACRO ms_decimal20(units) AS list_transform([units], lambda u:
-    CAST(u // 100000000000000000000::HUGEINT AS DECIMAL(38, 20))
-    + CAST(u % 100000000000000000000::HUGEINT AS DECIMAL(20, 0))
-    * CAST('0.00000000000000000001' AS DECIMAL(20, 20)))[1];
-CREATE MACRO ms_decimal18(units) AS list_transform([units], lambda u:
-    CAST(u // 1000000000000000000::HUGEINT AS DECIMAL(38, 18))
-    + CAST(u % 1000000000000000000::HUGEINT AS DECIMAL(18, 0)) * CAST('0.000000000000000001' AS DECIMAL(18, 18)))[1];
+CREATE MACRO ms_decimal20(units) AS
+    CAST(units AS DECIMAL(38, 0)) * CAST('0.00000000000000000001' AS DECIMAL(20, 20));
+CREATE MACRO ms_decimal18(units) AS CAST(units AS DECIMAL(38, 0)) * CAST('0.000000000000000001' AS DECIMAL(18, 18));
+CREATE MACRO ms_decimal16(units) AS CAST(units AS DECIMAL(38, 0)) * CAST('0.0000000000000001' AS DECIMAL(16, 16));
 """
 
 #: a * b rounded half away from zero to 18 decimals, for factors whose scales together exceed that (units of 10^-sa and

@@ -87,7 +87,7 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     scale = _common_scale(a, b)
     scales = exp.Literal.number(scale), function("coalesce", least, number(0))
-    return macro("ms_quotient_scale", units(left, a, scale), units(right, b, scale), *scales)
+    return function("quotient_decimals", units(left, a, scale), units(right, b, scale), *scales)
 
 
 def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:

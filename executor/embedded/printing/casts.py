@@ -21,6 +21,7 @@ from catalog.types import (
     BITS,
     DISPLAY,
     INTERNAL,
+    LARGE_QUOTIENT,
     MULTIRANGES,
     NUMERIC,
     OIDS,
@@ -301,7 +302,9 @@ def own_text(digits: Expr, source: SqlType) -> Expr:
         return digits
     if source.modifiers == UNCONSTRAINED:
         return macro("ms_trim_zeros", digits)
-    padded = macro("ms_quotient_text", digits)
+    if source.modifiers == LARGE_QUOTIENT:
+        return macro("ms_quotient_text", digits)
+    padded = function("quotient_shown", digits, exp.Cast(this=exp.null(), to=exp.DataType(this=exp.DataType.Type.INT)))
     if source.modifiers != SPREAD:
         return padded
     is_zero = exp.EQ(this=macro("ms_trim_zeros", digits.copy()), expression=text("0"))

@@ -33,6 +33,7 @@ from executor.embedded.printing import casts, files, functions, jsons, rows, set
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import INTEGERS
+from executor.embedded.printing.generator import DuckGenerator
 from executor.embedded.printing.nodes import bound
 from executor.files.foreign import FileRows
 from executor.printing.nodes import (
@@ -84,16 +85,6 @@ _TYPES: Final[dict[str, Any]] = {
 }
 
 
-class _Generator(DuckDB.Generator):  # type: ignore[misc]
-    """DuckDB's generator; the order of NULLs is always written."""
-
-    def ordered_sql(self, expression: Any) -> str:
-        """``x ASC NULLS LAST`` and the like."""
-        direction = "DESC" if expression.args.get("desc") else "ASC"
-        nulls = "FIRST" if expression.args.get("nulls_first") else "LAST"
-        return f"{self.sql(expression, 'this')} {direction} NULLS {nulls}"
-
-
 def duck_type(sql_type: SqlType) -> Expr:
     """DuckDB's type for an SQL type."""
     if sql_type.name == "shaped" and sql_type.element is not None:
@@ -115,7 +106,7 @@ def type_text(sql_type: SqlType) -> str:
 
 
 def _generator() -> Generator:
-    return _Generator(dialect=DuckDB(), identify=True)
+    return DuckGenerator(dialect=DuckDB(), identify=True)
 
 
 class DuckPrinter(Printer):

@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from catalog.scales import is_padded
-from catalog.types import TEXT, UNCONSTRAINED, SqlType, array
+from catalog.types import INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import rows
 from executor.embedded.printing.arrays import each
@@ -35,6 +35,8 @@ def _shown(printer: Any, value: Expr, scale: Expr, kind: SqlType) -> Expr:
     if is_padded(kind):
         return macro("ms_padded", value, scale)
     digits = cast_to(printer, value, TEXT)
+    if kind.modifiers == QUOTIENT:
+        return function("quotient_shown", digits, cast_to(printer, scale, INT4))
     shown = macro("ms_scaled_text", digits, scale, exp.Literal.number(kind.scale))
     if kind.modifiers == UNCONSTRAINED or isinstance(scale, exp.Literal):
         return shown
