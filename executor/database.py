@@ -134,7 +134,8 @@ class Database(Core):
         return database
 
     def close(self) -> None:
-        """Ends background work and closes all files; what was acknowledged is durable. Once: the files are others' then."""
+        """Ends background work and closes all files, once: they may be another server's then. What was acknowledged is
+        durable."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -60,7 +60,8 @@ VIEWS = (
     (
         4,
         (
-            "SELECT k, sum(greatest(i, h, 7)), sum(least(d, d - 1)), max(greatest(t, DATE '1994-01-01')) FROM s GROUP BY k"
+            "SELECT k, sum(greatest(i, h, 7)), sum(least(d, d - 1)), max(greatest(t, DATE '1994-01-01'))"
+            " FROM s GROUP BY k"
         ),
     ),
     (2, ("SELECT k, sum(x) FROM (SELECT k, d * 2 AS x, f FROM s WHERE o IS NOT NULL) AS q WHERE x > -3 GROUP BY k")),
