@@ -9,13 +9,15 @@ that a whole set goes through a node in a few operations:
 A match begins at the lowest bit of before(root, everywhere) and ends at the highest or lowest bit of after(root, that
 place). What its groups hold is found by taking that span apart from left to right, each part as long (or as short) as
 the rest allows (section 9.7.3.5 of the manual; regexec.c's dissection). No match backtracks, but of a pattern with back
-references, where spans are only candidates (``regex_dissection``).
+references, where spans are only candidates (``regex_dissection``). Where a group and a reference to it stand at a fixed
+distance in one sequence, only those begins are candidates from which the text repeats itself at that distance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Final
 
 from planner.regex_dissection import Dissection
@@ -32,6 +34,7 @@ from planner.regex_tree import (
     captured,
     preference,
     refers,
+    width,
 )
 from planner.regex_tree import Sequence as Items
 
@@ -121,6 +124,25 @@ def _fewer(node: Repeat) -> Repeat:
     return Repeat(node.inner, node.least - 1, None if node.most is None else node.most - 1, node.greedy)
 
 
+@lru_cache(_NODES)
+def _echoes(node: Items) -> dict[int, list[tuple[int, int]]]:
+    """For the places of groups among a sequence's items, how far behind the group's begin each reference to it stands
+    and how many characters the group has, where both are the same in all matches."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place, group in enumerate(node.items):
+        if not isinstance(group, Group) or not (length := width(group)):
+            continue
+        distance = 0
+        for before, item in pairwise(node.items[place:]):
+            step = width(before)
+            if step is None:
+                break
+            distance += step
+            if isinstance(item, Back) and item.number == group.number and not item.ignore_case:
+                found.setdefault(place, []).append((distance, length))
+    return found
+
+
 class _Text:
     """A text and the sets of its places."""
 
@@ -129,6 +151,7 @@ class _Text:
         self.all = (1 << len(text) + 1) - 1
         self._chars: dict[Char, int] = {}
         self._where: dict[str, int] = {}
+        self._alike: dict[int, int] = {}
         for place, char in enumerate(text):
             self._where[char] = self._where.get(char, 0) | 1 << place
 
@@ -145,6 +168,17 @@ class _Text:
 
     def _of(self, accepts: Callable[[str], bool]) -> int:
         return sum(places for char, places in self._where.items() if accepts(char))
+
+    def _echoed(self, distance: int, length: int) -> int:
+        """The places from which so many characters are those at a distance."""
+        alike = self._alike.get(distance)
+        if alike is None:
+            alike = _union(places & places >> distance for places in self._where.values())
+            self._alike[distance] = alike
+        found = alike
+        for shift in range(1, length):
+            found &= alike >> shift
+        return found
 
     def _points(self, kind: str) -> int:
         """The places where a point is."""
@@ -214,8 +248,11 @@ class _Text:
             case Back():
                 return self.before(node.like, places)
             case Items():
-                for item in reversed(node.items):
-                    places = self.before(item, places)
+                echoes = _echoes(node)
+                for place in range(len(node.items) - 1, -1, -1):
+                    places = self.before(node.items[place], places)
+                    for distance, length in echoes.get(place, ()):
+                        places &= self._echoed(distance, length)
                 return places
             case Choice():
                 return _union(self.before(branch, places) for branch in node.branches)

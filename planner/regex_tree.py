@@ -125,6 +125,29 @@ def weight(node: Node) -> int:
 
 
 @lru_cache(_NODES)
+def width(node: Node) -> int | None:
+    """The number of characters of every match; None where matches differ in it."""
+    match node:
+        case Char():
+            return 1
+        case Group():
+            return width(node.inner)
+        case Sequence():
+            widths = list(map(width, node.items))
+            return None if None in widths else sum(filter(None, widths))
+        case Choice():
+            several = set(map(width, node.branches))
+            return several.pop() if len(several) == 1 else None
+        case Repeat():
+            inner = width(node.inner)
+            return None if inner is None or node.least != node.most else node.least * inner
+        case Back():
+            return width(node.like)
+        case _:
+            return 0
+
+
+@lru_cache(_NODES)
 def captured(node: Node) -> tuple[int, ...]:
     """The numbers of the groups in it."""
     match node:
