@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from executor.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse import parse
-from planner.statements import Statement
+from planner.statements import Query, Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:
@@ -43,6 +44,20 @@ class Client:
             self.notices += [notice.message for notice in result.notices]
             answer = result.tag if result.batches is None else [row for batch in result.batches for row in rows(batch)]
         return answer
+
+    def values(self, text: str) -> list[tuple[Any, ...]]:
+        """A query's rows with numerics without the zeros at their ends, also those that leave as texts."""
+        statement, rows = self.bind(text), self.run(text)
+        assert isinstance(statement, Query)
+        assert isinstance(rows, list)
+        are_numbers = [item.type.name == "numeric" for item in statement.outputs]
+        return [
+            tuple(
+                Decimal(value).normalize() if is_number and value is not None else value
+                for value, is_number in zip(row, are_numbers, strict=True)
+            )
+            for row in rows
+        ]
 
     def bind(self, text: str) -> Statement:
         """What one statement means now, to be executed later."""

@@ -596,10 +596,10 @@ class Story:
 
     def check(self, what: str) -> None:
         self.folder.await_all(self.servers.client("a"))
-        wanted = sorted(map(repr, self.servers.client("a").run(self.query.format("every"))))
+        wanted = sorted(map(repr, self.servers.client("a").values(self.query.format("every"))))
         for name in {"a", self.owner}:
             client = self.servers.client(name)
-            assert sorted(map(repr, client.run("SELECT * FROM w"))) == wanted, (what, name)
+            assert sorted(map(repr, client.values("SELECT * FROM w"))) == wanted, (what, name)
             assert client.run(READ) == self.folder.wanted(), (what, name)
 
 
