@@ -72,7 +72,7 @@ def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Mil
             client.execute(f"DECLARE held CURSOR FOR {_ROWS}")
         assert other.execute("SELECT sum(i) FROM numbers").fetchone() == (500500,)
         assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
-        wait_until(lambda: size(server) < _AT_REST, 20, "memory that is given back")
+        wait_until(lambda: size(server) < _AT_REST, 60, "memory that is given back")
     assert largest(server) < _LIMIT + _BEYOND
 
 
