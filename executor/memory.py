@@ -58,6 +58,11 @@ def result_cache_share(limit: int) -> int:
     return limit // 16
 
 
+def held_share(limit: int) -> int:
+    """Bytes of the rows that one cursor holds."""
+    return limit // 2
+
+
 def resident() -> int:
     """Bytes of memory that the process has now; 0 where the system does not say."""
     return _status(1)

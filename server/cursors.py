@@ -9,7 +9,7 @@ https://www.postgresql.org/docs/15/sql-declare.html
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -50,10 +50,10 @@ class SqlCursor(Struct, eq=False):
     locks: bool = False
 
     @classmethod
-    def of(cls, statement: DeclareCursor, result: Result, now: datetime.datetime) -> SqlCursor:
-        """The cursor that a DECLARE makes of its query's result."""
+    def of(cls, statement: DeclareCursor, result: Result, now: datetime.datetime, most: int) -> SqlCursor:
+        """The cursor that a DECLARE makes of its query's result. Raises 53200 beyond ``most`` bytes (0: no limit)."""
         live = Forward(result.batches or ()) if result.live else None
-        batches = [] if live is not None else list(result.batches or ())
+        batches = [] if live is not None else _held(result.batches or (), most)
         rows = pa.Table.from_batches(batches) if batches else None
         width = len(statement.query.outputs) - statement.key
         return cls(
@@ -82,9 +82,10 @@ class SqlCursor(Struct, eq=False):
         rest: Forward,
         passed: int,
         live: bool,
+        most: int,
     ) -> SqlCursor:
-        """The cursor that a portal of the protocol is, which only goes forward."""
-        batches = [] if live else list(iter(rest.next, None))
+        """The cursor that a portal of the protocol is, which only goes forward. Raises 53200 as ``of`` does."""
+        batches = [] if live else _held(iter(rest.next, None), most)
         rows = pa.Table.from_batches(batches) if batches else None
         return cls(name, text, outputs, False, False, False, now, rows, rest if live else None, passed, passed)
 
@@ -198,6 +199,18 @@ class SqlCursor(Struct, eq=False):
             self.position += batch.num_rows
             count = None if count is None else count - batch.num_rows
             yield batch
+
+
+def _held(batches: Iterable[pa.RecordBatch], most: int) -> list[pa.RecordBatch]:
+    """All batches. Raises 53200 once they have more than ``most`` bytes, if that is not 0."""
+    held, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        if most and size > most:
+            detail = f"The rows of a cursor take more than {most >> 20} MB, half of memory_limit."
+            raise SqlError("53200", "out of memory", detail, "Select fewer rows, or set a larger memory_limit.")
+        held.append(batch)
+    return held
 
 
 class Cursors(Struct):

@@ -166,10 +166,11 @@ class Cursor:
         """CommandComplete's tag after ``count`` rows."""
         return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY", "FETCH") and self.returns_rows else self._tag
 
-    def stepping(self, name: str, text: str, now: datetime.datetime) -> cursors.SqlCursor:
+    def stepping(self, name: str, text: str, now: datetime.datetime, most: int) -> cursors.SqlCursor:
         """The rest of the rows for FETCH and MOVE, of which ``take`` goes on to take, too."""
         if isinstance(self._rows, Forward):
-            self._rows = cursors.SqlCursor.over(name, text, self.outputs, now, self._rows, self._taken, self._live)
+            rest, passed, live = self._rows, self._taken, self._live
+            self._rows = cursors.SqlCursor.over(name, text, self.outputs, now, rest, passed, live, most)
         self.finished = False
         return self._rows
 
@@ -215,7 +216,7 @@ def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described:
         session.cursors.check(statement, session.db.status != "I" or session.implicit)
     result = session.db.execute_planned(planned(session, plan, parameters, described), parameters)
     if isinstance(statement, DeclareCursor):
-        cursor = cursors.SqlCursor.of(statement, result, session.transaction_time)
+        cursor = cursors.SqlCursor.of(statement, result, session.transaction_time, session.held_share)
         session.cursors.by_name[cursor.name] = cursor
         return Result("DECLARE CURSOR")
     return result

@@ -48,7 +48,7 @@ class Portal(Struct, eq=False):
         if self.cursor is None:
             result = run(session, self.plan, self.values, described=True)
             self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
-        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time)
+        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time, session.held_share)
 
 
 class Made:

@@ -22,6 +22,7 @@ from catalog.errors import SqlError, failed_transaction
 from catalog.objects import is_temporary
 from catalog.system.names import names_of
 from catalog.types import SqlType
+from executor.memory import held_share
 from executor.result import Result
 from executor.separation.running import Client
 from executor.session import DatabaseSession
@@ -137,6 +138,11 @@ class Session:
     def user(self) -> str:
         """The current role."""
         return self.settings.role
+
+    @property
+    def held_share(self) -> int:
+        """Bytes of the rows that one of its cursors may hold; 0 without a limit."""
+        return held_share(self.database.options.memory_limit)
 
     @property
     def path(self) -> tuple[str, ...]:

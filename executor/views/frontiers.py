@@ -7,6 +7,7 @@ of memory and log that nobody needs any more. The frontiers themselves are the v
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Final
 
 from catalog.errors import SqlError
@@ -26,6 +27,7 @@ class Frontiers:
 
     def __init__(self, core: Core, replicas: Replicas) -> None:
         self._core, self._replicas = core, replicas
+        self._releasing = threading.Lock()
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
         """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
@@ -59,6 +61,10 @@ class Frontiers:
 
     def release(self) -> None:
         """Frees memory and log below what anybody needs."""
+        with self._releasing:  # else a thread notes less than another one has let the log forget meanwhile
+            self._release()
+
+    def _release(self) -> None:
         core = self._core
         if core.tables.backlog.age > _LATE:
             with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
@@ -100,7 +106,7 @@ class Frontiers:
 
         def change(known: Forgotten) -> Forgotten:
             gone = {oid: max(known.streams.get(oid, 0), min(frontier, upto)) for oid, frontier in frontiers.items()}
-            return Forgotten(gone, max(known.tables, stored), upto, {**known.names, **names})
+            return Forgotten(gone, max(known.tables, stored), max(known.log or 0, upto), {**known.names, **names})
 
         try:
             core.note_forgotten(change)
