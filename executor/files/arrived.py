@@ -81,7 +81,7 @@ class FileFeed:
         self._converted = ConvertedFiles(store.parent / "converted" if converted is None else converted)
         #: Files that do not fit the stream, and why: they have not arrived.
         self.refused: tuple[RefusedFile, ...] = ()
-        #: The rows of each file that fits and whose name has not come yet.
+        #: The number of rows of each file that fits the stream and that the log does not name yet.
         self._fitting: dict[SourceFile, int] = {}
         #: The stream as it was when these files were read.
         self._read_as = stream
@@ -222,7 +222,7 @@ class FileFeed:
 
     def clear(self, durable: int) -> None:
         """The views have all rows up to an LSN, so that only the files of later ones are kept converted, and those
-        whose names have not come."""
+        that the log does not name yet."""
         with self._lock:
             needed = [file for item in self._arrived if item.lsn > durable for file in item.files]
         self._converted.keep((*needed, *self._fitting), self._stream)

@@ -49,7 +49,7 @@ class ArrivingQuery:
         if self._planned.rows is not None:
             statements = (Statement("", self._planned.rows),)
         self._places = reads_places(Path(self._planned.stream, statements))
-        if not transaction.explicit:  # it may wait for ever: to alter or drop the stream ends it
+        if not transaction.explicit:  # the query may wait for ever, and ends where what it reads is dropped
             transaction.locks.release_reads()
 
     def _scanned(self, reader: Reader) -> ArrivalScan:

@@ -6,7 +6,7 @@ with the most, an extreme value its own, an average what a quotient of sum and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -32,8 +32,8 @@ _BESIDE: Final = {"min": "min_by", "max": "max_by"}
 def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
     """A group shows the most decimals of its key's equal values; PostgreSQL those of any."""
     added: list[tuple[Column, AggregateCall]] = []
+    averages = _Averages(carrying)
     divided: list[tuple[Column, Scalar]] = []
-    quotients: dict[Column, Scalar] = {}
     for column, scalar in node.keys:
         scale = carrying.of(scalar)
         if has_scales(column.type) and differs(scale):
@@ -69,33 +69,47 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
             arguments = (scale, call.arguments[0])
             added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
         elif call.function == "avg" and _divides(carrying, scale):
-            parts, quotient, decimals = _average(carrying, call, scale)
-            added += parts
-            divided.append((column, decimals))
-            if quotient is not None:
-                quotients[column] = quotient
-    kept = tuple(item for item in node.aggregates if item[0] not in quotients)
-    relation = replace(node, aggregates=(*kept, *added))
-    return _with_divided(carrying, relation, (*node.columns, *(item for item, _ in added)), divided, quotients)
+            added += averages.parts_of(column, call, scale)
+    relation = replace(node, aggregates=(*averages.others(node.aggregates), *added))
+    return averages.over(relation, (*node.columns, *(item for item, _ in added)), divided)
 
 
-def _with_divided(
-    carrying: Carrying,
-    relation: Relation,
-    columns: Iterable[Column],
-    divided: list[tuple[Column, Scalar]],
-    quotients: Mapping[Column, Scalar],
-) -> Relation:
-    """A relation's ``columns``, some of them as quotients of its own, with scales that are computed of these."""
-    if not divided:
-        return relation
-    kept = [(column, quotients.get(column) or ColumnRef(column)) for column in columns]
-    return Project(relation, (*kept, *((carrying.beside(column), scale) for column, scale in divided)))
+class _Averages:
+    """The averages of a grouping or a window whose decimals are told from sum and count, and the projection over it."""
+
+    def __init__(self, carrying: Carrying) -> None:
+        self._carrying = carrying
+        #: How many decimals each shows.
+        self._decimals: list[tuple[Column, Scalar]] = []
+        #: Those that are divided above, in the place of the average.
+        self._quotients: dict[Column, Scalar] = {}
+
+    def parts_of(self, column: Column, call: Any, scale: Scalar) -> list[tuple[Column, Any]]:
+        """The aggregates or window calls that an average needs beside it, or in its place."""
+        parts, quotient, decimals = _average(self._carrying, call, scale)
+        self._decimals.append((column, decimals))
+        if quotient is not None:
+            self._quotients[column] = quotient
+        return parts
+
+    def others(self, calls: Iterable[tuple[Column, Any]]) -> list[tuple[Column, Any]]:
+        """The calls but for those averages that are divided above."""
+        return [item for item in calls if item[0] not in self._quotients]
+
+    def over(
+        self, relation: Relation, columns: Iterable[Column], more: Iterable[tuple[Column, Scalar]] = ()
+    ) -> Relation:
+        """The relation's ``columns`` with the averages' values and scales, and ``more`` columns' scales."""
+        scales = [*more, *self._decimals]
+        if not scales:
+            return relation
+        kept = [(column, self._quotients.get(column) or ColumnRef(column)) for column in columns]
+        return Project(relation, (*kept, *((self._carrying.beside(column), scale) for column, scale in scales)))
 
 
 def _divides(carrying: Carrying, scale: Scalar) -> bool:
-    """Whether averages of values with a scale show decimals by sum and count. A continuous view over values whose types
-    say all decimals has no states for that."""
+    """Whether an average's decimals are told from its sum and its count. A continuous view keeps no sum and count for
+    that where the values' type says their decimals."""
     return differs(scale) or (scale != UNKNOWN and not carrying.is_view)
 
 
@@ -140,8 +154,7 @@ def _average(carrying: Carrying, call: Any, scale: Scalar) -> tuple[list[tuple[C
 
 def windowed(carrying: Carrying, node: Window) -> Relation:
     added: list[tuple[Column, WindowCall]] = []
-    divided: list[tuple[Column, Scalar]] = []
-    quotients: dict[Column, Scalar] = {}
+    averages = _Averages(carrying)
     for column, call in node.calls:
         if not has_scales(column.type) or not call.arguments:
             continue
@@ -154,11 +167,7 @@ def windowed(carrying: Carrying, node: Window) -> Relation:
         if call.function == "sum" and differs(scale):
             added.append((carrying.beside(column), _most(call, scale)))
         elif call.function == "avg" and _divides(carrying, scale):
-            parts, quotient, decimals = _average(carrying, call, scale)
-            added += parts
-            divided.append((column, decimals))
-            if quotient is not None:
-                quotients[column] = quotient
+            added += averages.parts_of(column, call, scale)
         elif call.function in _BESIDE and differs(scale):
             picked = replace(call, function=_BESIDE[call.function], arguments=(scale, first), type=INT4)
             added.append((carrying.beside(column), picked))
@@ -169,9 +178,8 @@ def windowed(carrying: Carrying, node: Window) -> Relation:
             added.append((carrying.beside(column), replace(call, arguments=(scale, *others), type=scale.type)))
         elif call.function in ("sum", *_BESIDE, *_PICKING):
             carrying.know(column, scale)
-    kept = tuple(item for item in node.calls if item[0] not in quotients)
-    relation = replace(node, calls=(*kept, *added))
-    return _with_divided(carrying, relation, (*node.columns, *(item for item, _ in added)), divided, quotients)
+    relation = replace(node, calls=(*averages.others(node.calls), *added))
+    return averages.over(relation, (*node.columns, *(item for item, _ in added)))
 
 
 def _gathered(call: Any, scale: Scalar) -> Any:

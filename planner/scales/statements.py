@@ -107,8 +107,8 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
 
 
 def _meets(statement: Statement, objects: Objects, *, is_view: bool = False) -> bool:
-    """Whether a statement reads a column that keeps scales or changes its relation, or shows quotients: but for a
-    continuous view's query, whose states would have to keep their scales."""
+    """Whether a statement reads a column that keeps scales or changes its relation, or shows quotients. The
+    query of a continuous view (``is_view``) shows none: the view's states would have to keep the quotients' scales."""
     if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
         return keeps(statement.target)
     nodes = [item for root in roots(statement) for item in walk(root)]

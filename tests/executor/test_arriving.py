@@ -312,6 +312,18 @@ def test_dropping_the_stream_ends_the_scan(bench: Bench) -> None:
     assert caught.value.sqlstate == "42P01"
 
 
+def test_a_scan_goes_on_when_a_column_is_added_and_ends_when_one_is_dropped(bench: Bench) -> None:
+    _, future = bench.start("SELECT count(*), sum(v) FROM s")
+    bench.client.run("ALTER FOREIGN TABLE s ADD x int DEFAULT 5; INSERT INTO s VALUES (1, 2, '', 3)")
+    bench.silence()
+    assert future.result(60) == [(1, 2)]
+    _, future = bench.start("SELECT count(*), sum(v) FROM s")
+    bench.client.run("ALTER FOREIGN TABLE s DROP v; INSERT INTO s VALUES (1, '', 3)")
+    bench.silence()
+    with pytest.raises(SqlError, match='42703: column "v" of stream "s" was dropped'):
+        future.result(60)
+
+
 @pytest.mark.slow
 def test_an_error_of_a_row_is_the_query_s(bench: Bench) -> None:
     for text in ("SELECT 1 / v FROM s", "SELECT sum(1 / v) FROM s", "SELECT 1 / v FROM s ORDER BY 1"):

@@ -1,5 +1,8 @@
-"""Rows of system relations come by insertion where a query has no ORDER BY, also through joins, whose order in
-PostgreSQL depends on its plans: tools read columns so."""
+"""Rows of system relations come in the order of insertion where a query has no ORDER BY.
+
+Tools read columns without an ORDER BY, also through joins. PostgreSQL's order depends on its plans there, so that the
+expected order is written out.
+"""
 
 from __future__ import annotations
 
