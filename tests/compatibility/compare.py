@@ -6,7 +6,6 @@ are compared as text, doubles to 12 digits and reals to 6; rows as a bag unless 
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from enum import Enum
 from typing import Final
@@ -18,8 +17,8 @@ from psycopg.pq import DiagnosticField, ExecStatus, PGconn, abc
 _EXACT: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 _DIGITS: Final = {700: 6, 701: 12}
 _NUMERIC: Final = 1700
-#: A number with more than the 18 decimals of a numeric without digits.
-_KEPT: Final = re.compile(r"^-?[0-9]+\.[0-9]{19}")
+#: The most decimals that numerics without digits keep: those of quotients, and all others.
+_KEPT: Final = (20, 18)
 _FLOAT_ARRAYS: Final = {1021: 6, 1022: 12}
 #: Decimals that a quotient or an average has at most.
 _DECIMALS: Final = Decimal(1).scaleb(-15)
@@ -115,9 +114,25 @@ def alike(found: Outcome, wanted: Outcome) -> bool:
     return same and _bag(_by_value(found)) == _bag(_by_value(wanted))
 
 
-def has_more_decimals(outcome: Outcome) -> bool:
-    """Whether an outcome has a numeric with more decimals than Millstream keeps of each value."""
-    return any(_KEPT.search(text) for row in outcome.rows for text in row if text is not None)
+def is_cut(found: Outcome, wanted: Outcome, ordered: bool) -> bool:
+    """Whether outcomes that are ``alike`` differ only in numerics of which Millstream shows all decimals that it keeps,
+    and PostgreSQL more."""
+    shown, judged = (_in_order(item, ordered) for item in (found, wanted))
+    cells = (pair for rows in zip(shown, judged, strict=True) for pair in zip(*rows, strict=True))
+    return all(_shows_fewer(ours or "", theirs or "") for ours, theirs in cells if ours != theirs)
+
+
+def _in_order(outcome: Outcome, ordered: bool) -> list[tuple[str | None, ...]]:
+    """The rows in an order that their values decide, where the query does not."""
+    if ordered:
+        return list(outcome.rows)
+    values = _by_value(outcome).rows
+    return [row for _, row in sorted(zip(values, outcome.rows, strict=True), key=repr)]
+
+
+def _shows_fewer(ours: str, theirs: str) -> bool:
+    decimals, wanted = (len(text.partition(".")[2]) for text in (ours, theirs))
+    return decimals in _KEPT and decimals < wanted and _number(ours) == _number(theirs)
 
 
 def _by_value(outcome: Outcome) -> Outcome:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.compatibility.cases import Case
-from tests.compatibility.compare import Outcome, Peer, Verdict, alike, has_more_decimals, judge
+from tests.compatibility.compare import Outcome, Peer, Verdict, alike, is_cut, judge
 from tests.compatibility.expressions import Expression
 from tests.compatibility.tables import JOINED, statements
 from tests.compatibility.together import one_by_one, together
@@ -71,7 +71,7 @@ class Comparison:
         if verdict is Verdict.DIFFERENT and found.state == "22003" and _TOO_WIDE.search(found.message):
             return TOO_WIDE
         if verdict is Verdict.DIFFERENT and alike(found, judged):
-            if has_more_decimals(judged):
+            if is_cut(found, judged, case.ordered):
                 return TOO_FINE
             if case.construct == SETS:
                 return CHOSEN

@@ -16,6 +16,11 @@ KNOWN: Final[dict[str, str]] = {
         ("round(numeric, int4)", "trunc(numeric, int4)"),
         "a numeric that is rounded to a computed number of decimals shows no zeros at its end",
     ),
+    **dict.fromkeys(
+        ("EXTRACT(julian FROM timestamp)", "EXTRACT(julian FROM timestamptz)"),
+        "a day with its part shows at most 20 decimals, as many as its value lets expect",
+    ),
+    **dict.fromkeys(("float4::numeric", "float8::numeric"), "a number below 10^-18 is 0: numerics keep 18 decimals"),
     "decimals of equal numerics in set operations": "PostgreSQL shows those of a row that its plan chooses",
     **dict.fromkeys(("bpchar || _text", "_text || bpchar"), "the element loses its blanks as by a cast to text"),
     "float8 * interval": "the last microsecond of spans of centuries",
