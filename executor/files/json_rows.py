@@ -24,8 +24,8 @@ from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
 from catalog.types import SqlType
 from executor.files import plain_json
-from executor.files.ahead import parsed_ahead
 from executor.files.following import Owner
+from executor.files.parallel import parsed_ahead
 from protocol.compute import constant, pc
 from protocol.copy.format import CopyTarget
 from protocol.copy.split import count_byte
