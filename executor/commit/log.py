@@ -79,6 +79,10 @@ class _Outcome:
         return None if chain is None else self._failed.get(chain)
 
 
+def _note_nothing(_: int) -> bool:
+    return True
+
+
 class Log:
     """An open log. One process at a time may have a folder open; who makes sure of that is the server."""
 
@@ -365,18 +369,22 @@ class Log:
             with self._lock:
                 target.readers -= 1
 
-    def forgets(self, below_lsn: int) -> int:
-        """The LSN of the last commit in what ``recycle`` would free; 0 where that is nothing."""
-        with self._lock:
-            free = takewhile(lambda each: self._is_free(each, below_lsn), self._segments[:-1])
-            return max((each.last_lsn for each in free), default=0)
+    def recycle(self, below_lsn: int, note: Callable[[int], bool] = _note_nothing) -> int:
+        """Frees the segments that hold only commits below an LSN and no data that a later one needs; how many.
 
-    def recycle(self, below_lsn: int) -> int:
-        """Frees the segments that hold only commits below an LSN and no data that a later one needs; how many."""
+        ``note`` gets the LSN of the last commit in these segments before any of them goes, and none goes where it
+        returns False. Segments that become free meanwhile stay: nothing was noted of them.
+        """
+        with self._lock:
+            chosen = [*takewhile(lambda each: self._is_free(each, below_lsn), self._segments[:-1])]
+        if not chosen or not note(chosen[-1].last_lsn):
+            return 0
         with self._sync_lock:
             freed: list[Segment] = []
             with self._lock:
-                while len(self._segments) > 1 and self._is_free(self._segments[0], below_lsn):
+                for each in chosen:
+                    if each.readers or self._segments[:1] != [each]:  # a reader came, or another thread freed it
+                        break
                     freed.append(self._segments.pop(0))
             for each in freed:
                 self._pool.retire(each)

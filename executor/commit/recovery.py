@@ -22,11 +22,6 @@ def replay(log: Log, after: int, rows_after: int = 0) -> Iterator[tuple[int, Tra
         yield lsn, decode_record(payload, None if lsn > rows_after else ())
 
 
-def recycle(log: Log, below_lsn: int) -> int:
-    """Frees the segments that only commits below ``below_lsn`` need; returns how many."""
-    return log.recycle(below_lsn)
-
-
 class StreamReader:
     """Reads one stream's rows back from the log."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from functools import partial
 from typing import Final
 
 from catalog.errors import SqlError
@@ -87,14 +88,11 @@ class Frontiers:
         # Whoever follows the log goes through all of it.
         held = min([held, *(item.held for item in core.runtimes() if item.held is not None)])
         held = min(held, self._replicas.release(lowest))
-        if self._note(frontiers, core.log.forgets(held + 1)):
-            core.log.recycle(held + 1)
+        core.log.recycle(held + 1, partial(self._note, frontiers))
 
     def _note(self, frontiers: dict[int, int], upto: int) -> bool:
         """Rows up to an LSN are about to be forgotten, so that no view may begin below them; False where that could not
         be noted."""
-        if not upto:
-            return False
         core = self._core
         names = dict[int, End]()
         for oid, runtime in core.streams.items():

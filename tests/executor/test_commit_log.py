@@ -17,7 +17,7 @@ from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
 from executor.commit.records import Spooled, StreamRows
-from executor.commit.recovery import StreamReader, recycle
+from executor.commit.recovery import StreamReader
 from executor.commit.segment import HEADER, RECORD
 from tests.executor.logs import FullDisk, append, batch, change, contents
 
@@ -214,7 +214,7 @@ def test_segments_are_recycled_and_their_old_records_stay_unread(folder: Path) -
     for lsn in range(1, 61):
         append(log, lsn, f"{lsn:0500}")
     files = len(list(folder.glob("*.log")))
-    assert recycle(log, 50) > 3
+    assert log.recycle(50) > 3
     assert len(list(folder.glob("*.log"))) < files
     pooled = {path.stat().st_ino for path in folder.glob("free-*")}
     assert len(pooled) == 2
@@ -268,6 +268,27 @@ def test_data_written_ahead_holds_its_segment(folder: Path) -> None:
     with pytest.raises(SqlError) as caught:
         StreamReader(log, 5).spooled(reference)
     assert caught.value.sqlstate == "72000"
+    log.close()
+
+
+def test_what_becomes_free_while_the_log_notes_what_it_forgets_stays(folder: Path) -> None:
+    """A segment that was the last one until then: what was noted ends before it."""
+    log = Log(folder, SEGMENT)
+    for lsn in range(1, 31):
+        append(log, lsn, "x" * 500)
+    noted: list[int] = []
+
+    def note(upto: int) -> bool:
+        noted.append(upto)
+        for lsn in range(31, 61):
+            append(log, lsn, "x" * 500)
+        return True
+
+    assert log.recycle(61, note) > 0
+    assert [log.first_lsn] == noted
+    assert log.recycle(61, lambda _: False) == 0
+    assert [log.first_lsn] == noted
+    assert log.recycle(61) > 0
     log.close()
 
 
