@@ -106,8 +106,8 @@ def _function(call: Call) -> Callable[..., Any] | None:
             return average_of(types[0])
         case "quotient_scale":
             return _quotient_scale_of(*types[:2])
-        case "scaled_text" if types[0].modifiers in (QUOTIENT, UNCONSTRAINED):
-            return _scaled_text
+        case "scaled_text" if shows(types[0]):
+            return scaled_text_of(types[0])
         case "spread_final":
             return _statistic_of(call.arguments[0])
         case "finite":
@@ -174,15 +174,32 @@ def _strict(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     return lambda left, right: None if left is None or right is None else function(left, right)
 
 
-def _scaled_text(value: Any, shown: Any) -> Any:
-    """A numeric with so many decimals, or with more where it has them."""
-    if value is None:
-        return None
-    if shown is None:
-        raise Unusual
-    own = EXACT.normalize(value).as_tuple().exponent
-    assert isinstance(own, int)  # a number is finite here
-    return f"{value:.{max(shown, -own, 0)}f}"
+def shows(kind: SqlType) -> bool:
+    """Whether ``scaled_text_of`` writes numbers of this type."""
+    return kind.name == "numeric" and kind.modifiers in (QUOTIENT, UNCONSTRAINED)
+
+
+def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
+    """What writes a number with so many decimals, or with more where it has them; where nobody knows how many, those of
+    a quotient as its value lets expect."""
+    unknown = _expected_decimals if kind.modifiers == QUOTIENT else lambda _: 0
+
+    def write(value: Any, shown: Any) -> Any:
+        if value is None:
+            return None
+        own = EXACT.normalize(value).as_tuple().exponent
+        assert isinstance(own, int)  # a number is finite here
+        return f"{value:.{max(unknown(value) if shown is None else shown, -own, 0)}f}"
+
+    return write
+
+
+def _expected_decimals(value: Decimal) -> int:
+    """16 for up to four digits before the point, 4 fewer for every four more; 4 more for none, and for a power of
+    10000 (``embedded.functions.quotients``)."""
+    whole = str(abs(int(value)))
+    starts_alike = whole == "0" or (value == int(value) and whole.rstrip("0") == "1" and len(whole) % 4 == 1)
+    return min(max(16 - 4 * ((len(whole) - 1) // 4) + 4 * starts_alike, 0), 20)
 
 
 def _quotient_scale_of(left: SqlType, right: SqlType) -> Callable[[Any, Any, Any], Any] | None:

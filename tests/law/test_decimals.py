@@ -103,6 +103,12 @@ def test_views_show_what_their_queries_show(mirror: Mirror) -> None:
         mirror.check()
     wait_until(lambda: mirror.jobs(engine) > 0, 120, "maintenance")
     mirror.check()
+    for key in (*range(10), *range(10)):
+        found, wanted = (
+            connection.execute(f"SELECT a, b, q, r FROM {source} WHERE k = %s", (key,), prepare=True).fetchall()
+            for connection, source in ((mirror.client, "declared"), (mirror.judge, f"({AVERAGES}) d"))
+        )
+        assert found == wanted
     if engine == "embedded":
         mirror.restart(crash=True)
         mirror.client.adapters.register_loader("numeric", TextLoader)
