@@ -108,6 +108,11 @@ class Settings:
             parameter = PARAMETERS[key]
             yield parameter.name, self.show(key), parameter.description
 
+    def customized(self) -> Iterator[tuple[str, str]]:
+        """Name and value of the parameters that exist because the session or a setting has named them."""
+        for name in sorted({**self._defaults, **self._session, **self._local}.keys() - PARAMETERS.keys()):
+            yield name, self.show(name)
+
     def knows(self, name: str) -> bool:
         """Whether a parameter of that name exists and has a value."""
         try:

@@ -17,6 +17,7 @@ from catalog.objects import PG_TEMP
 from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, OF_SUBQUERIES, SCALARS, SERIAL_OID, TABLES
 from catalog.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
+from planner.bind.calls.calling import required
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.calls.privilege_calls import bind_privilege_call
 from planner.bind.calls.resolution import Ambiguous
@@ -95,8 +96,7 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         given = _given(env, node, arguments, declared)
         return bind_body(env.binding, text, given, by_name(result))
     if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
-        shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
-        return bind_body(env.binding, shown, arguments[:1], TEXT)
+        return _computed_setting(env, arguments)
     if name.removesuffix("in") in NAMED_OIDS and len(arguments) == 1 and name.endswith("in"):
         return _read_in(env, name, arguments, node)
     if name in _IN_RECOVERY and not arguments:
@@ -135,6 +135,16 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         binding = env.binding
         binding.remember_name(scalar, lambda: bind_body(binding, SERIAL_OID, given, by_name("regclass")))
     return scalar
+
+
+def _computed_setting(env: Environment, arguments: list[Scalar]) -> Scalar:
+    """current_setting() of a computed name. Of a name that is none an engine raises 42704, or it is NULL as asked."""
+    shown = bind_body(
+        env.binding, "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))", arguments[:1], TEXT
+    )
+    may_miss = arguments[1] if len(arguments) > 1 else Literal(False, BOOL)
+    known = bind_body(env.binding, "$1 IS NULL OR $2 IS NOT NULL OR $3", (arguments[0], shown, may_miss), BOOL)
+    return required(known, shown, "42704", "unrecognized configuration parameter")
 
 
 def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:

@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.nested import split_array
-from catalog.objects import Table, View
+from catalog.objects import PG_TEMP, Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
@@ -249,7 +249,7 @@ def _function(binding: Binding, text: str) -> int:
 def _placed_name(catalog: Catalog, text: str) -> tuple[str | None, str]:
     """A schema that there is, or None, and a name. Raises 3F000."""
     schema, name = split_name(text)
-    if schema is not None:
+    if schema is not None and not (schema == PG_TEMP and catalog.temporary):
         _schema(catalog, schema)
     return schema, name
 
