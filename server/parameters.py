@@ -113,7 +113,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("client_min_messages", "notice", one_of(*_LEVELS, hidden=_HIDDEN),
               "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("escape", "hex"), "Output form of bytea."),
-    Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),
+    Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floats in text; from 1 on the fewest exact ones."),
     _milliseconds("idle_in_transaction_session_timeout", "0", "Longest idle time in a transaction; 0 is none."),
     _milliseconds("idle_session_timeout", "0", "Longest idle time; 0 is none."),
     Parameter("check_function_bodies", "on", boolean, "Whether a function's body is looked at when it is created."),

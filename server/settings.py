@@ -30,7 +30,7 @@ IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
 _MATTERS_TO_RESULTS: Final = (
     *("timezone", "datestyle", "intervalstyle", "bytea_output", "search_path", "client_encoding"),
-    *("standard_conforming_strings", *IDENTITY),
+    *("standard_conforming_strings", "extra_float_digits", *IDENTITY),
 )
 #: Belong to the transaction: gone when it ends, whoever set them.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
@@ -152,7 +152,8 @@ class Settings:
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
         zone, intervals, dates = map(self.value, ("TimeZone", "IntervalStyle", "DateStyle"))
-        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding)
+        digits = int(self.value("extra_float_digits"))
+        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding, digits)
 
     @property
     def encoding(self) -> str:
