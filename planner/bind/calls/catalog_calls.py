@@ -113,6 +113,8 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if not isinstance(found, tuple):
         return None
     chosen, types = found
+    if name in ("to_regclass", "to_regnamespace", "to_regrole"):
+        _check_spelling(arguments[0], name)
     if name in LOOKED_UP or (name in ("to_regproc", "to_regtype") and isinstance(arguments[0], Literal)):
         return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
@@ -184,6 +186,15 @@ def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
         return read_oid(env.binding, text, SqlType(name.removesuffix("in")), node)
 
 
+def _check_spelling(text: Scalar, name: str) -> None:
+    """That a constant can be a name: what is none is an error, while a name of nothing is NULL."""
+    from planner.bind.calls.named_oids import check_spelling  # which needs bodies
+
+    text = text.argument if isinstance(text, Cast) else text
+    if isinstance(text, Literal) and text.value is not None and not str(text.value).isdigit():
+        check_spelling(str(text.value), name.removeprefix("to_"))
+
+
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
     from planner.bind.calls.named_oids import named_oid  # which needs bodies
@@ -193,11 +204,12 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
         raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
     if text.value is None:
         return Literal(None, kind)
+    _check_spelling(text, name)
     try:
         return Literal(named_oid(env.binding, str(text.value), kind.name), kind)
     except SqlError as error:
         is_none = error.sqlstate in ("42883", "42725", "3F000")
-        if not is_none and name not in ("to_regcollation", "to_regtype"):
+        if not is_none and not (error.sqlstate == "42704" and name in ("to_regcollation", "to_regtype")):
             raise
         return Literal(None, kind)
 

@@ -68,3 +68,15 @@ SELECT to_regclass(v)::text FROM (VALUES ('pg_temp.kept'), ('kept'), ('pg_temp.n
 SELECT 'pg_temp.nope'::regclass;
 DROP TABLE kept;
 DROP SEQUENCE kept_numbers;
+SELECT to_regclass('a b');
+SELECT to_regclass('');
+SELECT to_regclass('no.such.thing.at');
+SELECT to_regclass('"open');
+SELECT to_regtype('');
+SELECT ''::regtype;
+SELECT to_regproc('a b');
+SELECT to_regnamespace('a.b');
+SELECT to_regrole('a b');
+SELECT 'a.b'::regnamespace;
+SELECT 'a.b'::regrole;
+SELECT to_regprocedure('nope(int)'), to_regclass('a.b'), to_regtype('a.b'), to_regnamespace('nope'), to_regrole('nope');
