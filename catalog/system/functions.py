@@ -301,6 +301,12 @@ _SIMPLE: Final[dict[str, str]] = {
         ),
         "''",
     ),
+    "pg_trigger_depth()": "0",
+    "current_query()": "(SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid())",
+    "pg_encoding_max_length(int4)": "CASE WHEN $1 = 0 OR $1 BETWEEN 8 AND 34 THEN 1 "
+    "WHEN $1 IN (2, 35, 36, 37, 38, 41) THEN 2 WHEN $1 IN (1, 3, 5, 40) THEN 3 WHEN $1 IN (4, 6, 7, 39) THEN 4 END",
+    "pg_current_xact_id()": "txid_current()::text::xid8",
+    "pg_collation_actual_version(oid)": "NULL::text",
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",

@@ -27,7 +27,7 @@ from planner.bind.levels import BoundQuery, Level
 from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
-from planner.bind.typenames import names_of
+from planner.bind.typenames import names_of, type_or_domain
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
 from planner.rules.support import has_subquery
@@ -90,7 +90,7 @@ def _signature(name: str, types: Sequence[str]) -> str:
 def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
     """A call of a function about the catalog; None for any other."""
     if name == "pg_typeof" and len(arguments) == 1:
-        return Literal(arguments[0].type.oid, SqlType("regtype"))
+        return Literal(_domain_of(env, arguments[0], node.args[0]) or arguments[0].type.oid, SqlType("regtype"))
     if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
         declared, result, text = INFORMATION[name]
         given = _given(env, node, arguments, declared)
@@ -99,7 +99,7 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
         return _computed_setting(env, arguments)
     if name.removesuffix("in") in NAMED_OIDS and len(arguments) == 1 and name.endswith("in"):
         return _read_in(env, name, arguments, node)
-    if name in _IN_RECOVERY and not arguments:
+    if name in _IN_RECOVERY and (not arguments or name == "pg_promote"):
         kind = _IN_RECOVERY[name]
         return Call("require", (Literal(False, BOOL), Literal(None, kind), _NO_RECOVERY), kind)
     if name not in _NAMES:
@@ -139,6 +139,18 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     return scalar
 
 
+def _domain_of(env: Environment, scalar: Scalar, node: Any) -> int:
+    """The domain of a relation's column, or of a cast; 0 of anything else: expressions have domains' base types."""
+    if type(node).__name__ == "TypeCast":
+        return type_or_domain(env.binding, node.typeName)[1]
+    if type(node).__name__ != "ColumnRef" or not _are_names(node.fields) or scalar.type.row is not None:
+        return 0
+    entry = resolve(env.binding, env.scope, names_of(node.fields), node)
+    item = env.binding.context.catalog.objects.get(entry.table)
+    columns = () if item is None else item.columns
+    return columns[entry.attribute - 1].domain if 0 < entry.attribute <= len(columns) else 0
+
+
 def _computed_setting(env: Environment, arguments: list[Scalar]) -> Scalar:
     """current_setting() of a computed name. Of a name that is none an engine raises 42704, or it is NULL as asked."""
     shown = bind_body(
@@ -170,6 +182,7 @@ _IN_RECOVERY: Final = {
     "pg_get_wal_replay_pause_state": TEXT,
     "pg_wal_replay_pause": SqlType("void"),
     "pg_wal_replay_resume": SqlType("void"),
+    "pg_promote": BOOL,
 }
 _NO_RECOVERY: Final = Literal("!55000!recovery is not in progress", TEXT)
 
