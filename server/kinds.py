@@ -75,6 +75,19 @@ def always(value: str) -> Reader:
     return read
 
 
+def only(*values: str) -> Reader:
+    """One of these values, which do here what they say: all others are PostgreSQL's, but not ours (0A000)."""
+
+    def read(name: str, written: str) -> str:
+        wanted = written.strip().lower()
+        for value in values:
+            if value.lower() == wanted:
+                return value
+        raise unsupported(f"{name} = {written}", f"Available values: {', '.join(filter(None, values))}.")
+
+    return read
+
+
 def enumeration(*words: str) -> Reader:
     """One of these words; where on and off are among them, what else a Boolean may be written as."""
     reads = one_of(*words)

@@ -25,6 +25,7 @@ from server.kinds import (
     name_list,
     number,
     one_of,
+    only,
     text,
     time_zone,
 )
@@ -34,6 +35,8 @@ SERVER_VERSION_NUM: Final = "150012"
 
 _LEVELS: Final = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 _HIDDEN: Final = {"debug": "debug2", "info": "info"}
+#: Locales in which amounts and numbers look as in C; '' is the server's.
+_LIKE_C: Final = ("C", "POSIX", "", "C.UTF-8", "C.utf8", "en_US", "en_US.UTF-8", "en_US.utf8")
 _ISOLATION: Final = one_of("read committed", "read uncommitted", "repeatable read", "serializable")
 
 
@@ -113,7 +116,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("client_min_messages", "notice", one_of(*_LEVELS, hidden=_HIDDEN),
               "Least level of notices that are sent."),
     Parameter("bytea_output", "hex", one_of("escape", "hex"), "Output form of bytea."),
-    Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floating-point output: always the shortest exact."),
+    Parameter("extra_float_digits", "1", number(-15, 3), "Digits of floats in text; from 1 on the fewest exact ones."),
     _milliseconds("idle_in_transaction_session_timeout", "0", "Longest idle time in a transaction; 0 is none."),
     _milliseconds("idle_session_timeout", "0", "Longest idle time; 0 is none."),
     Parameter("check_function_bodies", "on", boolean, "Whether a function's body is looked at when it is created."),
@@ -122,7 +125,10 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     without_effect("max_stack_depth", "2048", number(100, INT_MAX, "kB"), "kB"),
     without_effect("password_encryption", "scram-sha-256", one_of("scram-sha-256", refused=("md5",))),
     without_effect("restrict_nonsystem_relation_kind", "", name_list),
-    without_effect("timezone_abbreviations", "Default", text),
+    without_effect("timezone_abbreviations", "Default", only("Default")),
+    without_effect("backslash_quote", "safe_encoding", only("safe_encoding", "on")),
+    without_effect("xmloption", "content", one_of("content", refused=("document",))),
+    *(without_effect(name, "C", only(*_LIKE_C)) for name in ("lc_monetary", "lc_numeric")),
     *(without_effect(name, "off", always("off")) for name in ("exit_on_error", "transform_null_equals")),
     *(without_effect(name, "off", always("off")) for name in ("lo_compat_privileges", "quote_all_identifiers")),
     without_effect("allow_system_table_mods", "off", always("off"), context="superuser"),

@@ -59,11 +59,7 @@ def own_relations(session: Session) -> Own:
     """What a session reads of itself."""
     return {
         "pg_settings": lambda: _settings(session),
-        "shown_settings": lambda: (
-            {"name": name.lower(), "value": value}
-            for name, value, _ in session.settings.show_all()
-            if may_examine(session, name)
-        ),
+        "shown_settings": lambda: _shown_settings(session),
         "pg_prepared_statements": lambda: _prepared(session),
         "pg_cursors": lambda: _cursors(session),
         "pg_stat_activity": lambda: _activity(session),
@@ -81,6 +77,15 @@ def own_relations(session: Session) -> Own:
         "own_connection": lambda: ({"server_addr": session.connection.own_address},),
         "notification_queue": lambda: ({"usage": session.server.channels.usage()},),
     }
+
+
+def _shown_settings(session: Session) -> Iterator[Row]:
+    """What current_setting() gives of each parameter that the role may examine, by its name in small letters."""
+    for name, value, _ in session.settings.show_all():
+        if may_examine(session, name):
+            yield {"name": name.lower(), "value": value}
+    for name, value in session.settings.customized():
+        yield {"name": name, "value": value}
 
 
 def _settings(session: Session) -> Iterator[Row]:

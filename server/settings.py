@@ -30,7 +30,7 @@ IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
 _MATTERS_TO_RESULTS: Final = (
     *("timezone", "datestyle", "intervalstyle", "bytea_output", "search_path", "client_encoding"),
-    *("standard_conforming_strings", *IDENTITY),
+    *("standard_conforming_strings", "extra_float_digits", *IDENTITY),
 )
 #: Belong to the transaction: gone when it ends, whoever set them.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
@@ -108,6 +108,11 @@ class Settings:
             parameter = PARAMETERS[key]
             yield parameter.name, self.show(key), parameter.description
 
+    def customized(self) -> Iterator[tuple[str, str]]:
+        """Name and value of the parameters that exist because the session or a setting has named them."""
+        for name in sorted({**self._defaults, **self._session, **self._local}.keys() - PARAMETERS.keys()):
+            yield name, self.show(name)
+
     def knows(self, name: str) -> bool:
         """Whether a parameter of that name exists and has a value."""
         try:
@@ -147,7 +152,8 @@ class Settings:
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
         zone, intervals, dates = map(self.value, ("TimeZone", "IntervalStyle", "DateStyle"))
-        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding)
+        digits = int(self.value("extra_float_digits"))
+        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding, digits)
 
     @property
     def encoding(self) -> str:

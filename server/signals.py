@@ -29,9 +29,11 @@ def reload(session: Session) -> bool:
 
 def cancel(session: Session, process: Value) -> bool | None:
     """Cancels what another session does now; whether there is such a session."""
-    other = None if process is None else _other(session, process)
-    if process is None or other is None:
-        return None if process is None else False
+    if process is None:
+        return None
+    other = _told_other(session, process)
+    if other is None:
+        return False
     _require_power(session, other, "cancel", "query", "query is being canceled")
     session.server.loop.call_soon_threadsafe(other.cancel)
     return True
@@ -39,9 +41,11 @@ def cancel(session: Session, process: Value) -> bool | None:
 
 def terminate(session: Session, process: Value, timeout: Value = 0) -> bool | None:
     """Ends another session; whether there is such a session. Nobody waits for its end."""
-    other = None if process is None else _other(session, process)
-    if process is None or timeout is None or other is None:
-        return None if process is None or timeout is None else False
+    if process is None or timeout is None:
+        return None
+    other = _told_other(session, process)
+    if other is None:
+        return False
     _require_power(session, other, "terminate", "process", "process is being terminated")
 
     def end() -> None:
@@ -108,6 +112,14 @@ def leave_by_id(session: Session, query_id: str, wish: Wish, target: str = "") -
 def forget(session: Session, query_id: Value) -> bool | None:
     """Deletes a separated query; whether there was one."""
     return None if query_id is None else session.database.separation.forget(session.db.reader.client(), str(query_id))
+
+
+def _told_other(session: Session, process: Value) -> Session | None:
+    """The session of a process; where there is none, the client gets a warning and None is returned."""
+    other = _other(session, process)
+    if other is None:
+        session.notices.report(SqlError("01000", f"PID {process} is not a PostgreSQL backend process"))
+    return other
 
 
 def _other(session: Session, process: Value) -> Session | None:

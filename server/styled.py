@@ -1,10 +1,9 @@
-"""What an engine makes of values within a query in one style only: texts of intervals, dates and bytea, and the first
-two of texts.
+"""What an engine makes of values within a query in one style only: texts of intervals, dates, bytea and floats, and the
+first two of texts.
 
-Owns: finding these in a statement, and refusing them where the session has another IntervalStyle, DateStyle or
-bytea_output. What
-leaves for the client has the session's style (``protocol.values.styles``), and what stands in the text is read in its
-order.
+Owns: finding these in a statement, and refusing them where the session has another IntervalStyle, DateStyle,
+bytea_output or extra_float_digits. What leaves for the client has the session's style (``protocol.values.styles``), and
+what stands in the text is read in its order.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from catalog.clock_texts import MDY
 from catalog.errors import unsupported
 from catalog.types import RANGES, SqlType
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
-from protocol.values.styles import ESCAPE
+from protocol.values.styles import ESCAPE, SHORTEST
 from server.settings import Settings
 
 _TEXTS: Final = ("text", "varchar", "bpchar", "name")
@@ -27,18 +26,20 @@ _INTERVALS: Final = ("interval",)
 _DATES: Final = ("date", "timestamp", "timestamptz")
 #: What a text without an order of its own may be read as.
 _READ: Final = (*_DATES, "timetz")
+_FLOATS: Final = ("float4", "float8")
 _RANGES: Final = tuple(name for name, subtype in RANGES.items() if subtype in _DATES)
 
 
 class Styled(Struct, frozen=True):
     """Whether a statement makes texts or documents of intervals, texts of dates, either of texts, and texts or
-    documents of bytea."""
+    documents of bytea and of floats."""
 
     shows_intervals: bool = False
     shows_dates: bool = False
     reads_intervals: bool = False
     reads_dates: bool = False
     shows_octets: bool = False
+    shows_floats: bool = False
 
 
 #: What most statements do.
@@ -63,6 +64,7 @@ def styled(nodes: Iterable[Any]) -> Styled:
             for call, taken in calls
             if getattr(call, "function", "") not in _OF_OCTETS
         ),
+        shows_floats=any(_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _FLOATS) for call, taken in calls),
     )
     return PLAIN if found == PLAIN else found
 
@@ -83,6 +85,11 @@ def check_styles(found: Styled, settings: Settings) -> None:
         raise unsupported(
             "bytea as text within a query, with this bytea_output",
             "Use encode(), select the bytea itself, or SET bytea_output = hex.",
+        )
+    if found.shows_floats and int(settings.value("extra_float_digits")) < SHORTEST:
+        raise unsupported(
+            "a float as text within a query, with extra_float_digits below 1",
+            "Select the float itself, use to_char() or round(x::numeric, n), or SET extra_float_digits = 1.",
         )
     if found.reads_intervals and settings.reading.shares_sign:
         raise unsupported(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.catalog import Catalog
 from catalog.looking import Look, Seen
 from catalog.objects import ColumnDefinition, SystemView
-from catalog.system import classes, cluster, depends, indexes, privileges, routines, texts, types
+from catalog.system import classes, cluster, depends, descriptions, indexes, privileges, routines, texts, types
 from catalog.system.members import member_rows
 from catalog.system.naming import MARK, as_seen
 from catalog.system.relations import relations
@@ -67,6 +67,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         texts.type_names,
         texts.function_names,
         texts.relation_names,
+        descriptions.object_descriptions,
     )
 }
 
@@ -92,6 +93,10 @@ _LOOKUPS: Final = {
     "encodings": (ColumnDefinition("encoding", INT4), ColumnDefinition("name", TEXT)),
     "type_names": (*_OIDS, ColumnDefinition("element", OID), *_named(texts.TYPE)),
     "function_names": (*_OIDS, *_named(texts.FUNCTION)),
+    "object_descriptions": (
+        *(ColumnDefinition("classid", OID), *_OIDS, ColumnDefinition("target", OID)),
+        ColumnDefinition("text", TEXT),
+    ),
     "sizes": (*_OIDS, ColumnDefinition("bytes", INT8)),
     "log_position": (ColumnDefinition("lsn", SqlType("pg_lsn")),),
     "relation_names": (*_OIDS, *_named(texts.RELATION)),
@@ -162,6 +167,8 @@ MARKED: Final = frozenset(
             "pretty_expressions",
             "view_definitions",
             "type_names",
+            "function_names",
+            "object_descriptions",
             "signatures",
         ),
     )

@@ -207,6 +207,13 @@ _ACL_DEFAULT: Final = f"""(SELECT (CASE $1 WHEN 'd' THEN ARRAY['=Tc/' || r.name]
         WHEN 'p' THEN 'sA' WHEN 't' THEN 'C' ELSE 'U' END || '/' || r.name] ELSE ARRAY[]::text[] END)::aclitem[]
     FROM (SELECT {_PUTID} AS name FROM pg_authid a WHERE a.oid = $2) r)"""
 
+
+#: What messages about dependencies call the object $2 of the catalog $1, or of a relation its column $3.
+_DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'column ' || a.attname || ' of '
+    FROM pg_attribute a WHERE a.attrelid = $2 AND a.attnum = $3) ELSE '' END
+    || d.text || coalesce(d.target::regclass::text, '')
+    FROM pg_lookups.object_descriptions d WHERE d.classid = $1 AND d.oid = $2)"""
+
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
     "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
@@ -294,6 +301,12 @@ _SIMPLE: Final[dict[str, str]] = {
         ),
         "''",
     ),
+    "pg_trigger_depth()": "0",
+    "current_query()": "(SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid())",
+    "pg_encoding_max_length(int4)": "CASE WHEN $1 = 0 OR $1 BETWEEN 8 AND 34 THEN 1 "
+    "WHEN $1 IN (2, 35, 36, 37, 38, 41) THEN 2 WHEN $1 IN (1, 3, 5, 40) THEN 3 WHEN $1 IN (4, 6, 7, 39) THEN 4 END",
+    "pg_current_xact_id()": "txid_current()::text::xid8",
+    "pg_collation_actual_version(oid)": "NULL::text",
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
     "pg_get_serial_sequence(text, text)": _SERIAL,
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
@@ -304,18 +317,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_index_column_has_property(regclass, int4, text)": _INDEX_PROPERTY,
     "age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
     "mxid_age(xid)": "CASE WHEN $1 IS NOT NULL THEN 0 END",
-    "pg_describe_object(oid, oid, int4)": "CASE $1 WHEN 1247 THEN 'type ' || $2::regtype::text "
-    "WHEN 1255 THEN 'function ' || $2::regprocedure::text WHEN 2617 THEN 'operator ' || $2::regoperator::text "
-    "WHEN 2605 THEN (SELECT 'cast from ' || format_type(castsource, NULL) || ' to ' || format_type(casttarget, NULL) "
-    "FROM pg_cast WHERE oid = $2) WHEN 2616 THEN (SELECT 'operator class ' || quote_ident(opcname) || "
-    "' for access method ' || quote_ident(amname) FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod "
-    "WHERE pg_opclass.oid = $2) WHEN 2753 THEN (SELECT 'operator family ' || quote_ident(opfname) || "
-    "' for access method ' || quote_ident(amname) FROM pg_opfamily JOIN pg_am a ON a.oid = opfmethod "
-    "WHERE pg_opfamily.oid = $2) WHEN 2615 THEN 'schema ' || $2::regnamespace::text "
-    "WHEN 3079 THEN (SELECT 'extension ' || quote_ident(extname) FROM pg_extension WHERE oid = $2) "
-    "WHEN 1259 THEN (SELECT CASE relkind WHEN 'r' THEN 'table ' "
-    "WHEN 'v' THEN 'view ' WHEN 'i' THEN 'index ' WHEN 'S' THEN 'sequence ' WHEN 'f' THEN 'foreign table ' "
-    "WHEN 'm' THEN 'materialized view ' ELSE '' END || $2::regclass::text FROM pg_class WHERE oid = $2) END",
+    "pg_describe_object(oid, oid, int4)": _DESCRIBED,
     "pg_sequence_last_value(regclass)": "(SELECT l.last_value FROM pg_lookups.sequence_values l WHERE l.oid = $1)",
     "pg_stat_get_live_tuples(oid)": "coalesce((SELECT n_live_tup FROM pg_stat_all_tables WHERE relid = $1), 0)",
     "pg_stat_get_function_calls(oid)": "NULL::int8",
@@ -489,7 +491,7 @@ SHOWN: Final[dict[str, str]] = {
     "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
     "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
     "regtype": "(SELECT n.head || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1)",
-    "regproc": "(SELECT shown FROM pg_lookups.function_names WHERE oid = $1)",
+    "regproc": "(SELECT rtrim(shown, '(') FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",
     "regnamespace": "(SELECT quote_ident(nspname) FROM pg_namespace WHERE oid = $1)",
     "regrole": "(SELECT quote_ident(rolname) FROM pg_authid WHERE oid = $1)",

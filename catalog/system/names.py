@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, TypeGuard
+from typing import Final
 
 from catalog.catalog import Catalog, whole_path
 from catalog.names import quote_name
 from catalog.objects import Table, View
 from catalog.postgres import function, functions, rows
-from catalog.routines import Function
 from catalog.system import members
 from catalog.system.indexes import indexes_of
 from catalog.system.naming import as_seen
@@ -43,15 +42,18 @@ def names_of(catalog: Catalog, kind: str, oids: Iterable[int], path: tuple[str, 
         case "regproc":
             found = {oid: name for oid in wanted if (name := _function(oid)) is not None}
             found |= {int(str(row["oid"])): str(row["shown"]) for row in members.function_names(catalog)}
-            found |= {oid: _own(item, path) for oid in wanted if _is_own(item := catalog.function(oid))}
+            if wanted - found.keys() - {0}:  # of users
+                found |= {
+                    int(str(row["oid"])): as_seen(catalog, str(row["shown"]), path).removesuffix("(")
+                    for row in function_names(catalog)
+                    if row["oid"] in wanted
+                }
         case "regprocedure":
             found = {
-                int(str(row["oid"])): f"{row['alone']}{row['types']}"
+                int(str(row["oid"])): as_seen(catalog, f"{row['alone']}{row['types']}", path)
                 for row in function_names(catalog)
                 if row["oid"] in wanted
             }
-            for item in filter(_is_own, map(catalog.function, wanted)):
-                found[item.oid] = _own(item, path) + found[item.oid].removeprefix(quote_name(item.name))
         case "regnamespace":
             found = {item.oid: quote_name(item.name) for item in catalog.schemas.values()}
         case "regrole":
@@ -100,15 +102,6 @@ def _relations(catalog: Catalog, wanted: set[int], path: tuple[str, ...]) -> dic
 
 def _qualified(schema: str, name: str, is_visible: bool) -> str:
     return quote_name(name) if is_visible else f"{quote_name(schema)}.{quote_name(name)}"
-
-
-def _own(item: Function, path: tuple[str, ...]) -> str:
-    return _qualified(item.schema, item.name, item.schema in path)
-
-
-def _is_own(item: Function | None) -> TypeGuard[Function]:
-    """Whether there is such a function of a user's."""
-    return item is not None and not item.extension
 
 
 def _function(oid: int) -> str | None:

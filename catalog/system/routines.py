@@ -11,9 +11,8 @@ from typing import Final
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.routines import Argument, Function, every
-from catalog.system.naming import default_text, rights_of, schema_oid
+from catalog.system.naming import default_text, prefix, rights_of, schema_oid
 from catalog.system.rows import Row
-from catalog.types import by_oid
 
 _SQL: Final = 14
 _VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
@@ -84,17 +83,17 @@ def own_signatures(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
                "definition": definition}  # fmt: skip
 
 
-def own_names(catalog: Catalog) -> Iterator[Row]:
-    """Users' functions by name, as regproc and regprocedure show them."""
+def own_names(catalog: Catalog, names: Mapping[int, str]) -> Iterator[Row]:
+    """Users' functions by name, as regproc and regprocedure show them; ``names`` are those of types by oid.
+
+    Both have ``naming.MARK``. The parenthesis behind a name tells that it is a function's; regproc leaves it out.
+    """
     for item in _own(catalog):
-        name = quote_name(item.name)
-        types = ",".join(type_name(catalog, oid) for oid in item.types)
-        yield {"oid": item.oid, "shown": name, "alone": name, "types": f"({types})"}
-
-
-def type_name(catalog: Catalog, oid: int) -> str:
-    """A type as format_type() prints it."""
-    return str(catalog.type_of(oid) or by_oid(oid))
+        alone = f"{prefix(item.schema)}{quote_name(item.name)}("
+        overloads = [other for other in catalog.functions[item.name] if other.schema == item.schema]
+        shown = alone if len(overloads) == 1 else f"{quote_name(item.schema)}.{quote_name(item.name)}"
+        types = ",".join(names[oid] for oid in item.types)
+        yield {"oid": item.oid, "shown": shown, "alone": alone, "types": f"{types})"}
 
 
 def _default(catalog: Catalog, argument: Argument) -> str:

@@ -122,11 +122,11 @@ def function_names(catalog: Catalog) -> Iterator[Row]:
     """Functions by name, as regproc and regprocedure show them: a name that several have is qualified."""
     found = list(rows("pg_proc"))
     counts = Counter(row["proname"] for row in found)
-    names = {int(str(item["oid"])): str(item["plain"]) for item in type_names(catalog)}
+    names = {int(str(item["oid"])): f"{item['head']}{item['tail']}" for item in type_names(catalog)}
     for row in found:
         name = quote_name(str(row["proname"]))
         arguments = ",".join(names[int(oid)] for oid in str(row["proargtypes"] or "").split())
         shown = name if counts[row["proname"]] == 1 else f"pg_catalog.{name}"
         yield {"oid": int(str(row["oid"])), "shown": shown, "alone": name, "types": f"({arguments})"}
     yield from members.function_names(catalog)
-    yield from own_names(catalog)
+    yield from own_names(catalog, names)

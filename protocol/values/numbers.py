@@ -32,6 +32,7 @@ from protocol.values.codec import (
     network_vector,
     vector,
 )
+from protocol.values.styles import SHORTEST, digits_of
 
 _RANGES: Final = {
     "int2": (-(2**15), 2**15 - 1),
@@ -158,6 +159,8 @@ def _float_column(strings: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
 
 def _float_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
     single = type_.name == "float4"
+    if (extra := digits_of(timezone)) < SHORTEST:
+        return _rounded_text(array, max((6 if single else 15) + extra, 1))
     text = array.cast(pa.string())
     if not len(array):
         return text
@@ -175,6 +178,16 @@ def _float_text(array: pa.Array, type_: SqlType, timezone: str) -> pa.Array:
         pairs = zip(array.filter(rows).to_pylist(), text.filter(rows).to_pylist(), strict=True)
         text = pc.replace_with_mask(text, rows, pa.array([_inside(*pair, single) for pair in pairs], pa.string()))
     return text
+
+
+def _rounded_text(array: pa.Array, digits: int) -> pa.Array:
+    """Floats in so many digits, as C's %g prints them."""
+    names = {math.inf: "Infinity", -math.inf: "-Infinity"}
+    shown = (
+        None if value is None else "NaN" if value != value else names.get(value) or f"{value:.{digits}g}"
+        for value in array.to_pylist()
+    )
+    return pa.array(shown, pa.string())
 
 
 def _respell(text: pa.Array, single: bool) -> pa.Array:

@@ -1,8 +1,9 @@
-"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle, bytea_output and
-client_encoding in one word, which every codec is handed.
+"""How values are shown and read as text: the session's time zone, IntervalStyle, DateStyle, bytea_output,
+client_encoding and extra_float_digits in one word, which every codec is handed.
 
 Owns: that word: the zone's name, and behind it, where one of them is not the usual, the style of intervals, that of
-dates, the order in which dates are read, the form of bytea and the client's encoding, with blanks between them.
+dates, the order in which dates are read, the form of bytea, the client's encoding and the extra digits of floats, with
+blanks between them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,21 @@ VERBOSE: Final = "postgres_verbose"
 ISO, SQL, POSTGRES, GERMAN = "ISO", "SQL", "Postgres", "German"
 #: bytea_output's forms.
 HEX, ESCAPE = "hex", "escape"
-_USUAL: Final = ("postgres", ISO, MDY, HEX, UTF8)
+#: extra_float_digits from which on floats are shown in the fewest digits that tell them from all others.
+SHORTEST: Final = 1
+_USUAL: Final = ("postgres", ISO, MDY, HEX, UTF8, str(SHORTEST))
 
 
-def style(time_zone: str, intervals: str, dates: str = f"{ISO}, {MDY}", octets: str = HEX, encoding: str = UTF8) -> str:
+def style(
+    time_zone: str,
+    intervals: str,
+    dates: str = f"{ISO}, {MDY}",
+    octets: str = HEX,
+    encoding: str = UTF8,
+    digits: int = SHORTEST,
+) -> str:
     """The word of a session's settings."""
-    others = (intervals, *dates.split(", "), octets, encoding)
+    others = (intervals, *dates.split(", "), octets, encoding, str(min(digits, SHORTEST)))
     return time_zone if others == _USUAL else " ".join((time_zone, *others))
 
 
@@ -56,6 +66,11 @@ def octets_of(word: str) -> str:
 def encoding_of(word: str) -> str:
     """The client's encoding."""
     return _other(word, 4) if " " in word else UTF8
+
+
+def digits_of(word: str) -> int:
+    """How many digits a float shows beyond those that are always exact; ``SHORTEST`` for as many as it needs."""
+    return int(_other(word, 5))
 
 
 def _other(word: str, place: int) -> str:

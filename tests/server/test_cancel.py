@@ -225,3 +225,14 @@ def test_a_cancel_of_a_session_at_rest_means_nothing() -> None:
         assert await at.session.portion(lambda: "all") == "all"
 
     worked(scenario)
+
+
+def test_a_process_that_is_none_is_warned_of(running: Millstream) -> None:
+    told: list[str | None] = []
+    with running.connect() as client:
+        client.add_notice_handler(lambda notice: told.append(notice.message_primary))
+        assert client.execute("SELECT pg_cancel_backend(999999), pg_terminate_backend(999998)").fetchone() == (
+            False,
+            False,
+        )
+    assert told == [f"PID {process} is not a PostgreSQL backend process" for process in (999999, 999998)]

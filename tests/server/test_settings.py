@@ -40,6 +40,8 @@ def settings() -> Settings:
         ("client_encoding", "'utf-8'", "UTF8"),
         ("synchronous_commit", "OFF", "off"),
         ("extra_float_digits", "3", "3"),
+        ("lc_monetary", "en_us.utf-8", "en_US.UTF-8"),
+        ("timezone_abbreviations", "default", "Default"),
         ("my.own", "anything", "anything"),
     ],
 )
@@ -71,6 +73,11 @@ def test_set_and_show(settings: Settings, name: str, value: str, shown: str) -> 
         ("server_version", "16", "55P02"),
         ("max_connections", "5", "55P02"),
         ("maintenance_engine", "flink", "22023"),
+        ("timezone_abbreviations", "Australia", "0A000"),
+        ("xmloption", "document", "0A000"),
+        ("backslash_quote", "off", "0A000"),
+        ("lc_monetary", "de_DE.UTF-8", "0A000"),
+        ("lc_numeric", "de_DE.UTF-8", "0A000"),
     ],
 )
 def test_refused(settings: Settings, name: str, value: str, sqlstate: str) -> None:

@@ -17,6 +17,7 @@ from catalog.objects import PG_TEMP
 from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, OF_SUBQUERIES, SCALARS, SERIAL_OID, TABLES
 from catalog.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
+from planner.bind.calls.calling import required
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.calls.privilege_calls import bind_privilege_call
 from planner.bind.calls.resolution import Ambiguous
@@ -26,7 +27,7 @@ from planner.bind.levels import BoundQuery, Level
 from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
-from planner.bind.typenames import names_of
+from planner.bind.typenames import names_of, type_or_domain
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 from planner.parse import parse
 from planner.rules.support import has_subquery
@@ -89,17 +90,16 @@ def _signature(name: str, types: Sequence[str]) -> str:
 def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
     """A call of a function about the catalog; None for any other."""
     if name == "pg_typeof" and len(arguments) == 1:
-        return Literal(arguments[0].type.oid, SqlType("regtype"))
+        return Literal(_domain_of(env, arguments[0], node.args[0]) or arguments[0].type.oid, SqlType("regtype"))
     if name in INFORMATION and names_of(node.funcname)[0] == "information_schema":
         declared, result, text = INFORMATION[name]
         given = _given(env, node, arguments, declared)
         return bind_body(env.binding, text, given, by_name(result))
     if name == "current_setting" and arguments and any(isinstance(item, ColumnRef) for item in walk(arguments[0])):
-        shown = "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))"
-        return bind_body(env.binding, shown, arguments[:1], TEXT)
+        return _computed_setting(env, arguments)
     if name.removesuffix("in") in NAMED_OIDS and len(arguments) == 1 and name.endswith("in"):
         return _read_in(env, name, arguments, node)
-    if name in _IN_RECOVERY and not arguments:
+    if name in _IN_RECOVERY and (not arguments or name == "pg_promote"):
         kind = _IN_RECOVERY[name]
         return Call("require", (Literal(False, BOOL), Literal(None, kind), _NO_RECOVERY), kind)
     if name not in _NAMES:
@@ -113,6 +113,8 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     if not isinstance(found, tuple):
         return None
     chosen, types = found
+    if name in ("to_regclass", "to_regnamespace", "to_regrole"):
+        _check_spelling(arguments[0], name)
     if name in LOOKED_UP or (name in ("to_regproc", "to_regtype") and isinstance(arguments[0], Literal)):
         return _looked_up(env, name, arguments, node)
     if name == "current_schemas":
@@ -137,6 +139,28 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     return scalar
 
 
+def _domain_of(env: Environment, scalar: Scalar, node: Any) -> int:
+    """The domain of a relation's column, or of a cast; 0 of anything else: expressions have domains' base types."""
+    if type(node).__name__ == "TypeCast":
+        return type_or_domain(env.binding, node.typeName)[1]
+    if type(node).__name__ != "ColumnRef" or not _are_names(node.fields) or scalar.type.row is not None:
+        return 0
+    entry = resolve(env.binding, env.scope, names_of(node.fields), node)
+    item = env.binding.context.catalog.objects.get(entry.table)
+    columns = () if item is None else item.columns
+    return columns[entry.attribute - 1].domain if 0 < entry.attribute <= len(columns) else 0
+
+
+def _computed_setting(env: Environment, arguments: list[Scalar]) -> Scalar:
+    """current_setting() of a computed name. Of a name that is none an engine raises 42704, or it is NULL as asked."""
+    shown = bind_body(
+        env.binding, "(SELECT value FROM pg_lookups.shown_settings WHERE name = lower($1))", arguments[:1], TEXT
+    )
+    may_miss = arguments[1] if len(arguments) > 1 else Literal(False, BOOL)
+    known = bind_body(env.binding, "$1 IS NULL OR $2 IS NOT NULL OR $3", (arguments[0], shown, may_miss), BOOL)
+    return required(known, shown, "42704", "unrecognized configuration parameter")
+
+
 def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:
     """The relation that a text names. Raises 42P01."""
     from planner.bind.types import coerce
@@ -158,6 +182,7 @@ _IN_RECOVERY: Final = {
     "pg_get_wal_replay_pause_state": TEXT,
     "pg_wal_replay_pause": SqlType("void"),
     "pg_wal_replay_resume": SqlType("void"),
+    "pg_promote": BOOL,
 }
 _NO_RECOVERY: Final = Literal("!55000!recovery is not in progress", TEXT)
 
@@ -174,6 +199,15 @@ def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
         return read_oid(env.binding, text, SqlType(name.removesuffix("in")), node)
 
 
+def _check_spelling(text: Scalar, name: str) -> None:
+    """That a constant can be a name: what is none is an error, while a name of nothing is NULL."""
+    from planner.bind.calls.named_oids import check_spelling  # which needs bodies
+
+    text = text.argument if isinstance(text, Cast) else text
+    if isinstance(text, Literal) and text.value is not None and not str(text.value).isdigit():
+        check_spelling(str(text.value), name.removeprefix("to_"))
+
+
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
     from planner.bind.calls.named_oids import named_oid  # which needs bodies
@@ -183,11 +217,12 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
         raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
     if text.value is None:
         return Literal(None, kind)
+    _check_spelling(text, name)
     try:
         return Literal(named_oid(env.binding, str(text.value), kind.name), kind)
     except SqlError as error:
         is_none = error.sqlstate in ("42883", "42725", "3F000")
-        if not is_none and name not in ("to_regcollation", "to_regtype"):
+        if not is_none and not (error.sqlstate == "42704" and name in ("to_regcollation", "to_regtype")):
             raise
         return Literal(None, kind)
 

@@ -13,7 +13,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.names import split_name
 from catalog.nested import split_array
-from catalog.objects import Table, View
+from catalog.objects import PG_TEMP, Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
@@ -118,9 +118,9 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
         case "regprocedure":
             return _routine(binding, text)
         case "regnamespace":
-            return _schema(binding.context.catalog, split_name(text)[1])
+            return _schema(binding.context.catalog, lone_name(text))
         case "regrole":
-            role = binding.context.catalog.roles.find(split_name(text)[1])
+            role = binding.context.catalog.roles.find(lone_name(text))
             if role is None:
                 raise SqlError("42704", f'role "{text}" does not exist')
             return role.oid
@@ -196,6 +196,9 @@ def _type(binding: Binding, text: str) -> int:
         return type_oids()[name]
     try:
         node = parse(f"SELECT NULL::{text}")[0].node.targetList[0].val.typeName
+    except SqlError:
+        raise SqlError("42601", f'invalid type name "{text}"') from None
+    try:
         return oid_of(binding, node)
     except SqlError:
         raise SqlError("42704", f'type "{text}" does not exist') from None
@@ -246,10 +249,30 @@ def _function(binding: Binding, text: str) -> int:
     return only
 
 
+def check_spelling(text: str, kind: str) -> None:
+    """That a text can be the name of something of a type. Raises 42602 and 42601."""
+    if kind in ("regnamespace", "regrole"):
+        lone_name(text)
+    elif kind in ("regclass", "regcollation"):
+        split_name(text)
+    elif not text.strip():
+        if kind == "regtype":
+            raise SqlError("42601", f'invalid type name "{text}"')
+        raise SqlError("42602", "invalid name syntax")
+
+
+def lone_name(text: str) -> str:
+    """A name that no schema can stand before. Raises 42602."""
+    schema, name = split_name(text)
+    if schema is not None:
+        raise SqlError("42602", "invalid name syntax")
+    return name
+
+
 def _placed_name(catalog: Catalog, text: str) -> tuple[str | None, str]:
     """A schema that there is, or None, and a name. Raises 3F000."""
     schema, name = split_name(text)
-    if schema is not None:
+    if schema is not None and not (schema == PG_TEMP and catalog.temporary):
         _schema(catalog, schema)
     return schema, name
 

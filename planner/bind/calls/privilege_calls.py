@@ -26,6 +26,7 @@ from catalog.privileges import (
     OF_TYPE,
 )
 from catalog.types import BOOL, OID, TEXT, SqlType
+from planner.bind.calls.calling import required
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Scalar
 
@@ -57,6 +58,21 @@ _EVERY: Final = {
     "has_schema_privilege": OF_SCHEMA,
     "has_database_privilege": OF_DATABASE,
 }
+#: Where what a function is about is listed, the column of its name, and what errors call it.
+_CATALOGS: Final = {
+    **dict.fromkeys(
+        ("has_table_privilege", "has_any_column_privilege", "has_column_privilege", "has_sequence_privilege"),
+        ("pg_class", "relname", "relation"),
+    ),
+    "has_function_privilege": ("pg_proc", "proname", "function"),
+    "has_type_privilege": ("pg_type", "typname", "type"),
+    "has_schema_privilege": ("pg_namespace", "nspname", "schema"),
+    "has_database_privilege": ("pg_database", "datname", "database"),
+    "has_language_privilege": ("pg_language", "lanname", "language"),
+    "has_tablespace_privilege": ("pg_tablespace", "spcname", "tablespace"),
+    "has_foreign_data_wrapper_privilege": ("pg_foreign_data_wrapper", "fdwname", "foreign-data wrapper"),
+    "has_server_privilege": ("pg_foreign_server", "srvname", "server"),
+}
 _ROLE: Final = "(SELECT r.oid FROM pg_authid r WHERE r.rolname = $1)"
 _HELD: Final = "EXISTS (SELECT FROM pg_lookups.held_privileges h WHERE h.role = $1 AND h.target = $2 AND ({}))"
 _OF_COLUMN: Final = " OR EXISTS (SELECT FROM pg_lookups.held_columns h WHERE h.role = $1 AND h.target = $2{} AND ({}))"
@@ -79,12 +95,24 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     role, words = _role(env, asked, body), rest[-1]
     target = _target(env, rest[0], _NAMED[name], body) if name in _NAMED else None
     kinds = _kinds(name, words) if name in _NAMED and isinstance(words, Literal) else None
-    if role is not None and name in _OWNERS:
-        return _allowed(given, False)
     if name == "pg_has_role" and not isinstance(words, Literal):
         raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
+    if name == "has_column_privilege" and target is not None:
+        _require_column(env, target, rest[1])
     if role is None or target is None:
-        return _allowed(given)
+        verdict = _allowed(given, role is None or name not in _OWNERS)
+    else:
+        verdict = _looked_up(name, role, target, rest, kinds, body)
+    if name == "has_column_privilege" and target is not None:
+        verdict = _of_a_column(target, rest[1], verdict, body)
+    return _of_what_there_is(name, rest, verdict, body)
+
+
+def _looked_up(
+    name: str, role: Scalar, target: Scalar, rest: list[Scalar], kinds: list[str] | None, body: Body
+) -> Scalar:
+    """Whether a role that is no superuser has a privilege."""
+    words = rest[-1]
     if not isinstance(words, Literal):
         raise unsupported(f"{name}() of a computed privilege", "Write the privilege as a constant.")
     assert kinds is not None, "words that are not NULL name some"
@@ -98,10 +126,43 @@ def bind_privilege_call(env: Environment, name: str, given: list[Scalar], body: 
     if name == "has_any_column_privilege":
         text += _OF_COLUMN.format("", listed)
     if name == "has_column_privilege":
-        _require_column(env, target, rest[1])
         column = "h.place = $3" if rest[1].type.name == "int2" else "h.name = $3::text"
         text += _OF_COLUMN.format(f" AND {column}", listed)
     return body(text, (role, target, rest[1]), BOOL)
+
+
+def _of_what_there_is(name: str, rest: list[Scalar], verdict: Scalar, body: Body) -> Scalar:
+    """A verdict; NULL of an oid that nothing has, and an error of a name that nothing has.
+
+    A computed oid is one of the catalog's, from which it was read.
+    """
+    if name not in _CATALOGS or not _is_constant(rest[0]):
+        return verdict
+    catalog, column, word = _CATALOGS[name]
+    if rest[0].type.name == "oid":
+        return body(
+            f"CASE WHEN EXISTS (SELECT FROM {catalog} c WHERE c.oid = $1) THEN $2 END", (rest[0], verdict), BOOL
+        )
+    if name in _NAMED:  # whose names are read before
+        return verdict
+    found = body(f"EXISTS (SELECT FROM {catalog} c WHERE c.{column} = $1::text)", (rest[0],), BOOL)
+    return required(found, verdict, "42704", f"{word} does not exist")
+
+
+def _of_a_column(target: Scalar, column: Scalar, verdict: Scalar, body: Body) -> Scalar:
+    """A verdict; NULL of a number that no column of the relation has, and an error of a computed name."""
+    if column.type.name == "int2":
+        place = "a.attrelid = $1 AND a.attnum = $2 AND NOT a.attisdropped"
+        text = f"CASE WHEN EXISTS (SELECT FROM pg_attribute a WHERE {place}) THEN $3 END"
+        return body(text, (target, column, verdict), BOOL) if _is_constant(column) else verdict
+    if _is_constant(column):
+        return verdict
+    text = "$2 IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2::text)"
+    return required(body(text, (target, column), BOOL), verdict, "42703", "column does not exist")
+
+
+def _is_constant(scalar: Scalar) -> bool:
+    return isinstance(scalar.argument if isinstance(scalar, Cast) else scalar, Literal)
 
 
 def _kinds(name: str, words: Literal) -> list[str] | None:
@@ -154,7 +215,8 @@ def _target(env: Environment, scalar: Scalar, kind: str, body: Body) -> Scalar:
     from planner.bind.calls.named_oids import named_oid  # which reads catalogs by calls itself
 
     if scalar.type.name == "oid":
-        return scalar
+        oid = scalar.argument if isinstance(scalar, Cast) else scalar
+        return Literal(oid.value, OID) if isinstance(oid, Literal) and isinstance(oid.value, int) else scalar
     value = scalar.argument if isinstance(scalar, Cast) and isinstance(scalar.argument, Literal) else scalar
     if kind == _DATABASE:
         own = env.binding.context.database

@@ -107,8 +107,7 @@ def pathway(source: int, target: int, level: Level) -> Pathway | None:
         return "relabel"
     inner, outer = element_of(source), element_of(target)
     if inner and outer and target not in _VECTORS:
-        found = pathway(inner, outer, level)
-        return None if found is None or (found == "text" and level != "explicit") else "array"
+        return None if pathway(inner, outer, level) is None else "array"
     if level == "assignment" and category(target) == "S":
         return "text"
     if level == "explicit" and "S" in (category(source), category(target)):

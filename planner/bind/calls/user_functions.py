@@ -26,6 +26,7 @@ from pglast.enums import LimitOption, SubLinkType
 from catalog.catalog import Catalog
 from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
+from catalog.objects import PG_CATALOG
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function
@@ -226,7 +227,19 @@ def _chosen(
         raise not_unique(env, arguments, node) from None
     if not isinstance(found, Candidate):
         return None
-    return next((item for item in visible if item.oid == found.function.oid), None)
+    chosen = found.function
+    before = () if schema else _before_postgresql(env.binding, visible)
+    return next(
+        (item for item in visible if item.oid == chosen.oid or (item in before and item.types == chosen.arguments)),
+        None,
+    )
+
+
+def _before_postgresql(binding: Binding, visible: Sequence[Function]) -> list[Function]:
+    """The users' functions in schemas that the path has before pg_catalog, which it has to name for that."""
+    path = binding.context.search_path
+    nearer = path[: path.index(PG_CATALOG)] if PG_CATALOG in path else ()
+    return [item for item in visible if item.schema in nearer]
 
 
 def _require_execute(binding: Binding, function: Function) -> None:

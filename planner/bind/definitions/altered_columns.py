@@ -121,9 +121,10 @@ def change_type(change: Alteration, command: Any) -> None:
     if default is not None and not known.identity:
         try:
             bind_expression(default, (), replace(binding.context, parameter_types=()), kind)
-        except SqlError:
-            message = f'default for column "{name}" cannot be cast automatically to type {display(kind)}'
-            raise SqlError("42804", message) from None
+        except SqlError as error:
+            if not error.sqlstate.startswith("22"):  # a value that is too long fails where it is stored
+                message = f'default for column "{name}" cannot be cast automatically to type {display(kind)}'
+                raise SqlError("42804", message) from None
     change.parts.columns[index] = replace(known, type=kind, domain=domain)
     for sequence in binding.context.catalog.owned(change.before.oid):
         if known.identity and sequence.owner == (change.before.oid, name):

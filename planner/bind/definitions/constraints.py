@@ -21,6 +21,7 @@ from planner.bind.definitions.operator_classes import check_indexed
 from planner.bind.definitions.parts import Attributes, Parts
 from planner.bind.relations import require_object
 from planner.bind.scope import SYSTEM_COLUMNS
+from planner.bind.search_path import searched
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import display
@@ -167,8 +168,20 @@ def _delete_columns(parts: Parts, columns: tuple[str, ...], named: tuple[str, ..
     return tuple(dict.fromkeys(named))
 
 
+def _refers_to_itself(binding: Binding, table: Table, node: Any) -> bool:
+    """Whether the name behind REFERENCES finds the table that has the key, which the catalog may not have yet."""
+    if node.pktable.relname != table.name:
+        return False
+    for schema in searched(binding, node.pktable.schemaname):
+        if schema == table.schema:
+            return True
+        if binding.context.catalog.at(schema, table.name) is not None:
+            return False
+    return False
+
+
 def _referenced(binding: Binding, table: Table, node: Any) -> Table:
-    if node.pktable.relname == table.name and node.pktable.schemaname in (None, table.schema):
+    if _refers_to_itself(binding, table, node):
         return table
     found = require_object(binding, node.pktable)
     if not isinstance(found, Table):

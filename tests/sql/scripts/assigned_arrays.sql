@@ -1,0 +1,25 @@
+-- Arrays whose elements are assigned as single values are: also by their texts; defaults of a changed column's type.
+CREATE TABLE taken (a int[], b text[], c bigint[], e varchar(2)[], f date[], d numeric(4, 1)[]);
+INSERT INTO taken (b) SELECT array[1, 2];
+INSERT INTO taken (b) VALUES (array[1, 2]);
+INSERT INTO taken (c) SELECT array[1, 2];
+INSERT INTO taken (d) SELECT array[1.25, 2];
+INSERT INTO taken (e) SELECT array[12];
+INSERT INTO taken (e) SELECT array[123];
+INSERT INTO taken (b) SELECT array['2024-01-01'::date];
+INSERT INTO taken (a) SELECT array['1']::text[];
+UPDATE taken SET b = c, e = c;
+SELECT * FROM taken ORDER BY a, b, c, d, e, f;
+SELECT array[1, 2] = array['1', '2']::text[];
+SELECT concat_ws(',', array[1, 2]), array_to_string(array[1, 2], '-');
+ALTER TABLE taken ALTER a TYPE text[], ALTER f TYPE text[];
+ALTER TABLE taken ALTER b TYPE int[];
+SELECT * FROM taken ORDER BY a, b, c, d, e, f;
+CREATE TABLE later (c varchar(3) DEFAULT 'abc', n numeric(5, 2) DEFAULT 123.45);
+ALTER TABLE later ALTER c TYPE varchar(2), ALTER n TYPE numeric(3, 1);
+INSERT INTO later (n) VALUES (1);
+INSERT INTO later (c) VALUES ('a');
+ALTER TABLE later ALTER c TYPE text;
+INSERT INTO later (n) VALUES (1);
+ALTER TABLE later ALTER c TYPE int USING 1;
+SELECT * FROM later;

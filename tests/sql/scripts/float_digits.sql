@@ -1,0 +1,24 @@
+-- extra_float_digits below 1: floats have fewer digits in every text that leaves, and a text within a query is refused.
+CREATE TABLE fd (id int PRIMARY KEY, d float8, r float4, a float8[]);
+INSERT INTO fd VALUES (1, 1 / 3::float8, 123456.789, '{0.30000000000000004,1e-7,1e20}'), (2, 'NaN', '-Infinity', '{NaN,NULL,Infinity}'), (3, 1e15, 1e6, '{}'), (4, -0.0, 1e-5, NULL), (5, 123456789.123456789, 1 / 3::float4, NULL);
+SET extra_float_digits = -10;
+SELECT * FROM fd ORDER BY id;
+SELECT d FROM fd WHERE id = 1;
+SELECT row(d, r) FROM fd WHERE id = 1;
+SELECT array[d] FROM fd WHERE id = 1;
+BEGIN;
+DECLARE c CURSOR FOR SELECT d FROM fd ORDER BY id;
+FETCH ALL c;
+COMMIT;
+PREPARE q AS SELECT d FROM fd WHERE id = $1;
+EXECUTE q(5);
+SET extra_float_digits = 1;
+EXECUTE q(5);
+SET extra_float_digits = -15;
+EXECUTE q(5);
+SELECT d, r FROM fd ORDER BY id;
+SELECT round(d::numeric, 3) FROM fd WHERE id IN (1, 5) ORDER BY id;
+INSERT INTO fd VALUES (9, 0.1::float8 + 0.2::float8, 1) RETURNING d;
+DEALLOCATE q;
+RESET extra_float_digits;
+SELECT d FROM fd WHERE id = 9;

@@ -1,0 +1,30 @@
+-- search_path may have schemas before pg_catalog: their functions are meant where both have one of the same arguments.
+CREATE SCHEMA nearer;
+CREATE FUNCTION nearer.lower(text) RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$;
+CREATE FUNCTION nearer.upper(int) RETURNS text LANGUAGE sql AS $$SELECT 'int'$$;
+CREATE FUNCTION nearer.now() RETURNS text LANGUAGE sql AS $$SELECT 'never'$$;
+SELECT lower('A'), upper('a');
+SET search_path = nearer, pg_catalog;
+SELECT lower('A'), lower('A'::varchar), upper('a'), upper(1), now(), pg_catalog.lower('A');
+CREATE VIEW nearer.vv AS SELECT lower('A') AS l;
+SET search_path = pg_catalog, nearer;
+SELECT lower('A'), upper(1), now() IS NOT NULL;
+SELECT * FROM nearer.vv;
+SET search_path = nearer;
+SELECT lower('A'), upper(1);
+SELECT * FROM nearer.vv;
+SET search_path = script_functions_before_postgresql;
+SELECT * FROM nearer.vv;
+DROP SCHEMA nearer CASCADE;
+-- What tools call, and pg_typeof() of values of domains.
+CREATE DOMAIN positive AS int CHECK (VALUE > 0);
+CREATE DOMAIN word AS text;
+CREATE TABLE td (id int PRIMARY KEY, p positive, t word, a positive[], q int);
+INSERT INTO td VALUES (1, 1, 'x', '{1,2}', 5);
+SELECT pg_typeof(p), pg_typeof(t), pg_typeof(q), pg_typeof(td.p), pg_typeof(x.p) FROM td, td x;
+SELECT pg_typeof(1::positive), pg_typeof('x'::word), pg_typeof(p + 1), pg_typeof((p)), pg_typeof(1), pg_typeof(td), pg_typeof(p::int), pg_typeof(a) FROM td;
+SELECT pg_trigger_depth(), pg_encoding_max_length(6), pg_encoding_max_length(8), pg_encoding_max_length(99), pg_current_xact_id() IS NOT NULL, pg_collation_actual_version(100);
+SELECT current_query() LIKE 'SELECT current_query%';
+SELECT pg_promote();
+SELECT pg_promote(false, 1);
+SELECT pg_cancel_backend(999999), pg_terminate_backend(999999);
