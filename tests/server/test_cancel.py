@@ -161,11 +161,12 @@ class Worked:
         self.connection = SimpleNamespace(
             server=server, is_busy=True, end=None, account=Account(), stop_draining=lambda: None
         )
+        settings = SimpleNamespace(key=(), seconds=lambda name: 0.0)
         # What ends just then hears nothing.
         db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None
         )
-        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, SimpleNamespace(key=())), "u", "d")
+        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, settings), "u", "d")
 
     def cancelled_as_it_ends(self) -> str:
         self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there
@@ -215,6 +216,33 @@ def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -
         worked(scenario)
     finally:
         gc.enable()
+
+
+def test_a_statement_that_ends_as_it_times_out_does_not_end_the_session() -> None:
+    """The statements of the same message that come behind it have their own time."""
+
+    async def scenario(at: Worked) -> None:
+        ended: list[SqlError] = []
+        at.connection.end, at.connection.is_lost = ended.append, False
+        at.session.database = cast(Any, SimpleNamespace(shared=SimpleNamespace(pulse=SimpleNamespace(is_silent=False))))
+        with at.session.timed():
+            at.session.cancel("canceling statement due to statement timeout")
+            told = at.session._to_end
+        assert told is not None
+        at.session._leave_behind(told, "", 100.0)
+        assert not ended
+
+    worked(scenario)
+
+
+def test_a_cancel_that_a_statement_does_not_hear_ends_the_next_of_its_message(tmp_path: Path) -> None:
+    config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
+    with opened(config, {}) as house:
+        peer = house.peer()
+        listens = "".join(f"LISTEN c{number};" for number in range(100))
+        answer = peer.feed(request(("Q", listens.encode() + b"\0")), then=peer.session.cancel)
+        assert b"57014" in answer
+        assert answer.count(b"LISTEN\0") < 100
 
 
 def test_a_cancel_of_a_session_at_rest_means_nothing() -> None:
