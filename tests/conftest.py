@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.rig import postgres as rig
-from tests.rig import spark
+from tests.rig import sampling, spark
 from tests.rig.forked import Loaded
 from tests.rig.schedule import Schedule
 from tests.rig.server import Millstream, java_is_there
@@ -52,9 +52,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Schedule | N
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips what the machine cannot run, and what others stand for, with the reason and the way out."""
-    lacks: dict[str, str] = {}
     if not config.getoption("--whole"):
-        lacks["whole"] = "others stand for it: --whole"
+        for item in sampling.beyond(items):
+            item.add_marker(pytest.mark.skip(reason="others stand for it: --whole"))
+    lacks: dict[str, str] = {}
     if rig.binaries() is None:
         lacks["postgres"] = "PostgreSQL is not installed: apt-get install postgresql postgresql-contrib"
     if not java_is_there():

@@ -131,6 +131,7 @@ def columns(answer: str) -> list[str]:
     return [" | ".join(name.strip() for name in head.split("|")) for head in heads]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("commands", [COMMANDS, VARIED], ids=["plain", "varied"])
 def test_every_command_has_postgresqls_columns(both: tuple[str, str], commands: tuple[str, ...], whole: bool) -> None:
     if commands is VARIED and not whole:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 NUMBERS = count()
 QUICK = settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck], print_blob=True
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck], print_blob=True
 )
 FEW = settings(QUICK, max_examples=9)
 READS: tuple[Action, ...] = ("read", "dimension")

@@ -260,6 +260,7 @@ def _plans(name: str) -> tuple[Relation, ...]:
     return relation, joined, optimise(joined)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=25)
 @given(r=_rows, s=_rows, u=_rows)

@@ -17,6 +17,7 @@ from protocol.values.registry import decode_binary_column, decode_text_column, d
 from tests.protocol.generated import SCALARS, arrow_value, as_list, column, same
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", SCALARS)
 @settings(max_examples=12)
 @given(data=st.data())

@@ -25,6 +25,7 @@ from protocol.values.registry import (
 from tests.protocol.generated import SCALARS, ZONES, column, same
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SCALARS)
 @settings(max_examples=25)
 @given(data=st.data())

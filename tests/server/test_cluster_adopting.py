@@ -18,7 +18,7 @@ from tests.rig.server import Millstream, together
 from tests.server.cluster import expire, server, stands_still
 from tests.server.test_cluster_views import SETUP, Writer, copies, migrate, placed, require, state_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sample(3)]
 
 ADOPT = "SELECT millstream.adopt('a')"
 

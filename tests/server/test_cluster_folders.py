@@ -14,7 +14,7 @@ from tests.rig.server import Millstream, together
 from tests.server.cluster import expire, server
 from tests.server.test_cluster_views import placed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sample(2)]
 
 VIEW = "CREATE VIEW v AS SELECT k, count(*) AS c, sum(n) AS n, array_agg(n) AS every FROM s GROUP BY k"
 PACE = {"source_poll": 0.05, "maintenance_idle": 0.05}

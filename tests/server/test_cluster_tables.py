@@ -16,7 +16,7 @@ from tests.rig.server import Millstream, together
 from tests.server.cluster import server
 from tests.server.test_cluster_views import placed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sample(3)]
 
 SETUP = """
     CREATE FOREIGN TABLE s (k int, n bigint) SERVER stream;

@@ -136,8 +136,11 @@ class Followed:
             for place, file in enumerate(self._files)
             if right[file.name] != Counter()
         )
-        looked = "SELECT name, error IS NOT NULL FROM millstream.streams WHERE error IS NOT NULL OR rows > 0"
-        wait_until(lambda: sorted(self._connection.execute(looked).fetchall()) == wanted, 60, "the files")
+        looked = (
+            "SELECT name, error IS NOT NULL FROM millstream.streams WHERE name = ANY(%s) AND (error <> '' OR rows > 0)"
+        )
+        own = [self.stream(place) for place in range(len(self._files))]
+        wait_until(lambda: sorted(self._connection.execute(looked, (own,)).fetchall()) == wanted, 60, "the files")
 
     def await_spark(self) -> None:
         """Spark has maintained all views that got rows."""

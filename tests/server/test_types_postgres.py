@@ -138,6 +138,7 @@ def judge(postgres: Postgres) -> Iterator[Peer]:
         yield peer
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_in_every_format_is_postgresqls(kind: str, here: Peer, judge: Peer, running: Millstream) -> None:
     name = "typed_" + "".join(letter if letter.isalnum() else "_" for letter in kind)

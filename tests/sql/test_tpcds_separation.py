@@ -29,6 +29,7 @@ def both(tpcds: Tpcds, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         yield found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "path", sample(QUERIES, [path for path in QUERIES if path.stem in CHOSEN]), ids=lambda path: path.stem
 )

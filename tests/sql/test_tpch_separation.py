@@ -27,6 +27,7 @@ def both(tpch: Tpch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         yield found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_after_every_pipeline(
     path: Path, both: Servers, whole: bool, monkeypatch: pytest.MonkeyPatch
@@ -43,6 +44,7 @@ def test_a_query_leaves_after_every_pipeline(
         leaves_everywhere(both, query, wanted, monkeypatch)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_a_query_leaves_inside_its_pipelines(path: Path, both: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a stop between two slices of an aggregation's input, or two pipelines, and once more on its way."""
