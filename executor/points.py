@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from catalog.objects import Table
 from catalog.types import SqlType
-from executor.small.expressions import scaled_text_of, shows
+from executor.small.quotients import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import Filter, Project, Relation, Scan

@@ -12,7 +12,7 @@ from catalog.types import BOOL, FLOAT8, INT8, TEXT, numeric
 from executor.database import Database
 from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values
-from executor.small.expressions import quotient
+from executor.small.quotients import quotient
 from executor.small.values import CELLS
 from planner.expression import AggregateCall, Column, ColumnRef
 from planner.program import State
