@@ -10,7 +10,7 @@ https://www.postgresql.org/docs/15/explicit-locking.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SqlError
@@ -105,6 +105,9 @@ def lock(
     if session.serializable and isinstance(_changing(statement), Insert | CopyIn):
         begin_serial(session, transaction)
     write = transaction.write
+    if isinstance(query, Query) and query.locking is not None and transaction.repeatable:
+        locked = [target for target, mode in found if mode is Mode.ROW_SHARE]
+        _require_unchanged(session, transaction, (target.oid for target in locked if isinstance(target, Relation)))
     if write is None:
         if any(is_new) and any(isinstance(target, Rows | Row) for target, _ in found):
             see_rows(session, transaction)
@@ -113,6 +116,17 @@ def lock(
         write.stand()
     oids = {target.oid for target, _ in found if isinstance(target, Relation)}
     write.see(tables.keys() if isinstance(statement, ddl.Definition) else neighbours(oids, tables))
+
+
+def _require_unchanged(session: DatabaseSession, transaction: Transaction, oids: Iterable[int]) -> None:
+    """Rows of these tables were locked, whose last versions the snapshot has. Raises 40001 where it is too old."""
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        return
+    see_rows(session, transaction)
+    changed = session.database.tables.changed
+    if any(changed.get(oid, 0) > snapshot.lsn for oid in oids):
+        raise SqlError("40001", "could not serialize access due to concurrent update")
 
 
 def see_rows(session: DatabaseSession, transaction: Transaction) -> None:

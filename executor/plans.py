@@ -23,7 +23,7 @@ from planner.rules import optimise
 from planner.walk import Node, find, kinds_of
 
 _REMEMBERED: Final = 1024
-_SCANS: Final = kinds_of(Scan)
+SCANS: Final = kinds_of(Scan)
 _BREAKERS: Final = kinds_of(*BREAKERS)
 
 
@@ -51,7 +51,7 @@ def _optimised(relation: Relation) -> Plan:
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = any(scan.arrives for scan in find(relation, _SCANS))
+    arriving = any(scan.arrives for scan in find(relation, SCANS))
     breakers = sum(1 for _ in find(relation, _BREAKERS))
     return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 
@@ -61,7 +61,7 @@ def reads(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...]]:
     """The oids of the tables, continuous views and system views that some trees read, what of which files, and the
     queries that they go on with."""
-    scans: set[Scan] = {scan for root in nodes for scan in find(root, _SCANS)}
+    scans: set[Scan] = {scan for root in nodes for scan in find(root, SCANS)}
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Table
+from catalog.types import SqlType
+from executor.small.expressions import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
 from executor.trace.index import NO_ROW, Row
 from planner.algebra import Filter, Project, Relation, Scan
@@ -25,12 +28,40 @@ _STRINGS = ("text", "varchar")
 Key = tuple[object, ...]
 
 
+class Picked(Struct, frozen=True):
+    """The columns that a query picks of a row, and for each the one that says how many decimals it shows, if any."""
+
+    columns: tuple[str, ...]
+    scales: tuple[str | None, ...]
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there are numerics that show their own decimals, which are written one by one."""
+        return any(self.scales)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All columns that are needed."""
+        return tuple(dict.fromkeys((*self.columns, *filter(None, self.scales))))
+
+    def of(self, table: pa.Table) -> pa.Table:
+        """The picked columns of a table's rows, such numerics as texts."""
+        found = table.select(list(self.columns))
+        for place, scale in enumerate(self.scales):
+            if scale is not None:
+                values = found.column(place)
+                kind = SqlType("numeric", (values.type.precision, values.type.scale))
+                texts = map(scaled_text_of(kind), values.to_pylist(), table.column(scale).to_pylist())
+                found = found.set_column(place, self.columns[place], pa.array(texts, pa.string()))
+        return found
+
+
 class Lookup(Struct, frozen=True):
     """What a recognised query asks: the relation, its output columns, and each key column's value."""
 
     oid: int
     kind: str
-    columns: tuple[str, ...]
+    picked: Picked
     key: tuple[tuple[str, Scalar], ...]
 
 
@@ -45,11 +76,28 @@ def recognise(relation: Relation) -> Lookup | None:
         return None
     names = dict(zip(scan.columns, scan.sources, strict=True))
     outputs = project.outputs if project is not None else tuple((c, ColumnRef(c)) for c in scan.columns)
-    columns = tuple(names[value.column] for _, value in outputs if isinstance(value, ColumnRef))
+    shown = [parts for _, value in outputs if (parts := _shown(value)) is not None]
     key, rest = split_equalities(below.predicate, names)
-    if len(columns) != len(outputs) or rest:
+    if len(shown) != len(outputs) or rest:
         return None
-    return Lookup(scan.oid, scan.kind, columns, tuple((name, key[name][0]) for name in sorted(key)))
+    picked = Picked(
+        tuple(names[column] for column, _ in shown),
+        tuple(None if scale is None else names[scale] for _, scale in shown),
+    )
+    return Lookup(scan.oid, scan.kind, picked, tuple((name, key[name][0]) for name in sorted(key)))
+
+
+def _shown(value: Scalar) -> tuple[Column, Column | None] | None:
+    """The column that an output is, and the one that says how many decimals of it are shown."""
+    match value:
+        case ColumnRef(column=column):
+            return column, None
+        case Call(function="scaled_text", arguments=(ColumnRef(column=column), ColumnRef(column=scale))) if shows(
+            column.type
+        ):
+            return column, scale
+        case _:
+            return None
 
 
 def split_equalities(
@@ -122,7 +170,7 @@ class PointReader:
         """``key`` names the key's columns in the source's order."""
         self._source = source
         self.relation = lookup.oid
-        self.columns = lookup.columns
+        self.picked = lookup.picked
         self.outputs = query.outputs
         values = dict(lookup.key)
         self._parts = tuple(values[name] for name in key)

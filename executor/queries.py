@@ -36,7 +36,7 @@ from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
 from executor.moving.borrowing import Lending
 from executor.moving.questions import Answer
-from executor.plans import Plan, bare_view, reads
+from executor.plans import SCANS, Plan, bare_view, reads
 from executor.printing.nodes import column_name, leaf_name
 from executor.separation.running import Client
 from executor.streams.arriving import ArrivingQuery
@@ -44,13 +44,13 @@ from executor.streams.scanning import ArrivalScan, Notify, Patience
 from executor.tables.finite import require_finite
 from executor.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra import Relation, Scan, Values
+from planner.algebra import Relation, Values
 from planner.bind.context import restricted
 from planner.expression import Value
 from planner.large_quotients import with_large_quotients
 from planner.statement_nodes import roots
 from planner.statements import Output, Query, Statement
-from planner.walk import walk
+from planner.walk import find
 
 if TYPE_CHECKING:
     from executor.database import Database
@@ -133,12 +133,12 @@ class Reader:
         if plan.arriving:
             arriving = ArrivingQuery(self, query, parameters, transaction)
             return arriving if arriving.is_live else list(arriving)
-        # An error that calls for another form of the query may come behind the first rows.
-        opens = with_large_quotients(query.relation) is None
         try:
-            wanted = bare_view(plan.relation)
-            if wanted is not None and self.query_engine != "spark":
-                return _batches(self.at_moment(plan, transaction, lambda moment: self._bare(wanted, moment)))
+            few = self._few(plan, parameters, transaction) if evaluate is plainly else None
+            if few is not None:
+                return _batches(few)
+            # An error that calls for another form of the query may come behind the first rows.
+            opens = with_large_quotients(query.relation) is None
             found = self._answer(query.relation, parameters, transaction, evaluate, None, query.outputs, opens)
             return self._read(found) if isinstance(found, OpenRows) else _batches(found)
         except SqlError as error:
@@ -162,8 +162,22 @@ class Reader:
         finally:
             rows.close()
 
-    def _bare(self, wanted: tuple[int, list[str]], moment: Moment) -> pa.Table:
-        return self.view_table(wanted[0], moment).select(wanted[1])
+    def _few(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table | None:
+        """The rows of a query that needs no engine: it picks columns of one continuous view, or reads a view of a few
+        rows. None where an engine is to answer."""
+        wanted, small = bare_view(plan.relation), plan.small
+        if self.query_engine == "spark" or (wanted is None and (small is None or not plan.views)):
+            return None
+
+        def at(moment: Moment) -> pa.Table | None:
+            if wanted is not None:
+                return self.view_table(wanted[0], moment).select(wanted[1])
+            (oid,) = plan.views
+            assert small is not None
+            return small.run({small.leaf: _as_read(plan.relation, oid, self.view_table(oid, moment))}, parameters)
+
+        found: pa.Table | None = self.at_moment(plan, transaction, at)
+        return found
 
     def choice(self, plan: Plan, parameters: Parameters) -> Choice:
         """Which engine answers a query, with what that took to tell: for one run of it."""
@@ -304,7 +318,7 @@ class Reader:
 
     def with_tables(self, relation: Relation, bindings: Bindings, moment: Moment) -> Bindings:
         """What leaves stand for where an instance of the engine has no tables."""
-        scans = joined_scans(node for node in walk(relation) if isinstance(node, Scan) and node.kind == "table")
+        scans = joined_scans(scan for scan in find(relation, SCANS) if scan.kind == "table")
         query = partial(moment.query, self.database.engine, bindings={}, parameters=(), time_zone=self.time_zone)
         return {**bindings, **{leaf_name(scan): query(scan).rename_columns(scan.sources) for scan in scans}}
 
@@ -433,7 +447,7 @@ class Reader:
     def _is_outdated(self, plan: Plan) -> bool:
         """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
         tables = self.database.tables.definitions
-        scans = [item for item in walk(plan.relation) if isinstance(item, Scan) and item.kind == "table"]
+        scans = [scan for scan in find(plan.relation, SCANS) if scan.kind == "table"]
         known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
         return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
 
@@ -613,7 +627,7 @@ def _as_read(relation: Relation, oid: int, table: pa.Table) -> pa.Table:
     """A view's rows in the types of which the relation takes them: quotients may be large ones on either side."""
     if not any(pa.types.is_decimal(field.type) and field.type.scale in _OF_QUOTIENTS for field in table.schema):
         return table
-    scans = (item for item in walk(relation) if isinstance(item, Scan) and item.kind == "view" and item.oid == oid)
+    scans = (item for item in find(relation, SCANS) if item.kind == "view" and item.oid == oid)
     read = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
     return _of_types(table, {source: column.type.arrow for source, column in read.items()})
 

@@ -367,6 +367,7 @@ class DatabaseSession:
             self._sleep,
             self.ask,
             partial(self._lock, transaction),
+            self.is_cancelled,
             self.read_only,
             self.user,
         ).evaluate

@@ -32,6 +32,12 @@ _SHALLOW: Final = 8 << 10
 _STACK: Final = 1 << 9
 #: pglast looks positions up in linear time where the text is not ASCII: its length times its extra bytes stay below.
 _WORK: Final = 1 << 31
+#: Characters of operators that stand together, where they are many.
+_OPERATORS: Final = re.compile(r"[-~!@#^&|`?+*/%<>=]{256,}")
+#: The parser's depth (YYMAXDEPTH of PostgreSQL's gram.y).
+_TOKENS: Final = 10_000
+#: Characters that the scanner may look at within these: a quarter of a second for PostgreSQL's scanner.
+_SCANNED: Final = 1 << 27
 _stack_lock = threading.Lock()
 _Result = TypeVar("_Result")
 
@@ -65,6 +71,8 @@ def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
     if len(text) > limit:
         hint = "Load rows with COPY, or let statement_length be greater."
         raise SqlError("54000", f"statement text is longer than {limit} characters", hint=hint)
+    if len(text) > _SHALLOW and _operators_work(text) > _SCANNED:
+        raise SqlError("54001", "statement has too long a sequence of operator characters", hint="Divide it by blanks.")
     if not text.isascii() and len(text) * (len(text.encode()) - len(text)) > _WORK:
         raise SqlError("54000", "statement text is too long", hint="Pass values as parameters, or load rows with COPY.")
     try:
@@ -72,6 +80,14 @@ def parse(text: str, limit: int = MOST) -> tuple[Raw, ...]:
     except parser.ParseError as error:
         raise _syntax_error(text, error) from None
     return tuple(_raw(text, item) for item in statements)
+
+
+def _operators_work(text: str) -> int:
+    """About how many characters the scanner looks at within operators and nested comments: at each plus sign and each
+    beginning of a comment it looks as far as there are characters of operators, and the parser takes at most
+    ``_TOKENS`` signs in a row."""
+    runs = (found[0] for found in _OPERATORS.finditer(text))
+    return sum(len(run) * (run.count("/*") + min(run.count("+"), _TOKENS)) for run in runs)
 
 
 def nodes(tree: Any) -> Iterator[Any]:

@@ -37,6 +37,8 @@ WRITE_BEHIND: Final = 1 << 20
 _LAST: Final = 1.0
 #: Requests of a client that has the floor, after which the loop looks what else there is: some milliseconds.
 _IN_A_ROW: Final = 24
+#: Messages of one client that are there together, after which others are served.
+_IN_A_TURN: Final = 1024
 #: Seconds until a session that could not be closed is closed again.
 _CLOSE_AGAIN: Final = 0.2
 
@@ -399,7 +401,9 @@ class Connection(asyncio.Protocol):
             self._break(error)
 
     def _act(self) -> None:
-        while not self._busy and not self._closing and self._writable is None:
+        for _ in range(_IN_A_TURN):
+            if self._busy or self._closing or self._writable is not None:
+                break
             try:
                 message = self._decoder.next()
             except SqlError as error:
@@ -413,8 +417,18 @@ class Connection(asyncio.Protocol):
                 self.server.spawn(self._wait(waiting), self._break)
             elif self._queued > WRITE_BEHIND:
                 self.flush()
+        else:
+            self._let_others()
+            return
         if not self._busy:
             self._rest()
+
+    def _let_others(self) -> None:
+        """Many messages came together: others are served before it goes on, and no more are read meanwhile."""
+        if not self._reading_paused and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self.server.loop.call_soon(self._proceed)
 
     def _rest(self) -> None:
         """Sends what is queued. Where no message is left or begun, the handler may answer the next bytes at once."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SqlError, failed_transaction
 from catalog.types import SqlType, by_oid, is_known
 from executor.result import Result
+from planner.cancellation import leave
 from planner.expression import Value
 from planner.statements import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _UNKNOWN_OIDS = (0, 705)
 _FORMATS: Final = frozenset((TEXT_FORMAT, BINARY_FORMAT))
+#: Bytes of a Bind's values from which on a worker reads them.
+_LARGE: Final = 16 << 10
 #: That of a portal that has run and returns no rows.
 _CHANGED: Final = Cursor(Result(""), (), "")
 
@@ -89,24 +92,29 @@ def bind(session: Session, message: m.Bind) -> Awaitable[None] | None:
         return _rebind(session, message, prepared)
     if plan is not None and (kinds := with_shapes(message, plan.types)) is not None:
         return _reshape(session, message, prepared, kinds)
-    _bind(session, message, prepared)
-    return None
+    return _bind(session, message, prepared)
 
 
 async def _reshape(session: Session, message: m.Bind, prepared: Prepared, kinds: tuple[SqlType, ...]) -> None:
     """Arrays came that say dimensions: the plan is made again for parameters that keep them."""
     with session.timed():
         await session.work(prepared.reshaped, session, kinds)
-    _bind(session, message, prepared)
+    await _bound(session, message, prepared)
 
 
 async def _rebind(session: Session, message: m.Bind, prepared: Prepared) -> None:
     with session.timed():
         await session.work(prepared.current, session)
-    _bind(session, message, prepared)
+    await _bound(session, message, prepared)
 
 
-def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
+async def _bound(session: Session, message: m.Bind, prepared: Prepared) -> None:
+    waiting = _bind(session, message, prepared)
+    if waiting is not None:
+        await waiting
+
+
+def _bind(session: Session, message: m.Bind, prepared: Prepared) -> Awaitable[None] | None:
     plan = prepared.plan
     types = plan.types if plan is not None else ()
     if len(message.parameters) != len(types):
@@ -130,8 +138,24 @@ def _bind(session: Session, message: m.Bind, prepared: Prepared) -> None:
         if len(message.result_formats) > 1 and len(message.result_formats) != columns:
             formats = len(message.result_formats)
             raise SqlError("08P01", f"bind message has {formats} result formats but query has {columns} columns")
-    values = decode_parameters(message, plan.given, session) if plan is not None and types else ()
-    session.portals[message.portal] = Portal(message, plan, values, outputs)
+    if plan is None or not types:
+        _open(session, Portal(message, plan, (), outputs))
+    elif sum(map(len, filter(None, message.parameters))) > _LARGE:
+        return _bind_large(session, message, plan, outputs)
+    else:
+        _open(session, Portal(message, plan, decode_parameters(message, plan.given, session), outputs))
+    return None
+
+
+async def _bind_large(session: Session, message: m.Bind, plan: Plan, outputs: tuple[Output, ...] | None) -> None:
+    """Values that take long are read in a worker."""
+    with session.timed():
+        values = await session.work(leave, decode_parameters, message, plan.given, session)
+    _open(session, Portal(message, plan, values, outputs))
+
+
+def _open(session: Session, portal: Portal) -> None:
+    session.portals[portal.name] = portal
     session.connection.send(encoder.BIND_COMPLETE)
 
 

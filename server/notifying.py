@@ -154,12 +154,15 @@ class Listening:
         self._forget()
 
     def _listen(self) -> None:
-        before = self.channels
+        before, after = self.channels, set(self.channels)
         for channel, listens in self._actions:
             if channel is None:
-                self.channels = frozenset()
+                after.clear()
+            elif listens:
+                after.add(channel)
             else:
-                self.channels = self.channels | {channel} if listens else self.channels - {channel}
+                after.discard(channel)
+        self.channels = frozenset(after)
         self._changed(before)
 
     def _changed(self, before: frozenset[str]) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from catalog.types import SqlType
 from executor.point_sources import point_reader
-from executor.points import PointReader
+from executor.points import Picked, PointReader
 from executor.tables.value_rows import ValueRow
 from executor.trace.index import Row
 from planner.expression import Value
@@ -54,14 +54,14 @@ class Found(NamedTuple):
 class Form(Struct, frozen=True):
     """What a relation's rows are encoded as."""
 
-    columns: tuple[str, ...]
+    picked: Picked
     types: tuple[SqlType, ...]
     formats: tuple[int, ...]
     time_zone: str
 
     def encode(self, table: pa.Table) -> tuple[bytes, memoryview]:
         """A table's rows, and where each begins; a memoryview gives a number several times faster than numpy."""
-        rows = encode_rows(table.select(list(self.columns)), self.types, self.formats, self.time_zone)
+        rows = encode_rows(self.picked.of(table), self.types, self.formats, self.time_zone)
         return rows.data, rows.offsets.data
 
 
@@ -84,7 +84,7 @@ class EncodedTable:
         part = self._parts.get(number)
         if part is None:
             part = self._parts[number] = self._form.encode(self.table.slice(number << _SHIFT, 1 << _SHIFT))
-            if len(self._parts) == _PATIENCE and self.table.nbytes <= _WHOLE:
+            if len(self._parts) == _PATIENCE and self.table.nbytes <= _WHOLE and not self._form.picked.is_written:
                 self._threads.submit(self._encode_whole)
         data, offsets = part
         return data[offsets[place] : offsets[place + 1]]
@@ -124,7 +124,7 @@ class Rows:
         """A row that nobody has put in columns yet."""
         known = self._values.get(id(row))
         if known is None or known[0] is not row:
-            known = row, bytes(self._form.encode(row.select(self._form.columns))[0])
+            known = row, bytes(self._form.encode(row.select(self._form.picked.read))[0])
             if len(known[1]) < _LONG:
                 self._values.put(id(row), known)
         return known[1]
@@ -176,9 +176,9 @@ class Points:
     def rows(self, reader: PointReader, formats: tuple[int, ...], time_zone: str) -> Rows:
         """The encoded rows of a reader's relation."""
         types = tuple(item.type for item in reader.outputs)
-        key = (reader.relation, reader.columns, types, formats, time_zone)
+        key = (reader.relation, reader.picked, types, formats, time_zone)
         known = self._rows.get(key)
         if known is None:
-            known = Rows(Form(reader.columns, types, formats, time_zone), self._threads)
+            known = Rows(Form(reader.picked, types, formats, time_zone), self._threads)
             self._rows.put(key, known)
         return known

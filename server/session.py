@@ -370,7 +370,7 @@ class Session:
         finally:
             stop()
             if self._cancelled is not None and self._cancelled.message == _TIMEOUT:
-                self._cancelled = None
+                self._cancelled = self._to_end = None
 
     async def close(self) -> None:
         """The client is gone and nothing runs for it: rolls back."""

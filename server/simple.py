@@ -178,6 +178,7 @@ async def _run(session: Session, text: str) -> None:
 async def _continue(session: Session, rest: Iterator[Raw], whole: str | None) -> None:
     """Runs the statements that are left; COPY FROM STDIN goes on from here when its data has come."""
     for raw in rest:
+        session.end_cancelled()  # what the statement before did not hear
         with session.timed():
             begun = _known_copy(session, raw, whole)
             if begun is None:

@@ -37,20 +37,19 @@ tables. Each case runs on Millstream and on PostgreSQL 15 through the wire and i
 types and modifiers, and SQLSTATE. **Refused** is an error 0A000: nothing is computed. **Different** is everything else
 that is not equal. Numerics are compared as text, doubles to 12 digits, rows without ORDER BY as a bag.
 
-A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns
-and casts with declared digits or of integers, sums, products and quotients, and aggregates over these (averages
-that a continuous view keeps have what the value lets expect). A column of a table
-or a stream declared `numeric` without digits keeps the decimals of each value (18 at most; a value written with more
-is 22003), as do those of arrays and composite types with such numerics, and so do continuous views, expressions, CASE
-and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows, WITH RECURSIVE, texts
-and documents of queries that read one, and so do queries of constants alone. Where the decimals differ from row to
-row they are not kept in streams that follow a folder, quotients of scalar subqueries that may have many rows,
-recursion without ALL, and aggregates of CASE and the like in queries that read no such column:
-there a value shows no zeros at its end, values of several scales that meet show the largest of these scales, and of a
-root, a power and a logarithm within an aggregate the number of zeros at the end may be another. A quotient, a root, a
-power, an exponential and a logarithm have 20 decimals at most, a product of values that keep their own 18. A group
-shows the decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1
-are two. Bounds of a `numrange` keep 20 digits before the point and 18 after it, and show no zeros at their end.
+A numeric shows as many decimals as PostgreSQL's where its type or its operands' types tell them: literals, columns and
+casts with declared digits or of integers, sums, products and quotients, and aggregates over these, also in continuous
+views. A column of a table or a stream declared `numeric` without digits keeps the decimals of each value (18 at most; a
+value written with more is 22003), as do those of arrays and composite types with such numerics, and so do continuous
+views, expressions, CASE and COALESCE, groups, windows, UNION, INTERSECT and EXCEPT, subqueries in FROM, arrays, rows,
+WITH RECURSIVE, texts and documents of queries that read one, and so do queries of constants alone. Where the decimals
+differ from row to row they are not kept in streams that follow a folder, quotients of scalar subqueries that may have
+many rows, recursion without ALL, and aggregates of CASE and the like in queries that read no such column: there a value
+shows no zeros at its end, values of several scales that meet show the largest of these scales, and of a root, a power
+and a logarithm within an aggregate the number of zeros at the end may be another. A quotient, a root, a power, an
+exponential and a logarithm have 20 decimals at most, a product of values that keep their own 18. A group shows the
+decimals of its equal values with the most. Groups and DISTINCT of jsonb are by its text, where 1.0 and 1 are two.
+Bounds of a `numrange` keep 20 digits before the point and 18 after it, and show no zeros at their end.
 
 Cases run on both engines: embedded, which is the default, and Spark (`SET query_engine = 'spark'`), which computes
 queries over tables, views and files where it gives just what PostgreSQL gives, and refuses the others.

@@ -178,6 +178,10 @@ _PATTERNS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], SqlError
             r"[Ll]ike pattern must not end with escape",
             _fixed("22025", "LIKE pattern must not end with escape character"),
         ),
+        (
+            r"invalid repetition size|pattern too large",  # RE2's
+            _fixed("2201B", "invalid regular expression: regular expression is too complex"),
+        ),
         (r"expression depth limit|stack overflow", _fixed("54001", "stack depth limit exceeded")),
         (r"LIMIT.*(negative|less than)|limit .*negative", _fixed("2201W", "LIMIT must not be negative")),
         (r"OFFSET.*(negative|less than)|offset .*negative", _fixed("2201X", "OFFSET must not be negative")),

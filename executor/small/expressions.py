@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.types import SqlType
+from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.small.values import DIGITS, EXACT, INTEGERS, Cells, Unusual, cells_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.functions import COMPARISONS
@@ -104,6 +104,10 @@ def _function(call: Call) -> Callable[..., Any] | None:
     match call.function:
         case "avg_final":
             return average_of(types[0])
+        case "quotient_scale":
+            return _quotient_scale_of(*types[:2])
+        case "scaled_text" if shows(types[0]):
+            return scaled_text_of(types[0])
         case "spread_final":
             return _statistic_of(call.arguments[0])
         case "finite":
@@ -170,6 +174,53 @@ def _strict(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     return lambda left, right: None if left is None or right is None else function(left, right)
 
 
+def shows(kind: SqlType) -> bool:
+    """Whether ``scaled_text_of`` writes numbers of this type."""
+    return kind.name == "numeric" and kind.modifiers in (QUOTIENT, UNCONSTRAINED)
+
+
+def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
+    """What writes a number with so many decimals, or with more where it has them; where nobody knows how many, those of
+    a quotient as its value lets expect."""
+    unknown = _expected_decimals if kind.modifiers == QUOTIENT else lambda _: 0
+
+    def write(value: Any, shown: Any) -> Any:
+        if value is None:
+            return None
+        own = EXACT.normalize(value).as_tuple().exponent
+        assert isinstance(own, int)  # a number is finite here
+        return f"{value:.{max(unknown(value) if shown is None else shown, -own, 0)}f}"
+
+    return write
+
+
+def _expected_decimals(value: Decimal) -> int:
+    """16 for up to four digits before the point, 4 fewer for every four more; 4 more for none, and for a power of
+    10000 (``embedded.functions.quotients``)."""
+    whole = str(abs(int(value)))
+    starts_alike = whole == "0" or (value == int(value) and whole.rstrip("0") == "1" and len(whole) % 4 == 1)
+    return min(max(16 - 4 * ((len(whole) - 1) // 4) + 4 * starts_alike, 0), 20)
+
+
+def _quotient_scale_of(left: SqlType, right: SqlType) -> Callable[[Any, Any, Any], Any] | None:
+    """The decimals that a quotient of these types shows, at least as many as its third argument says."""
+    if not all(kind.name in (*INTEGERS, "numeric") for kind in (left, right)):
+        return None
+    scale = max(kind.scale if kind.name == "numeric" else 0 for kind in (left, right))
+
+    def decimals(a: Any, b: Any, least: Any) -> Any:
+        if a is None or b is None or not b:
+            return None
+        return quotient_decimals(_units(a, scale), _units(b, scale), scale, least or 0)
+
+    return decimals
+
+
+def _units(value: Any, scale: int) -> int:
+    """A number without its sign as a count of 10^-scale."""
+    return int(EXACT.scaleb(abs(value), scale)) if type(value) is Decimal else abs(value) * 10**scale
+
+
 def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
     """avg from a sum of this type and a count."""
     if total.name == "float8":
@@ -195,15 +246,12 @@ def average_of(total: SqlType) -> Callable[[Any, Any], Any] | None:
 def quotient(left: int, right: int, scale: int, shown: int) -> int:
     """left / right, both units of 10^-scale, as units of 10^-20, at the scale that PostgreSQL's division chooses.
 
-    numeric.c, select_div_scale: 16 significant digits by the weights of both sides in base 10000, and at least
-    ``shown`` decimals. The cast and macros of the embedded engine do the same (``embedded.macros``).
+    The cast and macros of the embedded engine do the same (``embedded.macros``).
     """
     a, b = abs(left), abs(right)
     if a == 0:
         return 0
-    x, y = _weight(a, scale), _weight(b, scale)
-    starts_lower = _first(a, x, scale) <= _first(b, y, scale)
-    digits = min(20, max(shown, 16 - 4 * (x - y - starts_lower)))
+    digits = quotient_decimals(a, b, scale, shown)
     cut = 10 ** (20 - digits)
     whole, rest = divmod(a * 10**20, b)
     if cut > 1:
@@ -211,6 +259,17 @@ def quotient(left: int, right: int, scale: int, shown: int) -> int:
     elif rest >= b - rest:
         whole += 1
     return -whole if (left < 0) != (right < 0) else whole
+
+
+def quotient_decimals(a: int, b: int, scale: int, shown: int) -> int:
+    """The decimals of a / b, neither negative, b not zero, both units of 10^-scale.
+
+    numeric.c, select_div_scale: 16 significant digits by the weights of both sides in base 10000, and at least
+    ``shown`` decimals.
+    """
+    x, y = _weight(a, scale) if a else 0, _weight(b, scale)
+    starts_lower = (_first(a, x, scale) if a else 0) <= _first(b, y, scale)
+    return min(20, max(shown, 16 - 4 * (x - y - starts_lower)))
 
 
 def _weight(units: int, scale: int) -> int:

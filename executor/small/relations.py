@@ -1,4 +1,4 @@
-"""Relations over one small state: projections, filters, orders, and the one row of a state without keys."""
+"""Relations over one small state or view: projections, filters, orders, and the one row of a state without keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from executor.small import values
 from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
 from executor.small.ordering import limit_of, sort_of, taken
 from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Snapshot, Sort
+from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
 from planner.expression import Cast, ColumnRef, Scalar
 
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
@@ -42,11 +42,13 @@ class Small(Struct, frozen=True):
 
 
 def small_of(relation: Relation) -> Small | None:
-    """How a relation over one state is evaluated here, if it is."""
+    """How a relation over one state, or over the rows of one continuous view, is evaluated here, if it is."""
     leaf = relation
     while isinstance(leaf, Project | Filter | Aggregate | Sort | Limit):
         leaf = leaf.input
-    if not isinstance(leaf, Snapshot) or not relation.columns:
+    if not isinstance(leaf, Snapshot | Scan) or not relation.columns:
+        return None
+    if isinstance(leaf, Scan) and leaf.kind != "view":
         return None
     try:
         step = _step(relation)
@@ -57,8 +59,8 @@ def small_of(relation: Relation) -> Small | None:
 
 def _step(relation: Relation) -> _Step | None:
     match relation:
-        case Snapshot():
-            return _snapshot(relation)
+        case Snapshot() | Scan():
+            return _rows_of(relation)
         case Project():
             return _project(relation, _step(relation.input))
         case Filter():
@@ -73,7 +75,7 @@ def _step(relation: Relation) -> _Step | None:
             return None
 
 
-def _snapshot(relation: Snapshot) -> _Step:
+def _rows_of(relation: Snapshot | Scan) -> _Step:
     name, pairs = leaf_name(relation), tuple(zip(relation.columns, relation.sources, strict=True))
 
     def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:

@@ -28,6 +28,7 @@ from executor.tables.sequences import SessionSequences
 from planner.algebra import Relation
 from planner.bind.context import Context
 from planner.bind.relations import find_named
+from planner.cancellation import cancelled
 from planner.drawing import Drawing, Site, Step, calls_of, take_apart
 from planner.expression import Column, Literal, Value
 from planner.functions import ADVISORY, UNLOCK_ALL
@@ -78,6 +79,7 @@ class Caller(Struct, frozen=True):
     sleep: Callable[[float], None]
     ask: Ask
     lock: Callable[[str, list[int]], bool]
+    is_cancelled: Callable[[], bool]
     read_only: bool = False
     user: str = BOOTSTRAP_NAME
 
@@ -118,10 +120,12 @@ class Caller(Struct, frozen=True):
         return found
 
     def _calls(self, step: Step, rows: pa.Table, places: list[Numbers]) -> list[pa.Array]:
-        """Row by row, and in a row from left to right."""
+        """Row by row, and in a row from left to right. Raises 57014 where the statement is cancelled meanwhile."""
         arguments = [[self._column(argument, rows) for argument in site.arguments] for site in step.sites]
         results: list[list[Value]] = [[] for _ in step.sites]
         for row in range(rows.num_rows):
+            if self.is_cancelled():
+                raise cancelled()
             for index, site in enumerate(step.sites):
                 values = [column[row] for column in arguments[index]]
                 made = places[index][row] and (None not in values or site.function in _TAKE_NULL)

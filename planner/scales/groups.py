@@ -68,7 +68,7 @@ def aggregated(carrying: Carrying, node: Aggregate) -> Relation:
             picked = replace(call, function=_BESIDE[call.function], distinct=False)
             arguments = (scale, call.arguments[0])
             added.append((carrying.beside(column), replace(picked, arguments=arguments, type=INT4)))
-        elif call.function == "avg" and _divides(carrying, scale):
+        elif call.function == "avg" and scale != UNKNOWN:
             added += averages.parts_of(column, call, scale)
     relation = replace(node, aggregates=(*averages.others(node.aggregates), *added))
     return averages.over(relation, (*node.columns, *(item for item, _ in added)), divided)
@@ -107,12 +107,6 @@ class _Averages:
         return Project(relation, (*kept, *((self._carrying.beside(column), scale) for column, scale in scales)))
 
 
-def _divides(carrying: Carrying, scale: Scalar) -> bool:
-    """Whether an average's decimals are told from its sum and its count. A continuous view keeps no sum and count for
-    that where the values' type says their decimals."""
-    return differs(scale) or (scale != UNKNOWN and not carrying.is_view)
-
-
 def _sorted(carrying: Carrying, call: AggregateCall, scale: Scalar) -> list[tuple[Column, AggregateCall]]:
     """The scales of all values in the order in which distinct ones are found, and these values."""
     first = call.arguments[0]
@@ -148,7 +142,7 @@ def _average(carrying: Carrying, call: Any, scale: Scalar) -> tuple[list[tuple[C
     most = carrying.extra("scale", INT4)
     parts.append((most, _most(call, scale)))
     some = sides[0], Call("nullif", (sides[1], Literal(0, INT8)), INT8)
-    quotient = None if carrying.is_view else Call("div_scaled", (*some, ColumnRef(most)), call.type)
+    quotient = Call("div_scaled", (*some, ColumnRef(most)), call.type)
     return parts, quotient, quotient_scale(*sides, ColumnRef(most))
 
 
@@ -166,7 +160,7 @@ def windowed(carrying: Carrying, node: Window) -> Relation:
             continue
         if call.function == "sum" and differs(scale):
             added.append((carrying.beside(column), _most(call, scale)))
-        elif call.function == "avg" and _divides(carrying, scale):
+        elif call.function == "avg" and scale != UNKNOWN:
             added += averages.parts_of(column, call, scale)
         elif call.function in _BESIDE and differs(scale):
             picked = replace(call, function=_BESIDE[call.function], arguments=(scale, first), type=INT4)

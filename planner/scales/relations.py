@@ -72,12 +72,10 @@ NewColumn = Callable[[str, SqlType], Column]
 
 
 class Carrying:
-    """Scales of one statement's columns; ``new`` makes columns that nothing refers to yet. ``is_view``: what it carries
-    is a continuous view's query, for which every aggregate is a state."""
+    """Scales of one statement's columns; ``new`` makes columns that nothing refers to yet."""
 
-    def __init__(self, objects: Mapping[int, CatalogObject], new: NewColumn, *, is_view: bool = False) -> None:
+    def __init__(self, objects: Mapping[int, CatalogObject], new: NewColumn) -> None:
         self._objects = objects
-        self.is_view = is_view
         #: Tables that the statement defines anew.
         self._tables: dict[int, Table] = {}
         self.new = new

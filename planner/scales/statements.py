@@ -81,8 +81,8 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
         case Redefine(item=Stream() | View() as item):
             require_distinct(item.columns)
             return statement
-        case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects, is_view=True):
-            return viewed(Carrying(objects, new, is_view=True), statement)
+        case CreateView(view=view, query=query, kept=None) if view.continuous and _meets(query, objects):
+            return viewed(Carrying(objects, new), statement)
         case AlterTable():
             return altered(Carrying(objects, new), statement)
         case AlterType(alterations=alterations) | DropType(alterations=alterations):
@@ -106,16 +106,15 @@ def with_scales(statement: Statement, objects: Objects, new: NewColumn) -> State
             return statement
 
 
-def _meets(statement: Statement, objects: Objects, *, is_view: bool = False) -> bool:
-    """Whether a statement reads a column that keeps scales or changes its relation, or shows quotients. The
-    query of a continuous view (``is_view``) shows none: the view's states would have to keep the quotients' scales."""
+def _meets(statement: Statement, objects: Objects) -> bool:
+    """Whether a statement reads a column that keeps scales or changes its relation, or shows quotients."""
     if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
         return keeps(statement.target)
     nodes = [item for root in roots(statement) for item in walk(root)]
     scans = [item for item in nodes if isinstance(item, Scan)]
     if any(item.kind == "query" for item in scans) or _pads(nodes):  # whose numerics may come as they showed
         return True
-    if not is_view and _shows_quotients(statement, nodes):
+    if _shows_quotients(statement, nodes):
         return True
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, nodes))

@@ -258,7 +258,7 @@ def _escapes_structure(data: bytes, delimiter: str) -> bool:
     """Whether a backslash of the text format may stand before a delimiter or an end of line."""
     if b"\\" not in data:
         return False
-    return re.search(rb"(?<!\\)(?:\\\\)*\\[\r\n" + re.escape(delimiter.encode()) + rb"]", data) is not None
+    return re.search(rb"(?<!\\)(?:\\\\)*+\\[\r\n" + re.escape(delimiter.encode()) + rb"]", data) is not None
 
 
 def _has_hexadecimal(data: bytes) -> bool:

@@ -124,7 +124,7 @@ class LineSplitter:
         """Ends of lines after a backslash, which PostgreSQL does not count."""
         if self._quotes is not None or b"\\" not in data or b"\\" + end not in data:
             return 0
-        return len(re.findall(rb"(?<!\\)(?:\\\\)*\\" + end, data))
+        return len(re.findall(rb"(?<!\\)(?:\\\\)*+\\" + end, data))
 
     def _first_end(self, data: bytes, end: bytes) -> int:
         """The position after the first line."""

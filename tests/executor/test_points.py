@@ -48,8 +48,8 @@ def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, 
     assert (peeked.place is None) == (place is None)
     if place is None:
         return []
-    row = table.select(list(reader.columns)).slice(place, 1)
-    assert peeked.table.select(list(reader.columns)).slice(peeked.place, 1).equals(row)
+    row = reader.picked.of(table.slice(place, 1))
+    assert reader.picked.of(peeked.table.slice(peeked.place, 1)).equals(row)
     return [tuple(column[0].as_py() for column in row.columns)]
 
 

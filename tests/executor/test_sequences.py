@@ -207,3 +207,19 @@ def test_calls_in_other_places_are_refused(client: Client, text: str) -> None:
     with pytest.raises(SqlError) as caught:
         client.run(text)
     assert caught.value.sqlstate == "0A000"
+
+
+def test_calls_for_many_rows_hear_a_cancel(tmp_path: Path) -> None:
+    """They are made here, row by row, and no engine hears it for them."""
+    with closing(open_database(tmp_path)) as database:
+        client = Client(database)
+        told = list[str]()
+
+        def notify(channel: str, payload: str) -> None:
+            told.append(payload)
+            client.session.cancel()
+
+        client.session.notify = notify
+        with pytest.raises(SqlError, match="57014"):
+            client.run("SELECT pg_notify('c', n::text) FROM generate_series(1, 100) n")
+        assert told == ["1"]

@@ -70,7 +70,8 @@ def _by_key(database: Database, client: Client, text: str, *parameters: Any) -> 
         assert peeked is None
         return None
     rows = [
-        _row(row.table, row.place, reader.columns) for row in (found, peeked or found, reader.peek(parameters) or found)
+        _row(row.table, row.place, reader.picked.columns)
+        for row in (found, peeked or found, reader.peek(parameters) or found)
     ]
     assert rows[0] == rows[1] == rows[2]
     return rows[0]

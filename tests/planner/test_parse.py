@@ -85,6 +85,20 @@ def test_the_parsers_own_nesting_limit_is_an_error() -> None:
     assert caught.value.sqlstate == "42601"
 
 
+@pytest.mark.parametrize("text", ["select " + "+" * LIMIT + "1", "select " + "/*" * 100_000 + "*/" * 100_000 + "1"])
+def test_a_text_that_the_scanner_reads_in_quadratic_time_is_refused(text: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        parse(text)
+    assert caught.value.sqlstate == "54001"
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 100_000 + "\nselect 1", "/" + "*" * 100_000 + "/ select 1", f"select '{'+' * 9999}'"]
+)
+def test_rulers_are_parsed(text: str) -> None:
+    assert len(parse(text)) == 1
+
+
 def test_a_literals_position_is_found() -> None:
     text = "select 'é', 1; select x in (1, 'b') from t where y = date 'ü'"
     raw = parse(text)[1]

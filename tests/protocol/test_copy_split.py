@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from itertools import pairwise
 
 import pytest
 
 from catalog.errors import SqlError
 from protocol.copy import split as splitting
+from protocol.copy.fast import _escapes_structure
 from protocol.copy.format import CopyFormat
 from protocol.copy.split import Block, LineSplitter
 from tests.embedded.test_long_statements import calls_of
@@ -72,3 +74,15 @@ def test_a_line_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(100):
             splitter.split(b"x" * 10)
     assert caught.value.sqlstate == "54000"
+
+
+def test_a_run_of_backslashes_takes_no_memory() -> None:
+    """It is looked through once from its beginning, and no place in it is kept to come back to."""
+    run = b"\\" * (1 << 20)
+    tracemalloc.start()
+    try:
+        assert not _escapes_structure(run, "\t")
+        assert _escapes_structure(run + b"\\\t", "\t")
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(run)
+    finally:
+        tracemalloc.stop()

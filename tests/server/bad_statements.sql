@@ -140,3 +140,4 @@ SELECT 1::boolean::date
 SELECT date '2024-01-01' + date '2024-01-01'
 TRUNCATE counts
 INSERT INTO plants VALUES (2,'a') RETURNING nope
+SELECT 'a' ~ '((a{1,200}){1,200}){1,200}b'

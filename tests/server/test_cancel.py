@@ -24,7 +24,7 @@ from server.session import Session
 from tests.rig.beside import Beside
 from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream
-from tests.server.in_process import opened, request
+from tests.server.in_process import count, opened, request
 from tests.server.wire import Wire, error_fields, letters, rows
 
 Client = psycopg.Connection[Any]
@@ -69,6 +69,38 @@ def test_a_cancel_that_comes_before_the_thread_of_its_query(tmp_path: Path) -> N
         peer.query("CREATE TABLE numbers AS SELECT n FROM generate_series(1, 2000) n; SET statement_timeout = '20s'")
         assert b"due to user request" in peer.feed(request(("Q", ENDLESS.encode() + b"\0")), then=peer.session.cancel)
         assert b"2000" in peer.query("SELECT count(*) FROM numbers")
+
+
+#: A value whose text takes seconds to read.
+RANGES = b"{" + b"[1,2)," * 300_000 + b"[1,2)}"
+
+
+def test_the_values_of_a_bind_are_read_beside_other_clients_and_can_be_cancelled(tmp_path: Path) -> None:
+    config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
+    with opened(config, {}) as house:
+        peer, other = house.peer(), house.peer()
+        other.query("SELECT 1")
+        bind = b"\0\0\0\0\0\1" + struct.pack(">i", len(RANGES)) + RANGES + b"\0\0"
+        messages = request(("P", b"\0SELECT $1::int4multirange\0\0\0"), ("H", b""))
+        peer.feed(messages, answers=0)
+        peer.connection.data_received(request(("B", bind), ("S", b"")))
+        assert b"SELECT 1" in other.query("SELECT 1")
+        assert not count(peer.pipe.data), "it was read before the other client was served"
+        assert b"57014" in peer.feed(b"", then=peer.session.cancel)
+
+
+def test_clients_are_served_between_many_messages_of_another(tmp_path: Path) -> None:
+    config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
+    with opened(config, {}) as house:
+        peer, other = house.peer(), house.peer()
+        other.query("SELECT 1")
+        peer.ask(("P", b"one\0SELECT 1\0\0\0"), ("S", b""))
+        peer.connection.data_received(request(*[("D", b"Sone\0")] * 20_000, ("S", b"")))
+        assert b"SELECT 1" in other.query("SELECT 1")
+        assert not count(peer.pipe.data)
+        answer = peer.feed(b"")
+        assert count(answer) == 1
+        assert answer.count(b"?column?") == 20_000
 
 
 def test_statement_timeout(numbers: Millstream) -> None:
@@ -161,11 +193,12 @@ class Worked:
         self.connection = SimpleNamespace(
             server=server, is_busy=True, end=None, account=Account(), stop_draining=lambda: None
         )
+        settings = SimpleNamespace(key=(), seconds=lambda name: 0.0)
         # What ends just then hears nothing.
         db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None
         )
-        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, SimpleNamespace(key=())), "u", "d")
+        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, settings), "u", "d")
 
     def cancelled_as_it_ends(self) -> str:
         self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there
@@ -215,6 +248,33 @@ def test_a_cancel_between_two_portions_ends_the_next_and_keeps_nothing_alive() -
         worked(scenario)
     finally:
         gc.enable()
+
+
+def test_a_statement_that_ends_as_it_times_out_does_not_end_the_session() -> None:
+    """The statements of the same message that come behind it have their own time."""
+
+    async def scenario(at: Worked) -> None:
+        ended: list[SqlError] = []
+        at.connection.end, at.connection.is_lost = ended.append, False
+        at.session.database = cast(Any, SimpleNamespace(shared=SimpleNamespace(pulse=SimpleNamespace(is_silent=False))))
+        with at.session.timed():
+            at.session.cancel("canceling statement due to statement timeout")
+            told = at.session._to_end
+        assert told is not None
+        at.session._leave_behind(told, "", 100.0)
+        assert not ended
+
+    worked(scenario)
+
+
+def test_a_cancel_that_a_statement_does_not_hear_ends_the_next_of_its_message(tmp_path: Path) -> None:
+    config = replace(Config(), data=tmp_path, listen=Address("127.0.0.1", 0), spark_enabled=False)
+    with opened(config, {}) as house:
+        peer = house.peer()
+        listens = "".join(f"LISTEN c{number};" for number in range(100))
+        answer = peer.feed(request(("Q", listens.encode() + b"\0")), then=peer.session.cancel)
+        assert b"57014" in answer
+        assert answer.count(b"LISTEN\0") < 100
 
 
 def test_a_cancel_of_a_session_at_rest_means_nothing() -> None:

@@ -36,6 +36,7 @@ ENDS: Final = ("57014", "57P01", "54000", "54001", "53200")
 SETUP = """
 CREATE TABLE numbers (a integer, b integer);
 CREATE TABLE texts (t text);
+CREATE SEQUENCE counter;
 INSERT INTO numbers SELECT n, n % 10 FROM generate_series(1, 3000) n;
 CREATE FOREIGN TABLE arrivals (a integer, b integer) SERVER stream;
 CREATE VIEW totals AS SELECT b, sum(a) AS total FROM arrivals GROUP BY b;
@@ -79,6 +80,8 @@ STATEMENTS: Final[dict[str, Run]] = {
         "SELECT * FROM numbers x"
         + "".join(f", LATERAL (SELECT x.a + {n} FROM numbers y WHERE y.a = x.a) l{n}" for n in range(60))
     ),
+    "plus signs": statement("SELECT " + "+" * 900_000 + "1"),
+    "comments": statement("SELECT " + "/*" * 200_000 + "*/" * 200_000 + "1"),
     # one value
     "matches": statement("SELECT count(*) FROM regexp_matches(repeat('a', 1000000), 'a', 'g')"),
     "matches of a column": statement("SELECT count(*) FROM numbers, regexp_matches(repeat('a', a * 1000), 'a', 'g')"),
@@ -104,6 +107,7 @@ STATEMENTS: Final[dict[str, Run]] = {
     "sort": statement("SELECT n FROM generate_series(1, 300000000) n ORDER BY md5(n::text) LIMIT 1"),
     "product": statement("SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.a + b.a = c.a * 2 + c.b"),
     "aggregate": statement("SELECT length(string_agg(repeat('x', 1000), ',')) FROM generate_series(1, 10000000)"),
+    "calls": statement("SELECT count(setval('counter', n)) FROM generate_series(1, 2000000) n"),
     "sleep": statement("SELECT pg_sleep(1000)"),
     "sleep of rows": statement("SELECT pg_sleep(10) FROM numbers"),
     "insert": statement("INSERT INTO numbers SELECT a.a, b.a FROM numbers a, numbers b, numbers c RETURNING 1"),

@@ -37,6 +37,25 @@ def test_rows_locked_stay_as_they_were_read(running: Millstream, sql: Client, jo
     assert sql.execute("SELECT tries FROM job").fetchone() == (4,)
 
 
+@pytest.mark.parametrize("clause", ["FOR UPDATE", "FOR SHARE", "FOR UPDATE SKIP LOCKED"])
+def test_rows_that_changed_since_the_snapshot_are_not_locked(
+    running: Millstream, sql: Client, job: None, clause: str
+) -> None:
+    """What is read with a lock stays, so that it must be what there is."""
+    query = f"SELECT tries FROM job WHERE id = 1 {clause}".encode()
+    with running.connect() as other:
+        sql.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        sql.execute("SELECT tries FROM job")
+        assert sql.execute(query).fetchone() == other.execute("SELECT tries FROM job").fetchone()
+        sql.execute("COMMIT")
+        sql.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        sql.execute("SELECT tries FROM job")
+        other.execute("UPDATE job SET tries = tries + 1")
+        with pytest.raises(psycopg.errors.SerializationFailure, match="concurrent update"):
+            sql.execute(query)
+        sql.execute("ROLLBACK")
+
+
 def test_nowait_and_lock_timeout(running: Millstream, sql: Client, job: None) -> None:
     with running.connect() as other:
         other.execute("BEGIN")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.types import by_name
+from executor.points import Picked
 from executor.trace.index import Row
 from server.points import Form, Rows
 
@@ -16,7 +17,7 @@ from server.points import Form, Rows
 @pytest.mark.parametrize(("length", "is_kept"), [(10, True), (20_000, False)])
 def test_long_rows_are_encoded_each_time(length: int, is_kept: bool) -> None:
     with ThreadPoolExecutor(1) as threads:
-        rows = Rows(Form(("v",), (by_name("text"),), (), "UTC"), threads)
+        rows = Rows(Form(Picked(("v",), (None,)), (by_name("text"),), (), "UTC"), threads)
         row = Row(pa.table({"v": ["y" * length]}), 0)
         first = rows.answer(row)
         assert b"y" * length in first
