@@ -22,9 +22,28 @@ def _between(left: int, right: int) -> str:
     return f"v[1] * w[1] * {distances} / (v[1] + w[1])"
 
 
+#: From here on a double's digits behind the point are so few that they lose none beside its whole part; up to the
+#: second, squares of ten thousand million whole parts are added up in 128 bits.
+_FAR, _TOO_FAR = 2**27, 2**45
+
+_SQUARES: Final = f"""
+CREATE MACRO ms_whole_part(x) AS
+    CASE WHEN abs(x) >= {_FAR} AND abs(x) < {_TOO_FAR} THEN CAST(trunc(x) AS BIGINT) ELSE 0::BIGINT END;
+CREATE MACRO ms_beside_whole(x) AS x - ms_whole_part(x);
+CREATE MACRO ms_whole_squares(n, total, squares, mean, rest) AS
+    CAST(squares - mean * total - mean * rest AS DOUBLE) - CAST(rest AS DOUBLE) * rest / n;
+CREATE MACRO ms_squares(n, total, squares, beside, rest) AS CASE WHEN n > 0 THEN
+    ms_whole_squares(n, total, squares, total // n, total % n) + 2 * n * beside + n * rest END;
+CREATE MACRO ms_var_pop_of(n, squares) AS CASE WHEN n > 0 THEN squares / n END;
+CREATE MACRO ms_var_samp_of(n, squares) AS CASE WHEN n > 1 THEN squares / (n - 1) END;
+CREATE MACRO ms_root_of_squares(x) AS sqrt(CASE WHEN x < 0 THEN 0 ELSE x END);
+CREATE MACRO ms_stddev_pop_of(n, squares) AS ms_root_of_squares(ms_var_pop_of(n, squares));
+CREATE MACRO ms_stddev_samp_of(n, squares) AS ms_root_of_squares(ms_var_samp_of(n, squares));
+"""
+
 _STATES: Final = f"""
 CREATE MACRO ms_spread(n, total, spread) AS
-    [CAST(n AS DOUBLE), coalesce(total, 0::DOUBLE), coalesce(spread * n, 0::DOUBLE)];
+    [CAST(n AS DOUBLE), coalesce(total, 0::DOUBLE), coalesce(spread, 0::DOUBLE)];
 CREATE MACRO ms_paired_spread(n, x, sxx, y, syy, sxy) AS [CAST(n AS DOUBLE), coalesce(x * n, 0::DOUBLE),
     coalesce(sxx, 0::DOUBLE), coalesce(y * n, 0::DOUBLE), coalesce(syy, 0::DOUBLE), coalesce(sxy, 0::DOUBLE)];
 CREATE MACRO ms_merged_spread(states) AS list_reduce(states, lambda v, w:
@@ -68,4 +87,4 @@ _PAIRS: Final = "".join(
     for name, body in _OF_PAIRS.items()
 )
 
-STATEMENTS: Final = _STATES + _VARIANCES + _PAIRS
+STATEMENTS: Final = _SQUARES + _STATES + _VARIANCES + _PAIRS

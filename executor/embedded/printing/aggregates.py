@@ -18,7 +18,7 @@ from executor.embedded.printing import arithmetic
 from executor.embedded.printing.jsons import sort_key
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
-from planner.expression import AggregateCall, Literal, Parameter
+from planner.expression import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.gathering import comes_on_lines, is_row
 
 
@@ -190,7 +190,7 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     """Exact over integers and numerics: of count, sum and sum of squares in hugeint units."""
     argument = node.arguments[0].type
     if node.type.name != "numeric":
-        return _float_variance(node.function, around, *arguments)
+        return _float_variance(node, around, *arguments)
     scale = min(argument.scale if argument.name == "numeric" else 0, arithmetic.SQUARE_SCALE)
     narrow = SqlType("numeric", (38, scale)) if argument.name == "numeric" else argument
     units = arithmetic.units(arithmetic.narrowed(arguments[0], argument, scale), narrow, scale)
@@ -209,12 +209,47 @@ def _variance(_: Any, node: AggregateCall, around: Surroundings, arguments: list
     return arithmetic.variance(node.function, around.call("count", arguments[0].copy()), total, squared, scale)
 
 
-def _float_variance(name: str, around: Surroundings, value: Expr) -> Expr:
+def _float_variance(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
     """DuckDB's has no spread in one value, be it infinite; PostgreSQL's is NaN then (float8_accum)."""
-    result = around.call(name, value)
+    name = node.function
+    if around.distinct or not _is_read(node.arguments[0]):
+        result = around.call(name, value)
+    else:
+        result = macro(f"ms_{name}_of", around.call("count", value.copy()), _squares(node, around, value))
     if name.endswith("samp"):
         return result
     return macro("ms_spread_of_one", around.call("count", value.copy()), around.call("max", value.copy()), result)
+
+
+def _is_read(scalar: Scalar) -> bool:
+    """Whether a value is a column's, in whatever type: it may be written several times, and costs nothing then."""
+    while isinstance(scalar, Cast):
+        scalar = scalar.argument
+    return isinstance(scalar, ColumnRef)
+
+
+def _squares(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
+    """The sum of squared distances from the mean; NULL of no values.
+
+    DuckDB keeps a running mean, which far from zero is rounded to more than what one value moves it by. So x = h + r,
+    whose whole part h is added up in integers, without loss, and is 0 where x is near enough, or too far to square:
+
+        sum (x - mean)^2 = sum (h - mean h)^2 + 2 n covar_pop(h, r) + n var_pop(r)
+
+    What is computed for each row would be computed for each of these; its running mean has to do.
+    """
+    if not _is_read(node.arguments[0]):
+        return exp.Mul(this=around.call("var_pop", value.copy()), expression=around.call("count", value.copy()))
+    whole, rest = macro("ms_whole_part", value.copy()), macro("ms_beside_whole", value.copy())
+    square = exp.Mul(this=exp.Cast(this=whole.copy(), to=exp.DataType.build("INT128")), expression=whole.copy())
+    return macro(
+        "ms_squares",
+        around.call("count", value.copy()),
+        around.call("sum", whole),
+        around.call("sum", square),
+        around.call("covar_pop", whole.copy(), rest),
+        around.call("var_pop", rest.copy()),
+    )
 
 
 def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
@@ -234,10 +269,10 @@ def _regression(_: Any, node: AggregateCall, around: Surroundings, arguments: li
     return macro(f"ms_{name}", *sums)
 
 
-def _spread(_: Any, __: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
+def _spread(_: Any, node: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
     (value,) = arguments
     count = around.call("count", value)
-    return macro("ms_spread", count, around.call("sum", value.copy()), around.call("var_pop", value.copy()))
+    return macro("ms_spread", count, around.call("sum", value.copy()), _squares(node, around, value))
 
 
 def _paired_spread(_: Any, __: AggregateCall, around: Surroundings, arguments: list[Expr]) -> Expr:
