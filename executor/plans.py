@@ -44,6 +44,11 @@ class Plan(Struct, frozen=True):
     arriving: bool = False
     breakers: int = 0
 
+    @property
+    def is_of_catalogs(self) -> bool:
+        """Whether it reads system relations alone: for their few rows it takes longer to wake other threads."""
+        return bool(self.system) and not (self.tables or self.views or self.files or self.left)
+
 
 def _optimised(relation: Relation) -> Plan:
     return plan_of(optimise(order_system_rows(relation)))

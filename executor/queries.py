@@ -304,7 +304,7 @@ class Reader:
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
             if moment.snapshot is not None:
                 return moment.snapshot.open(relation, bindings, parameters, zone)
-            return engine.open(relation, bindings, parameters, zone, self)
+            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.is_of_catalogs else None)
 
         found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
         return found

@@ -165,10 +165,12 @@ class EmbeddedEngine:
         parameters: Parameters = (),
         timezone: str = "UTC",
         owner: object = None,
+        threads: int | None = None,
     ) -> pa.Table | OpenRows:
-        """``query`` whose rows are read while they are computed, where they are many."""
+        """``query`` whose rows are read while they are computed, where they are many; by so many ``threads``, where no
+        files are read."""
         with ExitStack() as stack:
-            connection = stack.enter_context(self.connection(owner, bindings))
+            connection = stack.enter_context(self.connection(owner, bindings, threads))
             if folders(bindings):
                 inputs = stack.enter_context(closing(KeptResults(connection, bindings, timezone)))
                 inputs.load(relation)
@@ -192,13 +194,15 @@ class EmbeddedEngine:
             return self._of_files[folder], self._of_files[folder].acquire(owner)
 
     @contextmanager
-    def connection(self, owner: object, bindings: Bindings = NOTHING) -> Iterator[Connection]:
+    def connection(
+        self, owner: object, bindings: Bindings = NOTHING, threads: int | None = None
+    ) -> Iterator[Connection]:
         """A connection for several statements, to an instance without tables, and with the files that are bound."""
         of_files = folders(bindings)
         if of_files:
             database, connection = self._of_folder(os.path.commonpath(of_files), owner)
         else:
-            database = self._instance()
+            database = self._instance(threads)
             connection = database.acquire(owner)
         try:
             yield connection

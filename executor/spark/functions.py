@@ -18,7 +18,7 @@ from executor.printing import floats
 from executor.printing.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.calls import cast, literal_int, once, refuse
 from executor.spark.overflows import CHECKER, FINITE
-from executor.spark.quotients import quotient
+from executor.spark.quotients import decimals, quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from executor.spark.textual import TEXTUAL
 from planner.expression import Call, Literal
@@ -98,6 +98,15 @@ def _decimals(dialect: Any, kind: type[exp.Binary], arguments: list[Expr], node:
     if kind is exp.Mod and not _fits(*kinds):
         raise refuse(node)
     return binary(kind, left, right)
+
+
+def _quotient_scale(dialect: Any, arguments: list[Expr], node: Call) -> Expr:
+    kinds = [item.type for item in node.arguments[:2]]
+    if any(item.name not in ("numeric", *_DIGITS) for item in kinds):
+        raise refuse(node)
+    *sides, least = arguments
+    left, right = (dialect.generate(_decimal(value, kind)) for value, kind in zip(sides, kinds, strict=True))
+    return decimals(left, right, dialect.generate(least), *map(_as_numeric, kinds))
 
 
 def _rounded_product(left: Expr, right: Expr, scale: int, node: Call) -> Expr:
@@ -295,6 +304,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "sub": _arithmetic(exp.Sub),
     "mul": _arithmetic(exp.Mul),
     "div": _arithmetic(exp.Div),
+    "quotient_scale": _quotient_scale,
     "mod": _arithmetic(exp.Mod),
     "neg": _negate,
     "abs": _absolute,

@@ -1,8 +1,9 @@
 """Quotients and averages of numerics as PostgreSQL rounds them, in Spark's decimals.
 
-Owns: the printed form of numeric / numeric and of avg. PostgreSQL chooses a quotient's scale by its operands' values
-(numeric.c, select_div_scale); ``executor/embedded/printing/arithmetic`` is the model. Everything is exact: the quotient
-comes in pieces of four digits by integer division, whose remainders Spark computes without loss, and is rounded once.
+Owns: the printed form of numeric / numeric, of avg, and of the decimals that a quotient shows. PostgreSQL chooses its
+scale by its operands' values (numeric.c, select_div_scale); ``executor/embedded/printing/arithmetic`` is the model.
+Everything is exact: the quotient comes in pieces of four digits by integer division, whose remainders Spark computes
+without loss, and is rounded once.
 
     magnitude(x) = 10000 * w + d   where x = d.ddd * 10000^w, 1 <= d < 10000: the operand's first digit in base 10000
     scale(a / b) = 16 - 4 * floor((magnitude(a) - magnitude(b) - 1) / 10000), at least the operands' own, at most 20
@@ -32,9 +33,7 @@ _TOO_LARGE: Final = "5E18D"
 
 def quotient(left: str, right: str, a: SqlType, b: SqlType) -> Expr:
     """left / right, two printed decimals of these types (numeric), rounded to PostgreSQL's scale."""
-    shown = max(_shown_scale(a), _shown_scale(b))
-    lead = f"({_magnitude('v.a', a.scale)} - {_magnitude('v.b', b.scale)} - 1)"
-    places = f"LEAST({_SCALE}, GREATEST({shown}, 16 - 4 * CAST(FLOOR({lead} / 10000D) AS INT)))"
+    places = _places(str(max(_shown_scale(a), _shown_scale(b))), a, b)
     rounded = let({"n": "v.n", "q": _rounded()}, "IF(v.n, -v.q, v.q)")
     divided = let({"n": "v.n", "d": _divided(), "p": places}, rounded)
     positive = let({"n": "(v.a < 0) <> (v.b < 0)", "a": "ABS(v.a)", "b": "ABS(v.b)"}, divided)
@@ -42,11 +41,24 @@ def quotient(left: str, right: str, a: SqlType, b: SqlType) -> Expr:
     return exp.Var(this=f"CAST({signed} AS {_TYPE})")
 
 
+def decimals(left: str, right: str, least: str, a: SqlType, b: SqlType) -> Expr:
+    """How many decimals the quotient shows, at least as many as ``least`` says; NULL of NULL and where right is 0."""
+    places = f"IF(v.a IS NULL OR v.b IS NULL OR v.b = 0, CAST(NULL AS INT), {_places('v.least', a, b)})"
+    sides = {"a": f"ABS({left})", "b": f"ABS({right})", "least": f"COALESCE({least}, 0)"}
+    return exp.Var(this=let(sides, places))
+
+
 def average(total: str, count: str, argument: SqlType) -> Expr:
     """avg of integers or numerics from its printed sum and count; NULL over no rows."""
     scale = argument.scale if argument.name == "numeric" else 0
     counted = f"CAST(NULLIF({count}, 0L) AS DECIMAL(19,0))"
     return quotient(total, counted, SqlType("numeric", (MAX_PRECISION, scale)), SqlType("numeric", (19, 0)))
+
+
+def _places(least: str, a: SqlType, b: SqlType) -> str:
+    """The scale of v.a / v.b, neither negative."""
+    lead = f"({_magnitude('v.a', a.scale)} - {_magnitude('v.b', b.scale)} - 1)"
+    return f"LEAST({_SCALE}, GREATEST({least}, 16 - 4 * CAST(FLOOR({lead} / 10000D) AS INT)))"
 
 
 def _shown_scale(kind: SqlType) -> int:
