@@ -75,7 +75,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(RELATIONS, st.sampled_from(ENDS), st.sets(st.integers(1, 12), min_size=1, max_size=4))
 def test_made_up_queries(database: Database, relation: str, end: str, after: set[int]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -86,7 +86,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", QUERIES)
 def test_in_slices_as_a_whole(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     client = separable(database)
@@ -130,7 +130,7 @@ def test_progress_is_no_more_than_what_is_done(database: Database, monkeypatch: 
     assert off == pytest.approx([0.0] * len(off))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in QUERIES if not name.startswith("an error")])
 def test_leaving_at_every_stop(name: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,7 +199,7 @@ def _settings(engine: str) -> dict[str, object]:
 
 def test_shapes_equal_their_queries(postgres: Postgres) -> None:
     with Millstream(settings=_settings("embedded")) as server, mirrored(server, postgres) as mirror:
-        play(mirror, random.Random(1), 24)
+        play(mirror, random.Random(1), 18)
 
 
 @pytest.mark.spark

@@ -117,7 +117,7 @@ def predicates(draw: Any, relation: Relation) -> Scalar:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(relation=relations(), r=_rows, s=_rows)
 def test_random_plans_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}
@@ -153,7 +153,7 @@ def subqueries(draw: Any) -> Relation:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(relation=subqueries(), r=_rows, s=_rows)
 def test_random_subqueries_keep_their_rows(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}
@@ -185,7 +185,7 @@ def lists(draw: Any) -> Relation:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(relation=lists(), r=_rows, s=_rows)
 def test_random_lists_keep_their_order(relation: Relation, r: Any, s: Any) -> None:
     data = {"r": r, "s": s}

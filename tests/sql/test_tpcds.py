@@ -43,7 +43,7 @@ def both(postgres: Postgres, tpcds: Tpcds) -> Iterator[tuple[Connection, Connect
         theirs.execute("DROP SCHEMA tpcds CASCADE")
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
 def test_query_gives_what_postgresql_gives(path: Path, both: tuple[Connection, Connection]) -> None:
     ours, theirs = (connection.execute(path.read_bytes()) for connection in both)
