@@ -63,6 +63,9 @@ SUPPORTED = [
     "date_trunc('milliseconds', ts)", "isfinite(d)", "f = 'NaN'", "f > 1e3",
 ]  # fmt: skip
 
+#: What shows decimals that depend on both operands.
+QUOTIENTS = ("n / nullif(m, 0)", "m / 3", "i / 7.0", "b::numeric / nullif(i, 0)")
+
 REFUSED = [
     "upper(t)", "lower(t)", "initcap(t)", "t ~ 'a.*'", "t ILIKE 'A%'", "exp(f)", "power(f, 2)",
     "f::numeric", "f::text", "d::text", "ts::text", "t::int", "t::date", "ts::timestamptz", "tz::timestamp",
@@ -140,10 +143,11 @@ def answers(
 def test_it_means_what_postgresql_says(
     answers: dict[str, list[tuple[Any, ...]]], judge: psycopg.Connection[Any], expression: str
 ) -> None:
-    shown = ", max(scale(v))" if len(answers[expression][0]) > 2 else ""
+    shown = ", max(scale(v))" if expression in QUOTIENTS else ""
     query = f"SELECT v, count(*){shown} FROM (SELECT {expression} AS v FROM stream) AS q GROUP BY v"
     expected = judge.execute(query.encode()).fetchall()
-    assert_same_rows(map(_plain, answers[expression]), map(_plain, expected), expression)
+    found = answers[expression] if shown else [row[:2] for row in answers[expression]]
+    assert_same_rows(map(_plain, found), map(_plain, expected), expression)
 
 
 def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
