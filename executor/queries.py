@@ -168,6 +168,8 @@ class Reader:
         wanted, small = bare_view(plan.relation), plan.small
         if self.query_engine == "spark" or (wanted is None and (small is None or not plan.views)):
             return None
+        if wanted is None and self.database.view(plan.views[0]).away is not None:  # it would be asked for twice
+            return None
 
         def at(moment: Moment) -> pa.Table | None:
             if wanted is not None:
