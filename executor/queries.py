@@ -178,7 +178,7 @@ class Reader:
             assert small is not None
             return small.run({small.leaf: _as_read(plan.relation, oid, self.view_table(oid, moment))}, parameters)
 
-        found: pa.Table | None = self.at_moment(plan, transaction, at)
+        found: pa.Table | None = self.at_moment(plan, transaction, at, parameters)
         return found
 
     def choice(self, plan: Plan, parameters: Parameters) -> Choice:

@@ -1,7 +1,7 @@
-"""What messages about dependencies call an object, as pg_describe_object() gives it (objectaddress.c).
+"""The names of objects in messages about dependencies, as pg_describe_object() gives them (objectaddress.c).
 
-Owns: the texts by an object's catalog and oid. The relation that ends a text is an oid beside it, which is named as the
-reader's search path finds it.
+Owns: the description of each object, by its catalog and oid. Where a description ends with a relation's name, the
+relation's oid stands beside it, since the name depends on the session's search path. Knows no sessions.
 """
 
 from __future__ import annotations
@@ -12,25 +12,12 @@ from typing import Final
 from catalog.catalog import Catalog
 from catalog.names import quote_name
 from catalog.postgres import rows
-from catalog.system import classes, cluster, indexes, members
+from catalog.system import classes, cluster, indexes, members, naming
 from catalog.system.names import operator_names
-from catalog.system.naming import (
-    PG_ATTRDEF,
-    PG_CLASS,
-    PG_CONSTRAINT,
-    PG_EXTENSION,
-    PG_FOREIGN_DATA_WRAPPER,
-    PG_FOREIGN_SERVER,
-    PG_NAMESPACE,
-    PG_PROC,
-    PG_REWRITE,
-    PG_TYPE,
-)
 from catalog.system.rows import Row
 from catalog.system.texts import function_names, type_names
 
-_PG_OPERATOR, _PG_CAST, _PG_OPCLASS, _PG_OPFAMILY = 2617, 2605, 2616, 2753
-_PG_AUTHID, _PG_DATABASE, _PG_TABLESPACE, _PG_LANGUAGE, _PG_COLLATION = 1260, 1262, 1213, 2612, 3456
+#: What stands before a relation's name, by relkind.
 _RELATIONS: Final = {
     "r": "table ",
     "v": "view ",
@@ -43,25 +30,26 @@ _RELATIONS: Final = {
 
 
 def object_descriptions(catalog: Catalog) -> Iterator[Row]:
-    """By catalog and oid: ``text``, and ``target``, a relation whose name stands behind it."""
+    """Rows of (classid, oid, text, target): the object's catalog and oid, its description, and the oid of the relation
+    whose name follows the description, or None."""
     relations = {_oid(row): row for row in (*rows("pg_class"), *classes.pg_class(catalog))}
     words = {oid: _RELATIONS.get(str(row["relkind"]), "") for oid, row in relations.items()}
     columns = {
         (_number(row["attrelid"]), _number(row["attnum"])): str(row["attname"]) for row in classes.pg_attribute(catalog)
     }
     for oid, word in words.items():
-        yield _described(PG_CLASS, oid, word, oid)
+        yield _described(naming.PG_CLASS, oid, word, oid)
     for row in (*rows("pg_constraint"), *indexes.pg_constraint(catalog)):
         table = _number(row.get("conrelid") or 0)
         text = f"constraint {row['conname']}" + (f" on {words[table]}" if table else "")
-        yield _described(PG_CONSTRAINT, _oid(row), text, table)
+        yield _described(naming.PG_CONSTRAINT, _oid(row), text, table)
     for row in classes.pg_attrdef(catalog):
         table = _number(row["adrelid"])
         text = f"default value for column {columns[table, _number(row['adnum'])]} of {words[table]}"
-        yield _described(PG_ATTRDEF, _oid(row), text, table)
+        yield _described(naming.PG_ATTRDEF, _oid(row), text, table)
     for row in classes.pg_rewrite(catalog):
         table = _number(row["ev_class"])
-        yield _described(PG_REWRITE, _oid(row), f"rule {row['rulename']} on {words[table]}", table)
+        yield _described(naming.PG_REWRITE, _oid(row), f"rule {row['rulename']} on {words[table]}", table)
     yield from _of_expressions(catalog)
     for classid, word, column, filler in _NAMED:
         for row in filler(catalog):
@@ -73,18 +61,18 @@ def _of_expressions(catalog: Catalog) -> Iterator[Row]:
     types: dict[int, str] = {}
     for row in type_names(catalog):
         types[_oid(row)] = f"{row['head']}{row['tail']}"
-        yield _described(PG_TYPE, _oid(row), f"type {types[_oid(row)]}")
+        yield _described(naming.PG_TYPE, _oid(row), f"type {types[_oid(row)]}")
     for row in function_names(catalog):
-        yield _described(PG_PROC, _oid(row), f"function {row['alone']}{row['types']}")
+        yield _described(naming.PG_PROC, _oid(row), f"function {row['alone']}{row['types']}")
     for oid, name in operator_names(catalog, "regoperator").items():
-        yield _described(_PG_OPERATOR, oid, f"operator {name}")
+        yield _described(naming.PG_OPERATOR, oid, f"operator {name}")
     for row in (*rows("pg_cast"), *members.rows_of(catalog, "pg_cast")):
         source, target = (types.get(_number(row[column]), "") for column in ("castsource", "casttarget"))
-        yield _described(_PG_CAST, _oid(row), f"cast from {source} to {target}")
+        yield _described(naming.PG_CAST, _oid(row), f"cast from {source} to {target}")
     methods = {_oid(row): quote_name(str(row["amname"])) for row in rows("pg_am")}
     for classid, name, column, word in (
-        (_PG_OPCLASS, "pg_opclass", "opc", "operator class"),
-        (_PG_OPFAMILY, "pg_opfamily", "opf", "operator family"),
+        (naming.PG_OPCLASS, "pg_opclass", "opc", "operator class"),
+        (naming.PG_OPFAMILY, "pg_opfamily", "opf", "operator family"),
     ):
         for row in (*rows(name), *members.rows_of(catalog, name)):
             method = methods[_number(row[f"{column}method"])]
@@ -96,17 +84,17 @@ def _stored(name: str) -> Callable[[Catalog], Iterator[Mapping[str, object]]]:
     return lambda catalog: rows(name)
 
 
-#: Catalogs whose objects are a word and their names.
+#: Catalogs whose objects are described by a word and their name: oid, word, the name's column, rows.
 _NAMED: Final[tuple[tuple[int, str, str, Callable[[Catalog], Iterator[Mapping[str, object]]]], ...]] = (
-    (PG_NAMESPACE, "schema", "nspname", cluster.pg_namespace),
-    (PG_EXTENSION, "extension", "extname", cluster.pg_extension),
-    (_PG_AUTHID, "role", "rolname", cluster.pg_authid),
-    (_PG_DATABASE, "database", "datname", cluster.pg_database),
-    (_PG_TABLESPACE, "tablespace", "spcname", cluster.pg_tablespace),
-    (_PG_LANGUAGE, "language", "lanname", _stored("pg_language")),
-    (_PG_COLLATION, "collation", "collname", _stored("pg_collation")),
-    (PG_FOREIGN_DATA_WRAPPER, "foreign-data wrapper", "fdwname", cluster.pg_foreign_data_wrapper),
-    (PG_FOREIGN_SERVER, "server", "srvname", cluster.pg_foreign_server),
+    (naming.PG_NAMESPACE, "schema", "nspname", cluster.pg_namespace),
+    (naming.PG_EXTENSION, "extension", "extname", cluster.pg_extension),
+    (naming.PG_AUTHID, "role", "rolname", cluster.pg_authid),
+    (naming.PG_DATABASE, "database", "datname", cluster.pg_database),
+    (naming.PG_TABLESPACE, "tablespace", "spcname", cluster.pg_tablespace),
+    (naming.PG_LANGUAGE, "language", "lanname", _stored("pg_language")),
+    (naming.PG_COLLATION, "collation", "collname", _stored("pg_collation")),
+    (naming.PG_FOREIGN_DATA_WRAPPER, "foreign-data wrapper", "fdwname", cluster.pg_foreign_data_wrapper),
+    (naming.PG_FOREIGN_SERVER, "server", "srvname", cluster.pg_foreign_server),
 )
 
 

@@ -17,19 +17,19 @@ from catalog.extensions import Extension, has_rows, members, path_of
 from catalog.names import quote_name
 from catalog.objects import SystemView
 from catalog.postgres import types
-from catalog.system.naming import PG_EXTENSION, schema_oid
+from catalog.system import naming
 from catalog.system.rows import Row
 from catalog.system.stored import stored
 from catalog.types import by_oid, is_known
 
 #: Members that belong to an extension by themselves, by their catalogs, whose oids these are.
 _CATALOGS: Final = {
-    "pg_type": 1247,
-    "pg_proc": 1255,
-    "pg_operator": 2617,
-    "pg_cast": 2605,
-    "pg_opclass": 2616,
-    "pg_opfamily": 2753,
+    "pg_type": naming.PG_TYPE,
+    "pg_proc": naming.PG_PROC,
+    "pg_operator": naming.PG_OPERATOR,
+    "pg_cast": naming.PG_CAST,
+    "pg_opclass": naming.PG_OPCLASS,
+    "pg_opfamily": naming.PG_OPFAMILY,
 }
 
 
@@ -42,7 +42,7 @@ def member_rows(catalog: Catalog, view: SystemView) -> Iterator[pa.Table]:
 
 def _placed(catalog: Catalog, item: Extension, found: pa.Table) -> pa.Table:
     """The rows in the extension's schema, where they have one."""
-    schema = schema_oid(catalog, item.schema)
+    schema = naming.schema_oid(catalog, item.schema)
     for place, name in enumerate(found.column_names):
         if name.endswith("namespace"):
             kind = found.schema.field(place).type
@@ -93,4 +93,10 @@ def _type_name(oid: int) -> str:
 def depends(catalog: Catalog) -> Iterator[Row]:
     """The rows of pg_depend."""
     for (classid, oid), extension in depending(catalog):
-        yield {"classid": classid, "objid": oid, "refclassid": PG_EXTENSION, "refobjid": extension, "deptype": "e"}
+        yield {
+            "classid": classid,
+            "objid": oid,
+            "refclassid": naming.PG_EXTENSION,
+            "refobjid": extension,
+            "deptype": "e",
+        }

@@ -40,6 +40,8 @@ DATABASE_NAME: Final = "millstream"
 #: Catalogs' own oids, for classoid.
 PG_CLASS, PG_TYPE, PG_PROC, PG_NAMESPACE, PG_CONSTRAINT, PG_ATTRDEF = 1259, 1247, 1255, 2615, 2606, 2604
 PG_REWRITE, PG_EXTENSION, PG_FOREIGN_DATA_WRAPPER, PG_FOREIGN_SERVER = 2618, 3079, 2328, 1417
+PG_OPERATOR, PG_CAST, PG_OPCLASS, PG_OPFAMILY = 2617, 2605, 2616, 2753
+PG_AUTHID, PG_DATABASE, PG_TABLESPACE, PG_LANGUAGE, PG_COLLATION = 1260, 1262, 1213, 2612, 3456
 
 #: Schemas whose relations' rows are data, or nobody's matter.
 _HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")

@@ -167,8 +167,8 @@ class EmbeddedEngine:
         owner: object = None,
         threads: int | None = None,
     ) -> pa.Table | OpenRows:
-        """``query`` whose rows are read while they are computed, where they are many; by so many ``threads``, where no
-        files are read."""
+        """The rows of ``query``: a table where they are few, else the result open, to be read while it is computed.
+        ``threads`` are the instance's, where no files are read."""
         with ExitStack() as stack:
             connection = stack.enter_context(self.connection(owner, bindings, threads))
             if folders(bindings):

@@ -22,8 +22,8 @@ def shows(kind: SqlType) -> bool:
 
 
 def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
-    """What writes a number with so many decimals, or with more where it has them; where nobody knows how many, those of
-    a quotient as its value lets expect."""
+    """A function that writes a number with at least so many decimals. Where their number is NULL, a quotient shows as
+    many as its value lets expect, and another number those that it has."""
     unknown = _expected_decimals if kind.modifiers == QUOTIENT else lambda _: 0
 
     def write(value: Any, shown: Any) -> Any:

@@ -231,8 +231,8 @@ def _is_read(scalar: Scalar) -> bool:
 def _squares(node: AggregateCall, around: Surroundings, value: Expr) -> Expr:
     """The sum of squared distances from the mean; NULL of no values.
 
-    DuckDB keeps a running mean, which far from zero is rounded to more than what one value moves it by. So x = h + r,
-    whose whole part h is added up in integers, without loss, and is 0 where x is near enough, or too far to square:
+    DuckDB keeps a running mean, which far from zero is rounded to more than what one value moves it by. So x = h + r:
+    the whole part h is added up in integers without loss. h is 0 where x is near enough to zero, or too far to square:
 
         sum (x - mean)^2 = sum (h - mean h)^2 + 2 n covar_pop(h, r) + n var_pop(r)
 
