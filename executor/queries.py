@@ -300,12 +300,11 @@ class Reader:
         def at(moment: Moment) -> pa.Table | OpenRows:
             relation, engine, zone = plan.relation, self.database.engine, self.time_zone
             bindings = self.bound(plan, moment, parameters)
-            if moment.writer is not None:
-                return self._computed(relation, bindings, parameters, moment)
             if files.folders(bindings):
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
-            if moment.snapshot is not None:
-                return moment.snapshot.open(relation, bindings, parameters, zone)
+            reader = moment.writer or moment.snapshot
+            if reader is not None:
+                return reader.open(relation, bindings, parameters, zone)
             return engine.open(relation, bindings, parameters, zone, self, 1 if plan.is_of_catalogs else None)
 
         found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
