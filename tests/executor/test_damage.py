@@ -141,7 +141,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             _work(folder, database, client)
         database.frontiers._note = lambda *_: False  # type: ignore[method-assign]  # the log keeps the rest
         for _ in range(3):
-            folder.write(client, 700)
+            folder.write(client, 150)  # segments that are free are left
         folder.write(client, 20)
         folder.follow(client, 1)
         folder.draw(client, 3)
@@ -243,6 +243,7 @@ SOME: Final = [
     *[("sequences", damage, "killed", 0) for damage in ("flip 0.3", "delete")],
     *[("names", damage, "closed", 0) for damage in ("flip 0.1", "delete")],
     ("manifest", "older", "closed", 0),
+    ("free", "zero 0.0", "killed", -1),
 ]
 COUNTS: Final[Counter[str]] = Counter()
 
@@ -288,6 +289,8 @@ def _outcome(folder: Folder, path: Path) -> str:
             if is_first:
                 lost |= _compare(client, folder, path)
                 _insert(client, folder, path, lost)
+                if path.name.startswith("free-"):
+                    folder.write(client, 300)  # so that the log takes the segment
             _draw(client, folder, path, lost)
             lost |= _compare(client, folder, path)
     return "in part" if lost else "whole"
