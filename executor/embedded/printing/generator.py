@@ -8,6 +8,7 @@ sqlglot. The text is sqlglot's, but for the order of NULLs, which is always writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from sqlglot import exp
@@ -118,6 +119,12 @@ def _operator(kind: type[Any], operator: str) -> _Writer:
     return write
 
 
+@cache
+def _type_name(kind: Any) -> str:
+    name: str = DuckGenerator(dialect=DuckDB()).datatype_sql(exp.DataType(this=kind))
+    return name
+
+
 _CLAUSES: Final = ("where", "group", "order", "limit", "offset")
 _OPERATORS: Final[Mapping[type[Any], str]] = {
     exp.And: " AND ",
@@ -150,6 +157,7 @@ _WRITERS: Final[Mapping[type[Any], tuple[frozenset[str], _Writer]]] = {
         (exp.Order, ("expressions",), lambda to, parts: f" ORDER BY {_listed(to, parts['expressions'])}"),
         (exp.Anonymous, ("this", "expressions"), _call),
         (exp.Cast, ("this", "to"), lambda to, parts: f"CAST({to.sql(parts['this'])} AS {to.sql(parts['to'])})"),
+        (exp.DataType, ("this",), lambda to, parts: _type_name(parts["this"])),
         (exp.Case, ("ifs", "default"), _case),
         (exp.Paren, ("this",), lambda to, parts: f"({to.sql(parts['this'])})"),
         (exp.Not, ("this",), lambda to, parts: f"NOT {to.sql(parts['this'])}"),
