@@ -6,9 +6,10 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, reduce
-from itertools import chain, islice
+from itertools import chain
 from operator import is_, or_
 from typing import Any, Final, TypeGuard
 from zlib import crc32
@@ -179,6 +180,24 @@ def find(node: Node, kinds: int) -> Iterator[Any]:
             stack += children(current)[::-1]
 
 
+def by_class(roots: Iterable[Node]) -> dict[type, list[Any]]:
+    """All nodes of some trees by their classes: one walk for what asks about several of these."""
+    found: defaultdict[type, list[Any]] = defaultdict(list)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        found[kind].append(node)
+        if _FIELDS[kind]:
+            stack += children(node)
+    return found
+
+
+def is_node(value: object) -> TypeGuard[Node]:
+    """Whether it is one."""
+    return type(value) in _KINDS
+
+
 def is_relation(node: Node) -> TypeGuard[Relation]:
     """Whether it has columns and rows."""
     return type(node) in _RELATIONS
@@ -186,7 +205,13 @@ def is_relation(node: Node) -> TypeGuard[Relation]:
 
 def is_larger(node: Node, count: int) -> bool:
     """Whether a tree has more nodes than so many."""
-    return next(islice(walk(node), count, None), None) is not None
+    stack: list[Node] = [node]
+    while stack and count >= 0:
+        current = stack.pop()
+        count -= 1
+        if _FIELDS[type(current)]:
+            stack += children(current)
+    return count < 0
 
 
 def transform(node: Any, change: Callable[[Any], Any], kinds: int = ANY) -> Any:

@@ -266,7 +266,7 @@ def _min_max(env: Environment, node: Any) -> Scalar:
     word = "GREATEST" if node.op == MinMaxOp.IS_GREATEST else "LEAST"
     found = _variadic(env, word.lower(), word, node.args)
     check_sorted(found.type, "a comparison function")
-    refuse_order(found.type, word, env.binding.position(node))
+    refuse_order(found.type, word, lambda: env.binding.position(node))
     if found.type.name in KEYED:
         raise unsupported(f"{word} of values of type {found.type}", "Use CASE.", env.binding.position(node))
     return found

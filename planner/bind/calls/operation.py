@@ -49,9 +49,9 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     if overload.arguments == ROWS:
         return _of_rows(env, overload, left, right, nodes)
     if overload.name in _ORDERS:
-        refuse_order(left.type, "a comparison", env.binding.start(node))
+        refuse_order(left.type, "a comparison", lambda: env.binding.start(node))
     if overload.name in ("eq", "ne") and overload.arguments == ("anyarray", "anyarray"):
-        check_equality(left.type, env.binding.start(node))
+        check_equality(left.type, lambda: env.binding.start(node))
     if overload.name in SETS.values():
         check_equality(next((kind for side in (left, right) if (kind := side.type.element) is not None), left.type))
     if is_shaped(left) or is_shaped(right):
@@ -102,12 +102,13 @@ def _of_rows(env: Environment, overload: Overload, left: Scalar, right: Scalar, 
 
 def _choose(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> Overload:
     """The operator. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
-    words = f"{display(left.type)} {symbol} {display(right.type)}"
     try:
         overload = find_operator(symbol, left.type.oid, right.type.oid, binary_operators(symbol))
     except Ambiguous:
+        words = f"{display(left.type)} {symbol} {display(right.type)}"
         raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS) from None
     if overload is None:
+        words = f"{display(left.type)} {symbol} {display(right.type)}"
         raise env.error("42883", f"operator does not exist: {words}", node, hint=NO_OPERATOR)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))
