@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
-from planner.expression import Column, ColumnRef, InSubquery, Literal, ScalarSubquery
-from planner.walk import Node, children, inputs, is_relation
+from planner.expression import Column, InSubquery, ScalarSubquery
+from planner.walk import SUBQUERY_KINDS, Node, children, contains, inputs, is_relation, used_columns
 
 
 def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None:
@@ -19,17 +19,18 @@ def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None
     stack: list[tuple[Node, frozenset[Column]]] = [(relation, outer)]
     while stack:
         node, scope = stack.pop()
-        if isinstance(node, ColumnRef):
-            assert node.column in scope, f"{_names([node.column])} is used where nothing below produces it"
-        elif is_relation(node):
+        if is_relation(node):
             _check_shape(node)
             below = inputs(node)
             inner = scope.union(*(item.columns for item in below)) if below else scope
-            stack.extend((child, _scope(node, below, child, scope, inner)) for child in children(node))
-        elif not isinstance(node, Literal):
+            stack.extend([(child, _scope(node, below, child, scope, inner)) for child in children(node)])
+        elif contains(node, SUBQUERY_KINDS):
             if isinstance(node, ScalarSubquery | InSubquery):
                 assert len(node.relation.columns) == 1, "a subquery's value is one column"
             stack.extend([(child, scope) for child in children(node)])
+        else:
+            lost = used_columns(node) - scope
+            assert not lost, f"{_names(lost)} is used where nothing below produces it"
 
 
 def _scope(

@@ -48,7 +48,7 @@ def uses_equal_values(node: Node) -> bool:
         case ScalarSubquery(relation=relation) | Exists(relation=relation) | InSubquery(relation=relation):
             outer = free_columns(relation)
         case Join(left=left, right=relation):
-            outer = set(left.columns)
+            outer = frozenset(left.columns)
         case _:
             return False
     return any(has_equal_values(column.type) for column in outer & shown_columns(relation))
