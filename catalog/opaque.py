@@ -13,7 +13,7 @@ from typing import Final
 from catalog.errors import SqlError, unsupported
 from catalog.forms import addresses, bits, geometry, hstores, lexemes, places, xmls
 from catalog.nesting import holds
-from catalog.types import DISPLAY, GEOMETRIC, INTERNAL, SqlType
+from catalog.types import ARRAYS, DISPLAY, GEOMETRIC, INTERNAL, VECTORS, SqlType
 
 _READERS: Final[dict[str, Callable[[str], str]]] = {
     **addresses.READERS,
@@ -54,6 +54,11 @@ Position = Callable[[], int | None]
 
 def _nowhere() -> None:
     return None
+
+
+def has_order(name: str) -> bool:
+    """Whether a type of this name surely has an order that is that of its texts, or of which there is a key."""
+    return name in KEYED or (name not in _UNORDERED and name not in ARRAYS and name not in VECTORS and name != "record")
 
 
 def refuse_order(kind: SqlType, what: str, position: Position = _nowhere) -> None:

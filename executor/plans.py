@@ -56,7 +56,7 @@ def _optimised(relation: Relation) -> Plan:
 
 def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
-    arriving = any([scan.arrives for scan in find(relation, SCANS)])
+    arriving = any(scan.arrives for scan in find(relation, SCANS))
     breakers = sum(1 for _ in find(relation, _BREAKERS))
     return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
 

@@ -40,6 +40,8 @@ def roots(value: Any) -> list[Any]:
     """The relations and scalars that a statement's fields hold; an Insert's ``literals`` are in its source."""
     if is_node(value):
         return [value]
+    if type(value) is Query:  # by far the most
+        return [value.relation]
     if type(value) is tuple:
         return [root for item in value for root in roots(item)]
     if type(value) in _HOLDERS:

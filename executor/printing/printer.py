@@ -81,14 +81,16 @@ class Printer(Selects):
                 if isinstance(node, InZone):
                     zones.append(self.in_zone(node.zone))
                 below = children(node)
-                if below:
+                leaves = [_LEAVES.get(type(child)) for child in below]
+                if None in leaves:
                     stack.append((node, len(below)))
                     stack += [(child, -1) for child in below[::-1]]
                     continue
-                count = 0
-            split = len(done) - count
-            results = done[split:]
-            del done[split:]
+                results = [(write(self, child), 1) for write, child in zip(leaves, below, strict=True) if write]
+            else:
+                split = len(done) - count
+                results = done[split:]
+                del done[split:]
             done.append(self._visit(node, results))
             if isinstance(node, InZone):
                 self.in_zone(zones.pop())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
@@ -105,7 +106,14 @@ def type_text(sql_type: SqlType) -> str:
 
 
 def _generator() -> Generator:
-    return DuckGenerator(dialect=DuckDB(), identify=True)
+    """This thread's: it takes as long to make as a node takes to print, several times over."""
+    found: Generator | None = getattr(_own, "generator", None)
+    if found is None:
+        found = _own.generator = DuckGenerator(dialect=DuckDB(), identify=True)
+    return found
+
+
+_own = threading.local()
 
 
 class DuckPrinter(Printer):

@@ -24,8 +24,6 @@ class DuckGenerator(DuckDB.Generator):  # type: ignore[misc]
         """A node, or the one under ``key`` of its parts; "" for none."""
         if key is not None and expression:
             expression = expression.args.get(key)
-        if not expression:
-            return ""
         kind = type(expression)
         if kind is str:
             return expression  # type: ignore[no-any-return]
