@@ -261,7 +261,7 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     bound = bind(raw, around.context(look.catalog, types))
     statement = bound.statement
     nodes = by_class(roots(statement))
-    scans = set(nodes[Scan])
+    scans = nodes[Scan]
     calls = {item.function for item in nodes[Call]} & SESSION_FUNCTIONS
     repeatable = (
         isinstance(statement, Query)

@@ -142,6 +142,15 @@ def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, ke
     return Scope((Source(name, listed, schema, key),), listed)
 
 
+def plain_column(scope: Scope, node: Any) -> Entry | None:
+    """The one column of the innermost level that an unqualified name means: what ``resolve`` finds, at once. None for
+    any other reference."""
+    if len(node.fields) != 1:
+        return None
+    found = scope.named.get(getattr(node.fields[0], "sval", ""))
+    return found[0] if found is not None and len(found) == 1 else None
+
+
 def resolve(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> Entry:
     """The column that a reference means, the innermost level first."""
     if len(names) > _NAMES:
