@@ -13,7 +13,7 @@ from typing import Final
 from catalog.errors import SqlError, unsupported
 from catalog.forms import addresses, bits, geometry, hstores, lexemes, places, xmls
 from catalog.nesting import holds
-from catalog.types import DISPLAY, GEOMETRIC, INTERNAL, SqlType
+from catalog.types import ARRAYS, DISPLAY, GEOMETRIC, INTERNAL, VECTORS, SqlType
 
 _READERS: Final[dict[str, Callable[[str], str]]] = {
     **addresses.READERS,
@@ -49,23 +49,38 @@ def canonical(kind: str, text: str) -> str:
     return text if read is None else read(text)
 
 
-def refuse_order(kind: SqlType, what: str, position: int | None = None) -> None:
-    """Raises 0A000 for an order of such values that is not that of the texts, and of which there is no key."""
+Position = Callable[[], int | None]
+
+
+def _nowhere() -> None:
+    return None
+
+
+def has_order(name: str) -> bool:
+    """Whether a type of this name surely has an order that is that of its texts, or of which there is a key."""
+    return name in KEYED or (name not in _UNORDERED and name not in ARRAYS and name not in VECTORS and name != "record")
+
+
+def refuse_order(kind: SqlType, what: str, position: Position = _nowhere) -> None:
+    """Raises 0A000 for an order of such values that is not that of the texts, and of which there is no key.
+
+    ``position`` finds the place in the statement, which takes longer than the check; so too in the others.
+    """
     if kind.name not in KEYED and holds(kind, lambda found: found.name in _UNORDERED):
-        raise unsupported(f"{what} of values of type {kind}", "Order their texts: cast them to text.", position)
+        raise unsupported(f"{what} of values of type {kind}", "Order their texts: cast them to text.", position())
 
 
-def check_equality(kind: SqlType, position: int | None = None) -> None:
+def check_equality(kind: SqlType, position: Position = _nowhere) -> None:
     """Raises 42883 where PostgreSQL finds no equality of a type, and 0A000 where it is not that of the texts."""
     if holds(kind, lambda found: found.name in _UNEQUAL):
-        raise SqlError("42883", f"could not identify an equality operator for type {_shown(kind)}", position=position)
+        raise SqlError("42883", f"could not identify an equality operator for type {_shown(kind)}", position=position())
     if holds(kind, lambda found: found.name in _ALIKE):
-        raise unsupported(f"equality of values of type {kind}", "Compare their texts: cast them to text.", position)
+        raise unsupported(f"equality of values of type {kind}", "Compare their texts: cast them to text.", position())
 
 
-def check_sorted(kind: SqlType, what: str, position: Callable[[], int | None] = lambda: None) -> None:
+def check_sorted(kind: SqlType, what: str, position: Position = _nowhere) -> None:
     """Raises 42883 where PostgreSQL finds no order of a type. ``what`` it looks for: an ordering operator, a comparison
-    function. ``position`` finds the place in the statement, which takes longer than the check.
+    function.
     """
     if holds(kind, lambda found: found.name in _UNSORTED):
         hint = "Use an explicit ordering operator or modify the query." if what == "an ordering operator" else None

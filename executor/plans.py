@@ -66,12 +66,13 @@ def reads(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[FileReading, ...], tuple[Scan, ...]]:
     """The oids of the tables, continuous views and system views that some trees read, what of which files, and the
     queries that they go on with."""
-    scans: set[Scan] = {scan for root in nodes for scan in find(root, SCANS)}
+    scans: list[Scan] = [scan for root in nodes for scan in find(root, SCANS)]
 
     def oids(kind: str) -> tuple[int, ...]:
         return tuple(sorted({scan.oid for scan in scans if scan.kind == kind}))
 
-    readings = (FileReading(scan, filters_of(nodes, scan.oid)) for scan in joined_scans(scans) if scan.kind == "files")
+    files = joined_scans(scan for scan in scans if scan.kind == "files")
+    readings = (FileReading(scan, filters_of(nodes, scan.oid)) for scan in files)
     left = joined_scans(scan for scan in scans if scan.kind == "query")
     return oids("table"), oids("view"), oids("system"), tuple(readings), left
 

@@ -69,8 +69,8 @@ class Parameter(Struct, frozen=True):
 class Branch(Struct, frozen=True, dict=True):
     """A node with nodes below it.
 
-    The walker keeps what the tree contains (``planner.walk.contents``) beside the fields; copies and equality do
-    without it.
+    The walker keeps what the tree contains and uses (``planner.walk.contents``, ``used_columns``) beside the fields;
+    copies and equality do without it.
     """
 
 

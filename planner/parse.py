@@ -41,6 +41,10 @@ _SCANNED: Final = 1 << 27
 _stack_lock = threading.Lock()
 _Result = TypeVar("_Result")
 
+#: pglast's nodes check and convert each attribute that is set, which takes half of the time of parsing: the parser sets
+#: nothing that needs it, but that a constant's ``boolval`` is 0 or 1.
+del ast.Node.__setattr__
+
 
 class Raw(Struct, frozen=True):
     """One statement: its tree, its own text, and the index of that text's first character in the whole query string."""

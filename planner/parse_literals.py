@@ -27,6 +27,8 @@ _ENDS: Final = frozenset(
 ) | frozenset(("RETURNING", "WHERE", "FROM", "HAVING", "UNION"))
 _SIGNS: Final = frozenset(("ASCII_43", "ASCII_45", "ASCII_42"))
 _COUNTS: Final = frozenset(("LIMIT", "OFFSET"))
+#: Where such a literal may stand: all other texts need no scanner.
+_OPERANDS: Final = re.compile(r"[=<>]\s*(?:['0-9]|--|/\*)|\b(?:limit|offset|insert|update)\b", re.IGNORECASE)
 _TEXT_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
 _INTEGER: Final = re.compile(r"[0-9]+")
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,18}")
@@ -58,7 +60,7 @@ def parameterise(text: str) -> tuple[str, tuple[Literal, ...]]:
 
 def _places(text: str) -> list[_Place]:
     """The literals that may become parameters, in order."""
-    if len(text) > (LIMIT if text.isascii() else _SHARED):
+    if _OPERANDS.search(text) is None or len(text) > (LIMIT if text.isascii() else _SHARED):
         return []
     try:
         tokens = [token for token in parser.scan(text) if token.name not in ("SQL_COMMENT", "C_COMMENT")]

@@ -25,22 +25,26 @@ from planner.statements import (
     Update,
     Upsert,
 )
-from planner.walk import NODES, transform
+from planner.walk import is_node, transform
 
 #: Classes whose fields may hold expressions, which may call session functions or hold parameters.
-_HOLDERS: Final = (
-    *(Query, Insert, Update, Delete, Merge, Modifying, CopyIn, CopyOut, CreateTableAs, Explain, ExecutePrepared),
-    *(DeclareCursor, Returning, Conflict, Upsert, MergeAction, AlterTable),
+_HOLDERS: Final = frozenset(
+    (
+        *(Query, Insert, Update, Delete, Merge, Modifying, CopyIn, CopyOut, CreateTableAs, Explain, ExecutePrepared),
+        *(DeclareCursor, Returning, Conflict, Upsert, MergeAction, AlterTable),
+    )
 )
 
 
 def roots(value: Any) -> list[Any]:
     """The relations and scalars that a statement's fields hold; an Insert's ``literals`` are in its source."""
-    if isinstance(value, NODES):
+    if is_node(value):
         return [value]
-    if isinstance(value, tuple):
+    if type(value) is Query:  # by far the most
+        return [value.relation]
+    if type(value) is tuple:
         return [root for item in value for root in roots(item)]
-    if isinstance(value, _HOLDERS):
+    if type(value) in _HOLDERS:
         names = (name for name in value.__struct_fields__ if name != "literals")
         return [root for name in names for root in roots(getattr(value, name))]
     return []
@@ -48,10 +52,10 @@ def roots(value: Any) -> list[Any]:
 
 def rewrite(value: Any, change: Any) -> Any:
     """A statement with ``change`` applied to every node of its expressions and relations."""
-    if isinstance(value, NODES):
+    if is_node(value):
         return transform(value, change)
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(rewrite(item, change) for item in value)
-    if isinstance(value, _HOLDERS):
+    if type(value) in _HOLDERS:
         return type(value)(*(rewrite(getattr(value, name), change) for name in value.__struct_fields__))
     return value

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from planner.algebra import Delta, Fixpoint, Join, Relation, Scan, SetOperation, Snapshot, Values
-from planner.expression import Column, ColumnRef, InSubquery, Literal, ScalarSubquery
-from planner.walk import Node, children, inputs, is_relation
+from planner.expression import Column, InSubquery, ScalarSubquery
+from planner.walk import RELATION_KINDS, Node, children, contains, inputs, is_relation, used_columns
 
 
 def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None:
@@ -19,25 +19,26 @@ def validate(relation: Relation, outer: frozenset[Column] = frozenset()) -> None
     stack: list[tuple[Node, frozenset[Column]]] = [(relation, outer)]
     while stack:
         node, scope = stack.pop()
-        if isinstance(node, ColumnRef):
-            assert node.column in scope, f"{_names([node.column])} is used where nothing below produces it"
-        elif is_relation(node):
+        if is_relation(node):
             _check_shape(node)
             below = inputs(node)
             inner = scope.union(*(item.columns for item in below)) if below else scope
-            stack.extend((child, _scope(node, below, child, scope, inner)) for child in children(node))
-        elif not isinstance(node, Literal):
+            stack.extend([(item, _scope(node, item, scope)) for item in below])
+            expressions = [child for child in children(node) if not is_relation(child)]
+        else:
             if isinstance(node, ScalarSubquery | InSubquery):
                 assert len(node.relation.columns) == 1, "a subquery's value is one column"
-            stack.extend([(child, scope) for child in children(node)])
+            expressions, inner = children(node), scope
+        for child in expressions:
+            if contains(child, RELATION_KINDS):
+                stack.append((child, inner))
+            else:
+                lost = used_columns(child) - inner
+                assert not lost, f"{_names(lost)} is used where nothing below produces it"
 
 
-def _scope(
-    node: Relation, below: tuple[Relation, ...], child: Node, scope: frozenset[Column], inner: frozenset[Column]
-) -> frozenset[Column]:
-    """What a child may use: expressions the inputs' columns, the right side of a join the left's."""
-    if not any(child is item for item in below):
-        return inner
+def _scope(node: Relation, child: Relation, scope: frozenset[Column]) -> frozenset[Column]:
+    """What an input may use: the right side of a join the left's columns."""
     if isinstance(node, Join) and child is node.right and node.kind in ("inner", "left"):
         return scope.union(node.left.columns)
     return scope

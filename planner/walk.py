@@ -6,9 +6,10 @@ tuples of nodes (of any nesting) count. Nothing else in the planner recurses ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, reduce
-from itertools import chain, islice
+from itertools import chain
 from operator import is_, or_
 from typing import Any, Final, TypeGuard
 from zlib import crc32
@@ -79,6 +80,7 @@ _LEAVES: Final[dict[type, int]] = {kind: bit for kind, bit in _BITS.items() if n
 _NAME_BITS: Final = 96
 _CALLED: Final[dict[str, int]] = {}
 _CONTENTS: Final = "contents"
+_USED: Final = "used"
 
 
 @cache
@@ -179,6 +181,24 @@ def find(node: Node, kinds: int) -> Iterator[Any]:
             stack += children(current)[::-1]
 
 
+def by_class(roots: Iterable[Node]) -> dict[type, list[Any]]:
+    """All nodes of some trees by their classes: one walk for what asks about several of these."""
+    found: defaultdict[type, list[Any]] = defaultdict(list)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        found[kind].append(node)
+        if _FIELDS[kind]:
+            stack += children(node)
+    return found
+
+
+def is_node(value: object) -> TypeGuard[Node]:
+    """Whether it is one."""
+    return type(value) in _KINDS
+
+
 def is_relation(node: Node) -> TypeGuard[Relation]:
     """Whether it has columns and rows."""
     return type(node) in _RELATIONS
@@ -186,7 +206,13 @@ def is_relation(node: Node) -> TypeGuard[Relation]:
 
 def is_larger(node: Node, count: int) -> bool:
     """Whether a tree has more nodes than so many."""
-    return next(islice(walk(node), count, None), None) is not None
+    stack: list[Node] = [node]
+    while stack and count >= 0:
+        current = stack.pop()
+        count -= 1
+        if _FIELDS[type(current)]:
+            stack += children(current)
+    return count < 0
 
 
 def transform(node: Any, change: Callable[[Any], Any], kinds: int = ANY) -> Any:
@@ -269,12 +295,11 @@ def _changed(node: Any, down: Callable[[Any], Any], up: Callable[[Any], Any], ki
         if below is None:
             current = down(current)
             below = children(current)
-            if below:
+            wanted = [at for at, child in enumerate(below) if contents(child) & kinds]
+            if wanted:
                 new = below[:]
                 stack.append((current, into, place, below, new))
-                for at in range(len(below) - 1, -1, -1):
-                    if contents(child := below[at]) & kinds:
-                        stack.append((child, new, at, None, new))
+                stack += [(below[at], new, at, None, new) for at in wanted[::-1]]
                 continue
         elif not all(map(is_, below, new)):
             current = _rebuild(current, new)
@@ -311,9 +336,25 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return ()
 
 
-def used_columns(node: Node) -> set[Column]:
-    """Columns that a scalar (or the whole tree of a relation) refers to."""
-    return {item.column for item in walk(node) if isinstance(item, ColumnRef)}
+def used_columns(node: Node) -> frozenset[Column]:
+    """Columns that a scalar (or the whole tree of a relation) refers to. Each branch that is asked remembers them."""
+    kind = type(node)
+    if kind is ColumnRef:
+        return frozenset((node.column,))  # type: ignore[union-attr]
+    if kind in _LEAVES:
+        return frozenset()
+    known: frozenset[Column] | None = node.__dict__.get(_USED)
+    if known is None:
+        found = []
+        stack: list[Any] = [node]
+        while stack:
+            for child in children(stack.pop()):
+                if type(child) is ColumnRef:
+                    found.append(child.column)
+                elif type(child) not in _LEAVES:
+                    stack.append(child)
+        known = vars(node)[_USED] = frozenset(found)
+    return known
 
 
 def produced_columns(node: Node) -> set[Column]:
@@ -322,7 +363,7 @@ def produced_columns(node: Node) -> set[Column]:
     return {column for item in walk(node) if is_relation(item) and type(item) not in passing for column in item.columns}
 
 
-def free_columns(node: Node) -> set[Column]:
+def free_columns(node: Node) -> frozenset[Column]:
     """Columns that a subquery takes from enclosing queries: used, but produced nowhere in it."""
     return used_columns(node) - produced_columns(node)
 

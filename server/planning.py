@@ -35,7 +35,7 @@ from planner.scales.nested import given_kind
 from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.text_reading import USUAL, Reading
-from planner.walk import walk
+from planner.walk import by_class, find, kinds_of, walk
 from server.settings import Settings
 from server.styled import PLAIN, Styled, styled
 
@@ -47,6 +47,8 @@ _STEADY: Final = frozenset(("current_user", "session_user", "current_database", 
 
 #: Statements about rows: what they mean depends on nothing in the catalog but what binding looks up there.
 _OF_ROWS: Final = (Query, Insert, Update, Delete, Merge, Modifying)
+
+_CASTS: Final = kinds_of(Cast)
 
 _serials = itertools.count(1)
 _Value = TypeVar("_Value")
@@ -242,7 +244,7 @@ class PlanCache:
                 plan = leave(make_plan, raw, types, around)
                 if any((kind.element or kind).name in NAMED_OIDS or kind.row is not None for kind in plan.types):
                     raise SqlError("0A000", "a name or a row as a value")  # what it means is bound, not computed
-                if any(map(_has_fields, nodes_of(plan.statement))):
+                if any(_has_fields(item) for root in roots(plan.statement) for item in find(root, _CASTS)):
                     raise SqlError("0A000", "an interval of some fields")  # which say what a number counts
             except (SqlError, ValueError) as error:
                 if isinstance(error, SqlError) and error.sqlstate == "57014":
@@ -258,9 +260,9 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
     look = Look(around.catalog)
     bound = bind(raw, around.context(look.catalog, types))
     statement = bound.statement
-    nodes = nodes_of(statement)
-    scans = {item for item in nodes if isinstance(item, Scan)}
-    calls = {item.function for item in nodes if isinstance(item, Call)} & SESSION_FUNCTIONS
+    nodes = by_class(roots(statement))
+    scans = nodes[Scan]
+    calls = {item.function for item in nodes[Call]} & SESSION_FUNCTIONS
     repeatable = (
         isinstance(statement, Query)
         and not statement.volatile
@@ -281,13 +283,13 @@ def make_plan(raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings)
         styled(nodes),
         look.seen if isinstance(statement, _OF_ROWS) else None,
         _filled(statement, len(bound.parameters)) if calls and calls <= SESSION_VALUES else None,
-        frozenset(item.index for node in nodes for item in _written(node) if holds(item.type, is_padded)),
+        frozenset(item.index for node in nodes[Call] for item in _written(node) if holds(item.type, is_padded)),
     )
 
 
-def _written(node: Any) -> tuple[Parameter, ...]:
-    """The parameter of which a node says how it is written."""
-    if not isinstance(node, Call) or node.function != "written_scale":
+def _written(node: Call) -> tuple[Parameter, ...]:
+    """The parameter of which a call says how it is written."""
+    if node.function != "written_scale":
         return ()
     return tuple(item for item in node.arguments if isinstance(item, Parameter))
 
@@ -319,9 +321,9 @@ def nodes_of(statement: Statement) -> list[Any]:
     return [item for root in roots(statement) for item in walk(root)]
 
 
-def _has_fields(node: Any) -> bool:
+def _has_fields(node: Cast) -> bool:
     """Whether a parameter is cast to an interval that keeps some fields only."""
-    if not isinstance(node, Cast) or not isinstance(node.argument, Parameter) or node.type.name != "interval":
+    if not isinstance(node.argument, Parameter) or node.type.name != "interval":
         return False
     return bool(node.type.modifiers) and node.type.modifiers[0] != FULL_RANGE
 

@@ -8,7 +8,8 @@ what stands in the text is read in its order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from server.settings import Settings
 
 _TEXTS: Final = ("text", "varchar", "bpchar", "name")
 _DOCUMENTS: Final = ("json", "jsonb")
+_WRITTEN: Final = _TEXTS + _DOCUMENTS
 _INTERVALS: Final = ("interval",)
 _DATES: Final = ("date", "timestamp", "timestamptz")
 #: What a text without an order of its own may be read as.
@@ -46,25 +48,29 @@ class Styled(Struct, frozen=True):
 PLAIN: Final = Styled()
 
 
-def styled(nodes: Iterable[Any]) -> Styled:
-    """What a statement of these nodes does."""
-    calls = [(node, arguments) for node in nodes if (arguments := _arguments(node)) is not None]
+def styled(nodes: Mapping[type, list[Any]]) -> Styled:
+    """What a statement of these nodes does, by their classes."""
+    calls: list[tuple[Any, tuple[Scalar, ...]]] = [(node, (node.argument,)) for node in nodes[Cast]]
+    calls += [(node, node.arguments) for node in nodes[Call] if node.function not in _FORMATTED]
+    calls += [(node, node.arguments) for node in chain(nodes[AggregateCall], nodes[WindowCall])]
+    calls = [call for call in calls if _makes(call[0], _WRITTEN) or _take(call[1], _WRITTEN)]
+    if not calls:
+        return PLAIN
     found = Styled(
-        any(_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _INTERVALS) for call, taken in calls),
+        any(_makes(call, _WRITTEN) and _take(taken, _INTERVALS) for call, taken in calls),
         # Documents show dates in ISO, but ranges of them as texts do.
         any(
-            (_makes(call, _TEXTS) and _take(taken, _DATES))
-            or (_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _RANGES))
+            (_makes(call, _TEXTS) and _take(taken, _DATES)) or (_makes(call, _WRITTEN) and _take(taken, _RANGES))
             for call, taken in calls
         ),
         _reads_any(calls, _INTERVALS),
         _reads_any(calls, _READ + _RANGES),
         shows_octets=any(
-            _makes(call, _TEXTS + _DOCUMENTS) and _take(taken, ("bytea",))
+            _makes(call, _WRITTEN) and _take(taken, ("bytea",))
             for call, taken in calls
             if getattr(call, "function", "") not in _OF_OCTETS
         ),
-        shows_floats=any(_makes(call, _TEXTS + _DOCUMENTS) and _take(taken, _FLOATS) for call, taken in calls),
+        shows_floats=any(_makes(call, _WRITTEN) and _take(taken, _FLOATS) for call, taken in calls),
     )
     return PLAIN if found == PLAIN else found
 
@@ -105,29 +111,14 @@ def check_styles(found: Styled, settings: Settings) -> None:
 
 def _reads_any(calls: list[tuple[Any, tuple[Scalar, ...]]], names: tuple[str, ...]) -> bool:
     """Whether values of some types are made of texts or documents."""
-    return any(
-        _is_made(call.type, names) and _take(taken, _TEXTS + _DOCUMENTS) for call, taken in calls if _reads(call)
-    )
-
-
-def _arguments(node: Any) -> tuple[Scalar, ...] | None:
-    """What a cast or a call takes; None of what shows and reads nothing, or in a form of its own."""
-    match node:
-        case Cast(argument=argument):
-            return (argument,)
-        case Call(function=function) if function in _FORMATTED:
-            return None
-        case Call(arguments=arguments) | AggregateCall(arguments=arguments) | WindowCall(arguments=arguments):
-            return arguments
-        case _:
-            return None
+    return any(_is_made(call.type, names) and _take(taken, _WRITTEN) for call, taken in calls if _reads(call))
 
 
 #: Functions that make a text of bytea in a form of their own.
 _OF_OCTETS: Final = frozenset(
     ("encode_hex", "encode_base64", "octets_encode_escape", "octets_as_text", "octets_decoded", "md5")
 )
-#: Functions whose second argument says how.
+#: Functions whose second argument says how they show and read.
 _FORMATTED: Final = ("to_char", "late")
 
 
@@ -146,5 +137,6 @@ def _take(arguments: Iterable[Scalar], names: tuple[str, ...]) -> bool:
 
 def _is_made(kind: SqlType, names: tuple[str, ...]) -> bool:
     """Whether a value is, or has elements or fields, of such a type."""
-    fields = () if kind.row is None else tuple(field for _, field in kind.row.fields)
-    return (kind.element or kind).name in names or any(_is_made(field, names) for field in fields)
+    if (kind.element or kind).name in names:
+        return True
+    return kind.row is not None and any(_is_made(field, names) for _, field in kind.row.fields)

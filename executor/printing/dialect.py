@@ -19,7 +19,7 @@ from catalog.errors import unsupported
 from catalog.types import SqlType
 from executor.printing.nodes import Build, Expr, column_name, identifier, leaf_name
 from planner.algebra import Delta, Join, Scan, Snapshot, Unnest, Values
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.expression import AggregateCall, Call, Cast, Column, Literal, Parameter, ScalarSubquery, WindowCall
 
 
 class Dialect(ABC):
@@ -27,6 +27,16 @@ class Dialect(ABC):
 
     #: Scalar functions of ``planner.functions`` by canonical name.
     functions: ClassVar[Mapping[str, Build]] = {}
+    #: What stands around names.
+    quote: ClassVar[str] = '"'
+
+    def name(self, name: str) -> str:
+        """A name in quotes, as text: a node for each takes as long to make and to print as an operator's."""
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def column(self, column: Column) -> str:
+        """The name of a column, which has no quotes within."""
+        return f"{self.quote}{column_name(column)}{self.quote}"
 
     @abstractmethod
     def expression(self, scalar: Any) -> Expr:
@@ -67,13 +77,13 @@ class Dialect(ABC):
         """A window call; ``over`` (exp.Window) has everything but what it is over."""
         raise unsupported(f"window function {node.function}")
 
-    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
-        """The FROM item (with or without alias) of a leaf."""
-        return exp.Table(this=identifier(leaf_name(leaf)))
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> str:
+        """The FROM item (with or without alias) of a leaf, as text."""
+        return self.name(leaf_name(leaf))
 
-    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
-        """A leaf's column by its declared name."""
-        return exp.Column(this=identifier(name), table=identifier(leaf_name(leaf)))
+    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> str:
+        """A leaf's column by its declared name, as text."""
+        return f"{self.name(leaf_name(leaf))}.{self.name(name)}"
 
     def join(self, node: Join, right: Expr, on: Expr | None) -> Expr:
         """A join clause (exp.Join)."""

@@ -22,7 +22,7 @@ Build = Callable[[Any, list[Expr], Call], Expr]
 
 #: Binary nodes that the generator prints without recursion when the same kind is on the left.
 CHAINS: Final = (exp.And, exp.Or, exp.Add, exp.Mul, exp.Sub)
-_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPARISONS: Final = frozenset((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ))
 #: Nodes that need no parentheses as an operand.
 _ATOMS: Final = (
     exp.Column,
@@ -85,12 +85,13 @@ def digits(value: Decimal) -> str:
 
 def number(value: int) -> Expr:
     """An integer literal."""
-    return exp.Literal.number(value) if value >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-value)))
+    literal = exp.Literal(this=str(abs(value)), is_string=False)
+    return literal if value >= 0 else exp.Paren(this=exp.Neg(this=literal))
 
 
 def condition(node: Expr) -> Expr:
     """The node as an operand of AND or OR: comparisons bind tighter already."""
-    return node if isinstance(node, _COMPARISONS) else operand(node)
+    return node if type(node) in _COMPARISONS else operand(node)
 
 
 def operand(node: Expr) -> Expr:

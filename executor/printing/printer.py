@@ -11,12 +11,12 @@ once and embedded as text, since sqlglot's generator recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from sqlglot import exp
 
-from executor.printing.nodes import CHAINS, Expr, case, identifier, operand, reference
+from executor.printing.nodes import CHAINS, Expr, case, identifier, operand
 from executor.printing.selects import FREEZE, Block, Selects
 from planner.algebra import InZone, Relation, SortKey, With
 from planner.expression import (
@@ -26,13 +26,15 @@ from planner.expression import (
     Cast,
     ColumnRef,
     Exists,
+    InSubquery,
     Literal,
     Parameter,
+    Scalar,
     ScalarSubquery,
     WindowCall,
 )
 from planner.functions import RANKING_FUNCTIONS
-from planner.walk import children, is_relation
+from planner.walk import children
 
 
 class Printer(Selects):
@@ -72,17 +74,23 @@ class Printer(Selects):
         while stack:
             node, count = stack.pop()
             if count < 0:
+                leaf = _LEAVES.get(type(node))
+                if leaf is not None:
+                    done.append((leaf(self, node), 1))
+                    continue
                 if isinstance(node, InZone):
                     zones.append(self.in_zone(node.zone))
                 below = children(node)
-                if below:
+                leaves = [_LEAVES.get(type(child)) for child in below]
+                if None in leaves:
                     stack.append((node, len(below)))
-                    stack += [(child, -1) for child in reversed(below)]
+                    stack += [(child, -1) for child in below[::-1]]
                     continue
-                count = 0
-            split = len(done) - count
-            results = done[split:]
-            del done[split:]
+                results = [(write(self, child), 1) for write, child in zip(leaves, below, strict=True) if write]
+            else:
+                split = len(done) - count
+                results = done[split:]
+                del done[split:]
             done.append(self._visit(node, results))
             if isinstance(node, InZone):
                 self.in_zone(zones.pop())
@@ -94,21 +102,17 @@ class Printer(Selects):
         if deepest >= FREEZE:
             below = [self._frozen(value, depth) for value, depth in below]
             deepest = max([depth for _, depth in below])
-        rest = iter([value for value, _ in below])
-        if is_relation(node):
-            block = self.relation(node, rest)
+        values = [value for value, _ in below]
+        write = _SCALARS.get(type(node))
+        if write is None:
+            block = self.relation(node, iter(values))
             block.depth = max(block.depth, deepest)
             return block, block.depth
-        if isinstance(node, SortKey):
-            result = self._sort_key(node, rest)
-        elif isinstance(node, AggregateCall):
-            result = self._aggregate(node, rest)
-        elif isinstance(node, WindowCall):
-            result = self._window_call(node, rest)
-        else:
-            result = self._scalar(node, rest)
-        chained = type(result) if type(result) in CHAINS else None
-        return result, max([depth + (type(value) is not chained) for value, depth in below], default=1)
+        result = write(self, node, values)
+        kind = type(result)
+        if kind in CHAINS:
+            return result, max([depth + (type(value) is not kind) for value, depth in below], default=1)
+        return result, deepest + 1
 
     def _frozen(self, value: Any, depth: int) -> tuple[Any, int]:
         """The value, or its text once it is so deep that the generator's recursion would matter."""
@@ -116,38 +120,22 @@ class Printer(Selects):
             return value, depth
         return exp.Var(this=f"({self.generate(value)})"), 1
 
-    def _scalar(self, node: Any, rest: Iterator[Any]) -> Expr:
-        match node:
-            case Literal():
-                return self.literal(node)
-            case ColumnRef():
-                return reference(node.column)
-            case Parameter():
-                return self.parameter(node)
-            case Call():
-                return self.call(node, list(rest))
-            case Cast():
-                return self.cast(next(rest), node)
-            case Case():
-                branches = [(next(rest), next(rest)) for _ in node.branches]
-                return case(branches, next(rest))
-            case ScalarSubquery():
-                return self.subquery_scalar(node, self._select(next(rest)))
-            case Exists():
-                return exp.Exists(this=self._select(next(rest)))
-            case _:
-                argument, block = next(rest), next(rest)
-                return exp.In(this=operand(argument), query=exp.Subquery(this=self._select(block)))
+    def _scalar(self, node: Scalar, below: list[Any]) -> Expr:
+        """A scalar over what became of its children."""
+        leaf = _LEAVES.get(type(node))
+        return _SCALARS[type(node)](self, node, below) if leaf is None else leaf(self, node)
 
-    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
-        return exp.Ordered(this=next(rest), desc=key.descending, nulls_first=key.nulls_first)
+    def _sort_key(self, key: SortKey, value: Expr) -> Expr:
+        return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
-    def _aggregate(self, node: AggregateCall, rest: Iterator[Any]) -> Expr:
+    def _aggregate(self, node: AggregateCall, values: list[Any]) -> Expr:
+        rest = iter(values)
         arguments = [next(rest) for _ in node.arguments]
         where = next(rest) if node.filter is not None else None
         return self.aggregate(node, arguments, where, [next(rest) for _ in node.order_by])
 
-    def _window_call(self, node: WindowCall, rest: Iterator[Any]) -> Expr:
+    def _window_call(self, node: WindowCall, values: list[Any]) -> Expr:
+        rest = iter(values)
         arguments = [next(rest) for _ in node.arguments]
         partition = [next(rest) for _ in node.partition]
         order = [next(rest) for _ in node.order_by]
@@ -157,6 +145,33 @@ class Printer(Selects):
         if node.function not in RANKING_FUNCTIONS:
             over.set("spec", _frame(node, offsets))
         return self.window(node, arguments, where, over)
+
+    def _case(self, values: list[Any]) -> Expr:
+        *branches, otherwise = values
+        return case(list(zip(branches[::2], branches[1::2], strict=True)), otherwise)
+
+    def _in(self, argument: Expr, block: Block) -> Expr:
+        return exp.In(this=operand(argument), query=exp.Subquery(this=self._select(block)))
+
+
+#: What becomes of scalars that have nothing below them.
+_LEAVES: Final[Mapping[type[Any], Callable[[Any, Any], Expr]]] = {
+    Literal: lambda to, node: to.literal(node),
+    ColumnRef: lambda to, node: exp.Column(this=to.column(node.column)),
+    Parameter: lambda to, node: to.parameter(node),
+}
+#: What becomes of all other scalars, of calls and of sort keys, over what became of their children.
+_SCALARS: Final[Mapping[type[Any], Callable[[Any, Any, list[Any]], Expr]]] = {
+    Call: lambda to, node, below: to.call(node, below),
+    Cast: lambda to, node, below: to.cast(below[0], node),
+    Case: lambda to, node, below: to._case(below),
+    ScalarSubquery: lambda to, node, below: to.subquery_scalar(node, to._select(below[0])),
+    Exists: lambda to, node, below: exp.Exists(this=to._select(below[0])),
+    InSubquery: lambda to, node, below: to._in(*below),
+    SortKey: lambda to, node, below: to._sort_key(node, below[0]),
+    AggregateCall: lambda to, node, below: to._aggregate(node, below),
+    WindowCall: lambda to, node, below: to._window_call(node, below),
+}
 
 
 def _frame(node: WindowCall, offsets: list[Expr]) -> Expr:

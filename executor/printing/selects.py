@@ -125,12 +125,10 @@ class Selects(Dialect):
                 raise AssertionError(type(node))
 
     def _leaf(self, node: Scan | Snapshot | Delta) -> Block:
-        outputs = [
-            self._named(self.source(node, name), column)
-            for column, name in zip(node.columns, node.sources, strict=True)
-        ]
-        select = self._clauses(outputs, self.leaf(node))
-        return Block(node.columns, self._derived(select))
+        pairs = zip(node.columns, node.sources, strict=True)
+        outputs = [f"{self.source(node, name)} AS {self.column(column)}" for column, name in pairs]
+        text = f"SELECT {', '.join(outputs) or self._nothing()} FROM {self.leaf(node)}"
+        return Block(node.columns, self._derived(exp.Var(this=text)))
 
     def _values(self, node: Values, rest: Iterator[Any]) -> Block:
         rows = [[next(rest) for _ in row] for row in node.rows]
@@ -177,7 +175,7 @@ class Selects(Dialect):
         block.order = ()
         block.output = [self._named(value, column) for column, value in zip(columns, rest, strict=True)]
         if not columns:  # one row of no columns
-            block.output = [exp.Alias(this=function("count", exp.Star()), alias=identifier("__none"))]
+            block.output = [exp.Alias(this=function("count", exp.Star()), alias=self.name("__none"))]
         block.columns = columns
         block.group = len(node.keys)
         return self._wrap(block)
@@ -262,7 +260,7 @@ class Selects(Dialect):
     # -- SELECTs ---------------------------------------------------------------------------------------------------
 
     def _named(self, value: Expr, column: Column) -> Expr:
-        return exp.Alias(this=value, alias=identifier(column_name(column)))
+        return exp.Alias(this=value, alias=self.column(column))
 
     def _alias(self) -> str:
         self._aliases += 1
@@ -270,11 +268,15 @@ class Selects(Dialect):
 
     def _derived(self, select: Expr) -> Expr:
         """A SELECT as a FROM item."""
-        return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(self._alias())))
+        return exp.Subquery(this=select, alias=self.name(self._alias()))
+
+    def _nothing(self) -> str:
+        """What stands for no columns."""
+        return f"1 AS {self.name('__none')}"
 
     def _clauses(self, outputs: list[Expr], source: Expr | None) -> Expr:
         """SELECT outputs FROM source. An empty list selects a constant, since SQL knows no row without columns."""
-        outputs = outputs or [exp.Alias(this=exp.Literal.number(1), alias=identifier("__none"))]
+        outputs = outputs or [exp.Var(this=self._nothing())]
         return exp.Select(expressions=outputs, **({"from_": exp.From(this=source)} if source is not None else {}))
 
     def _wrap(self, block: Block) -> Block:
@@ -315,7 +317,7 @@ class Selects(Dialect):
             return self._union(block.columns, block.arms)
         outputs = block.output
         if outputs is None:
-            outputs = [reference(column) for column in block.columns]
+            outputs = [exp.Var(this=", ".join(map(self.column, block.columns)))] if block.columns else []
         select = self._clauses(outputs, block.source)
         if block.joins:
             select.set("joins", block.joins)

@@ -9,7 +9,7 @@ that ask for local time where the session's is not UTC, which Spark's always is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp
@@ -161,7 +161,7 @@ class AdhocPrinter(SparkPrinter):
         if self.shows(node):
             return False
         try:
-            self._scalar(node, (exp.Var(this="x") for _ in children(node)))
+            self._scalar(node, [exp.Var(this="x") for _ in children(node)])
         except SqlError as error:
             if error.sqlstate != "0A000":
                 raise
@@ -233,12 +233,12 @@ class AdhocPrinter(SparkPrinter):
         select = self._clauses(output, self._derived(self._select(block)))
         return Block(node.columns, self._derived(select), depth=block.depth + 2)
 
-    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+    def _sort_key(self, key: SortKey, value: Expr) -> Expr:
         """Arrays and rows with their NULLs last, as PostgreSQL has them."""
         kind = key.expression.type
         if kind.element is None and kind.row is None:
-            return SparkPrinter._sort_key(self, key, rest)
-        found = Printer._sort_key(self, key, rest)
+            return SparkPrinter._sort_key(self, key, value)
+        found = Printer._sort_key(self, key, value)
         found.set("this", exp.Var(this=ordered(self.generate(found.this), kind)))
         return found
 

@@ -124,6 +124,7 @@ class SparkPrinter(Printer):
     """Prints one statement; see ``executor.printing.printer``."""
 
     functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
+    quote: ClassVar[str] = "`"
     #: Those that take arrays.
     of_arrays: ClassVar[frozenset[str]] = frozenset(("is_null", "is_not_null", "coalesce"))
     #: Those that take intervals; these do as constants.
@@ -176,7 +177,7 @@ class SparkPrinter(Printer):
         """Programs have none."""
         raise unsupported("parameter")
 
-    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> str:
         """Jobs read a stream's delta and statics, never a table as it is now."""
         if isinstance(leaf, Scan):
             raise unsupported(f"reading {leaf.kind} {leaf.name}")
@@ -198,11 +199,11 @@ class SparkPrinter(Printer):
         union = exp.Var(this=" UNION ALL ".join(map(self.generate, selects)))
         return exp.Subquery(this=union, alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=True)))
 
-    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
+    def _sort_key(self, key: SortKey, value: Expr) -> Expr:
         """Documents and arrays have orders of their own in PostgreSQL."""
         if key.expression.type.element is not None or key.expression.type.name in ("json", "jsonb"):
             raise unsupported(f"ORDER BY {key.expression.type}")
-        return Printer._sort_key(self, key, rest)
+        return Printer._sort_key(self, key, value)
 
     def _limit(self, node: Limit, block: Block, rest: Iterator[Any]) -> Block:
         """Numbers of rows are int constants in Spark."""

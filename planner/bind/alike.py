@@ -9,17 +9,25 @@ from collections.abc import Hashable, Iterable
 
 from planner.expression import Scalar
 from planner.incremental.signature import key_of
-from planner.walk import RELATIONS, walk
+from planner.walk import RELATION_KINDS, contains
 
 
 def alike(scalar: Scalar, known: Iterable[Scalar]) -> Scalar:
     """The one of ``known`` that says the same as an expression with subqueries; the expression itself if none does."""
-    said = of_queries(scalar)
-    return scalar if said is None else next((other for other in known if of_queries(other) == said), scalar)
+    if not contains(scalar, RELATION_KINDS):
+        return scalar
+    said = None
+    for other in known:
+        if other is scalar:
+            break
+        said = said or of_queries(scalar)
+        if of_queries(other) == said:
+            return other
+    return scalar
 
 
 def of_queries(scalar: Scalar) -> tuple[type, Hashable] | None:
     """What an expression with subqueries has in common with those that say the same; None without subqueries."""
-    if not any(isinstance(item, RELATIONS) for item in walk(scalar)):
+    if not contains(scalar, RELATION_KINDS):
         return None
     return type(scalar), key_of(scalar)

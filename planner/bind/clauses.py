@@ -66,7 +66,7 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
         position, _ = env.binding.origin(item)
         state, words = ("42803", "aggregate") if item.column in aggregates else ("42P20", "window")
         raise SqlError(state, f"{words} functions are not allowed in GROUP BY", position=position)
-    check_equality(scalar.type, env.binding.start(node))
+    check_equality(scalar.type, lambda: env.binding.start(node))
     return text_if_unknown(env, alike(scalar, (item.scalar for item in targets)), node)
 
 

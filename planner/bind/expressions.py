@@ -42,7 +42,7 @@ from planner.bind.predicates import again, bind_between, bind_like, bind_pattern
 from planner.bind.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.row_versions import refuse_number
 from planner.bind.rows import bind_row, is_row, is_star, whole_row
-from planner.bind.scope import resolve
+from planner.bind.scope import plain_column, resolve
 from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, shown_domain, type_or_domain, with_digits
@@ -87,11 +87,13 @@ def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
 
 
 def _column(env: Environment, node: Any) -> Scalar:
-    if len(node.fields) <= 2 and (row := whole_row(env, node)) is not None:
-        return row
-    if is_star(node):
-        raise unsupported("* as a value", "Name the columns.", env.binding.position(node))
-    entry = resolve(env.binding, env.scope, names_of(node.fields), node)
+    entry = plain_column(env.scope, node)
+    if entry is None:
+        if len(node.fields) <= 2 and (row := whole_row(env, node)) is not None:
+            return row
+        if is_star(node):
+            raise unsupported("* as a value", "Name the columns.", env.binding.position(node))
+        entry = resolve(env.binding, env.scope, names_of(node.fields), node)
     if isinstance(entry.scalar, ColumnRef):
         scalar = ColumnRef(entry.scalar.column)
         env.binding.remember(scalar, node)
@@ -266,7 +268,7 @@ def _min_max(env: Environment, node: Any) -> Scalar:
     word = "GREATEST" if node.op == MinMaxOp.IS_GREATEST else "LEAST"
     found = _variadic(env, word.lower(), word, node.args)
     check_sorted(found.type, "a comparison function")
-    refuse_order(found.type, word, env.binding.position(node))
+    refuse_order(found.type, word, lambda: env.binding.position(node))
     if found.type.name in KEYED:
         raise unsupported(f"{word} of values of type {found.type}", "Use CASE.", env.binding.position(node))
     return found

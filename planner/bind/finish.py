@@ -9,6 +9,7 @@ Owns: the relations that these clauses become. DISTINCT ON and WITH TIES are win
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -66,7 +67,7 @@ def finish(
         relation = first_of_each(binding, relation, partition, tuple(keys))
     elif distinct:
         for target in targets:
-            check_equality(target.scalar.type, binding.start(target.node))
+            check_equality(target.scalar.type, partial(binding.start, target.node))
         relation, keys = _distinct(binding, relation, keys)
     relation = sorted_and_limited(level, node, relation, keys, scope, within)
     if shown < len(relation.columns):

@@ -29,7 +29,7 @@ def direction(binding: Binding, item: Any, kind: SqlType) -> tuple[bool, bool]:
     Raises 0A000 for types whose order is not that of their texts.
     """
     check_sorted(kind, "an ordering operator", lambda: binding.start(item.node))
-    refuse_order(kind, "ORDER BY", binding.position(item))
+    refuse_order(kind, "ORDER BY", lambda: binding.position(item))
     descending = item.sortby_dir == SortByDir.SORTBY_DESC
     if item.sortby_dir == SortByDir.SORTBY_USING:
         symbol = names_of(item.useOp)[-1]

@@ -17,7 +17,7 @@ from planner.bind.types import coerce
 from planner.expression import Call, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import nested_too_deep
-from planner.walk import RELATIONS, is_larger, walk
+from planner.walk import RELATION_KINDS, contains, is_larger, walk
 
 Bind = Callable[[Environment, Any], Scalar]
 
@@ -136,7 +136,7 @@ def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
     have got its type meanwhile. Raises 54001.
     """
     refuse_large(scalar)
-    if scalar.type.name == "unknown" or any(isinstance(item, RELATIONS) for item in walk(scalar)):
+    if scalar.type.name == "unknown" or contains(scalar, RELATION_KINDS):
         return bind(env, node)
     return scalar
 

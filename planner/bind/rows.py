@@ -70,22 +70,19 @@ def source_of_row(env: Environment, node: Any) -> Source | None:
     """The item of FROM that a name stands for, which is ``t`` where no column is called so, or ``t.*``."""
     if type(node).__name__ != "ColumnRef":
         return None
-    starred = is_star(node)
-    names = node.fields[:-1] if starred else node.fields
+    fields = node.fields
+    starred = type(fields[-1]).__name__ == "A_Star"
+    names = fields[:-1] if starred else fields
     if not 1 <= len(names) <= (2 if starred else 1):
         return None
     *schema, name = names_of(names)
-    if not starred and _is_column(env, name):
+    if not starred and any(name in level.named for level in env.scope.levels()):
         return None
     for level in env.scope.levels():
         source = level.source(name, schema[-1] if schema else None, env.binding.position(node))
         if source is not None:
             return source if starred or source.value is None else None
     return None
-
-
-def _is_column(env: Environment, name: str) -> bool:
-    return any(entry.name == name for level in env.scope.levels() for entry in level.entries)
 
 
 def whole_row(env: Environment, node: Any) -> Scalar | None:

@@ -6,7 +6,8 @@ enclosing levels behind it), and PostgreSQL's errors for names that are missing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -100,7 +101,7 @@ class Source(Struct, frozen=True):
         return self.place if name == "ctid" else None
 
 
-class Scope(Struct, frozen=True, eq=False):
+class Scope(Struct, frozen=True, eq=False, dict=True):
     """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers.
 
     Around a subquery, ``host`` is where that stands.
@@ -110,6 +111,14 @@ class Scope(Struct, frozen=True, eq=False):
     entries: tuple[Entry, ...] = ()
     outer: Scope | None = None
     host: Environment | None = None
+
+    @cached_property
+    def named(self) -> Mapping[str, list[Entry]]:
+        """The visible columns by name."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.name, []).append(entry)
+        return found
 
     def levels(self) -> Iterable[Scope]:
         """This level and those around it, inside out."""
@@ -133,15 +142,23 @@ def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, ke
     return Scope((Source(name, listed, schema, key),), listed)
 
 
+def plain_column(scope: Scope, node: Any) -> Entry | None:
+    """The one column of the innermost level that an unqualified name means: what ``resolve`` finds, at once. None for
+    any other reference."""
+    if len(node.fields) != 1:
+        return None
+    found = scope.named.get(getattr(node.fields[0], "sval", ""))
+    return found[0] if found is not None and len(found) == 1 else None
+
+
 def resolve(binding: Binding, scope: Scope, names: tuple[str, ...], node: Any) -> Entry:
     """The column that a reference means, the innermost level first."""
     if len(names) > _NAMES:
         message = f"improper qualified name (too many dotted names): {'.'.join(names)}"
         raise SqlError("42601", message, position=binding.position(node))
-    name, qualifier, schema = (*reversed(names[-3:]), None, None)[:3]
-    assert name is not None
+    qualifier, schema = (*names[-2::-1], None, None)[:2]
     for level in scope.levels():
-        found = _in_level(binding, level, qualifier, schema, name, node)
+        found = _in_level(binding, level, qualifier, schema, names[-1], node)
         if found is not None:
             return found
     raise _missing(binding, scope, names, node)
@@ -151,8 +168,8 @@ def _in_level(
     binding: Binding, level: Scope, qualifier: str | None, schema: str | None, name: str, node: Any
 ) -> Entry | None:
     if qualifier is None:
-        matches = [entry for entry in level.entries if entry.name == name]
-        if not matches:
+        matches = level.named.get(name)
+        if matches is None:
             matches = [entry for source in level.sources if (entry := source.column_beyond(name)) is not None]
         item = None if matches else level.source(name)
         if item is not None and item.value is not None:

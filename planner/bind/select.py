@@ -9,6 +9,7 @@ and what names mean in each. One query becomes, from the inside out::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -320,7 +321,7 @@ def _combine(level: Level, node: Any, left: BoundQuery, right: BoundQuery) -> Bo
     ]
     if not (kind == "union" and node.all):
         for found, place in zip(types, left_nodes, strict=True):
-            check_equality(found, level.binding.start(place))
+            check_equality(found, partial(level.binding.start, place))
     columns = tuple(level.binding.column(output.name, kind_) for output, kind_ in zip(left.outputs, types, strict=True))
     relation = SetOperation(
         kind,

@@ -19,7 +19,7 @@ from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.names import output_name
 from planner.bind.rows import source_of_row
-from planner.bind.scope import Entry, missing_table, resolve
+from planner.bind.scope import Entry, missing_table, plain_column, resolve
 from planner.bind.selection import bind_all_fields, is_all_fields
 from planner.bind.typenames import declared_typmod, names_of, type_or_domain, with_digits
 from planner.expression import Call, Literal, Scalar
@@ -109,8 +109,8 @@ def _item(env: Environment, node: Any, name: str | None) -> Target:
     scalar = bind_scalar(env, node)
     is_column = scalar.type.row is None or source_of_row(env, node) is None
     if type(node).__name__ == "ColumnRef" and is_column:
-        entry = resolve(env.binding, env.scope, names_of(node.fields), node)
-        return replace(_of_entry(entry, name or entry.name, node), scalar=scalar)
+        entry = plain_column(env.scope, node) or resolve(env.binding, env.scope, names_of(node.fields), node)
+        return Target(name or entry.name, scalar, node, entry.typmod, entry.table, entry.attribute)
     typmod = typmod_of(env, scalar, node)
     if (
         typmod == -1

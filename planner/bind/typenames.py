@@ -52,7 +52,7 @@ _FOREIGN: Final = frozenset(("record",))
 
 def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
     """The strings of a list of String nodes."""
-    return tuple(part.sval for part in parts or ())
+    return tuple([part.sval for part in parts]) if parts else ()
 
 
 def type_of(binding: Binding, node: Any) -> SqlType:

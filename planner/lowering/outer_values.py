@@ -22,12 +22,12 @@ from planner.algebra import Join, Project, Relation
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns
 from planner.walk import (
-    RELATIONS,
     SUBQUERY_KINDS,
     Node,
     children,
     free_columns,
     inputs,
+    is_relation,
     kinds_of,
     replace_columns,
     transform,
@@ -48,7 +48,7 @@ def uses_equal_values(node: Node) -> bool:
         case ScalarSubquery(relation=relation) | Exists(relation=relation) | InSubquery(relation=relation):
             outer = free_columns(relation)
         case Join(left=left, right=relation):
-            outer = set(left.columns)
+            outer = frozenset(left.columns)
         case _:
             return False
     return any(has_equal_values(column.type) for column in outer & shown_columns(relation))
@@ -62,15 +62,16 @@ def separate_outer_values(relation: Relation) -> Relation:
 
 def _separated(node: Any, fresh: Fresh) -> Any:
     """One operator, its inputs done already."""
-    if not isinstance(node, RELATIONS):
+    if not is_relation(node):
         return node
-    own = [item for child in children(node) if not isinstance(child, RELATIONS) for item in outermost_subqueries(child)]
-    shown = set().union(*(shown_columns(item.relation) for item in own)) & {
-        column for below in inputs(node) for column in below.columns
-    }
+    given = {column for below in inputs(node) for column in below.columns if has_equal_values(column.type)}
+    if not given:
+        return node
+    own = [item for child in children(node) if not is_relation(child) for item in outermost_subqueries(child)]
+    shown = set().union(*(shown_columns(item.relation) for item in own)) & given
     if isinstance(node, Join):
-        shown |= shown_columns(node.right) & set(node.left.columns)
-    found = sorted((column for column in shown if has_equal_values(column.type)), key=lambda column: column.id)
+        shown |= shown_columns(node.right) & given.intersection(node.left.columns)
+    found = sorted(shown, key=lambda column: column.id)
     texts = {column: fresh.column("shown", TEXT) for column in found}
     return keep_columns(_with_texts(node, own, texts), node.columns) if texts else node
 

@@ -25,10 +25,11 @@ _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", 
 
 def compare_dates(relation: Relation) -> Relation:
     """Comparisons of dates with constant timestamps as comparisons of dates."""
-    return transform_relations(relation, _compare, kinds_of(Cast))
+    return transform_relations(relation, compare, kinds_of(Cast))
 
 
-def _compare(node: Any) -> Any:
+def compare(node: Any) -> Any:
+    """A comparison of a date with a constant timestamp as one of dates."""
     match node:
         case Call(function=function, arguments=(Literal() as constant, Cast() as other)) if function in _MIRRORED:
             return _as_dates(_MIRRORED[function], other, constant) or node

@@ -19,10 +19,11 @@ from planner.walk import calls_of, transform_relations
 
 def factor_disjunctions(relation: Relation) -> Relation:
     """Conjuncts that all arms of an OR share, taken out of it."""
-    return transform_relations(relation, _factor, calls_of("or"))
+    return transform_relations(relation, factor, calls_of("or"))
 
 
-def _factor(node: Any) -> Any:
+def factor(node: Any) -> Any:
+    """A disjunction without what its arms share."""
     match node:
         case Call(function="or", arguments=arguments):
             arms = [list(conjuncts(arm)) for arm in arguments]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
@@ -32,31 +32,41 @@ _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "mul": operator.mul,
 }
 _INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
-_FOLDED: Final = frozenset((Call, Case, Cast))
 _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
 
 
 def fold_constants(relation: Relation) -> Relation:
     """The relation with constant parts of its expressions computed."""
-    return transform_relations(relation, _fold, kinds_of(Literal))
+    return transform_relations(relation, fold, kinds_of(Literal))
 
 
-def _fold(node: Any) -> Any:
-    if type(node) not in _FOLDED:
+def fold(node: Any) -> Any:
+    """The value of a constant expression whose parts are computed."""
+    folded = _FOLDED.get(type(node))
+    return node if folded is None else folded(node)
+
+
+def _call(node: Call) -> Scalar:
+    literals = [item for item in node.arguments if type(item) is Literal]
+    if not literals:
         return node
+    function = node.function
+    if function in ("and", "or"):
+        return _logic(node)
+    value = literals[0].value
+    if function == "not" and isinstance(value, bool):
+        return FALSE if value else TRUE
+    if function in ("is_null", "is_not_null"):
+        return TRUE if (value is None) == (function == "is_null") else FALSE
+    if function in STRICT:
+        if any(item.value is None for item in literals):
+            return Literal(None, node.type)
+        return _computed(node)
+    return node
+
+
+def _cast(node: Cast) -> Scalar:
     match node:
-        case Call(function="and" | "or"):
-            return _logic(node)
-        case Call(function="not", arguments=(Literal(value=bool(value)),)):
-            return FALSE if value else TRUE
-        case Call(function="is_null" | "is_not_null" as function, arguments=(Literal(value=value),)):
-            return TRUE if (value is None) == (function == "is_null") else FALSE
-        case Call(function=function, arguments=arguments) if function in STRICT:
-            if any(isinstance(item, Literal) and item.value is None for item in arguments):
-                return Literal(None, node.type)
-            return _computed(node)
-        case Case():
-            return _case(node)
         case Cast(argument=Literal(value=dt.date() as value, type=kind), type=target) if (kind, target) == (
             DATE,
             TIMESTAMP,
@@ -86,6 +96,9 @@ def _case(node: Case) -> Scalar:
     if not branches:
         return node.otherwise
     return node if branches == node.branches else Case(branches, node.otherwise, node.type)
+
+
+_FOLDED: Final[Mapping[type, Callable[[Any], Scalar]]] = {Call: _call, Case: _case, Cast: _cast}
 
 
 def _computed(node: Call) -> Scalar:

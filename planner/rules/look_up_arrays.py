@@ -20,10 +20,11 @@ from planner.walk import calls_of, transform_relations
 
 def look_up_arrays(relation: Relation) -> Relation:
     """The relation with tests for equality with any element of an array as look-ups."""
-    return transform_relations(relation, _change, calls_of("any"))
+    return transform_relations(relation, look_up, calls_of("any"))
 
 
-def _change(node: Any) -> Any:
+def look_up(node: Any) -> Any:
+    """A filter or a join whose tests for equality with any element are look-ups."""
     match node:
         case Filter(predicate=predicate) | Join(kind="inner" | "semi", predicate=predicate) if predicate is not None:
             parts = list(conjuncts(predicate))

@@ -17,10 +17,11 @@ from planner.walk import kinds_of, transform_relations
 
 def match_rows(relation: Relation) -> Relation:
     """The relation with filters by rows of a subquery as semi and anti joins may have them."""
-    return transform_relations(relation, _change, kinds_of(Exists))
+    return transform_relations(relation, match, kinds_of(Exists))
 
 
-def _change(node: Any) -> Any:
+def match(node: Any) -> Any:
+    """A filter by rows of a subquery, as semi and anti joins may have it."""
     if not isinstance(node, Filter):
         return node
     parts = list(conjuncts(node.predicate))

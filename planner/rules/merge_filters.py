@@ -11,10 +11,11 @@ from planner.walk import kinds_of, transform_relations
 
 def merge_filters(relation: Relation) -> Relation:
     """One filter for a stack of filters, the lower predicate first."""
-    return transform_relations(relation, _merge, kinds_of(Filter))
+    return transform_relations(relation, merge_filter, kinds_of(Filter))
 
 
-def _merge(node: Any) -> Any:
+def merge_filter(node: Any) -> Any:
+    """One filter for two."""
     match node:
         case Filter(input=below, predicate=predicate) if predicate == TRUE:
             return below

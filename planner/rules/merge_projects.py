@@ -24,15 +24,16 @@ from planner.walk import kinds_of, transform_relations, walk
 
 def merge_projects(relation: Relation) -> Relation:
     """One projection for a stack of them, and as few as possible between other operators."""
-    return transform_relations(relation, _merge, kinds_of(Project))
+    return transform_relations(relation, merge_project, kinds_of(Project))
 
 
-def _merge(node: Any) -> Any:
+def merge_project(node: Any) -> Any:
+    """One projection for two, or an operator below one that only drops columns."""
     match node:
         case Project(input=Project() as below) if _mergeable(node, below):
             mapping = substitution(below)
             outputs = tuple((column, substitute(value, mapping)) for column, value in node.outputs)
-            return _merge(Project(below.input, outputs))
+            return merge_project(Project(below.input, outputs))
         case Project() if keeps_columns(node) and node.columns == node.input.columns:
             return node.input
         case Aggregate(input=Project() as below) if keeps_columns(below):

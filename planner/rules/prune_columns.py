@@ -9,7 +9,6 @@ Keys of an aggregate stay, for they decide its rows. A leaf keeps one column at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -28,28 +27,31 @@ from planner.algebra import (
     Window,
     With,
 )
-from planner.expression import Column, ColumnRef, InSubquery, ScalarSubquery
-from planner.walk import transform_relations, walk
+from planner.expression import Column, InSubquery, ScalarSubquery
+from planner.walk import Node, children, find, is_relation, kinds_of, transform_relations, used_columns
 
 
 def prune_columns(relation: Relation) -> Relation:
     """The relation without columns that are computed or read for nothing."""
     while True:
-        needed = _needed(relation)
-        pruned = transform_relations(relation, partial(_prune, needed))
-        if pruned is relation:
-            return relation
+        pruning = _Pruning(_needed(relation))
+        pruned = transform_relations(relation, pruning.change)
+        if pruned is relation or not pruning.freed:
+            return pruned
         relation = pruned
 
 
 def _needed(relation: Relation) -> set[Column]:
     needed = set(relation.columns)
-    for node in walk(relation):
-        if isinstance(node, ColumnRef):
-            needed.add(node.column)
-        elif (inputs := _BY_POSITION.get(type(node))) is not None:
-            for below in inputs(node):
-                needed.update(below.columns)
+    stack: list[Node] = [relation]
+    while stack:
+        for child in children(stack.pop()):
+            if is_relation(child):
+                stack.append(child)
+            else:
+                needed |= used_columns(child)
+    for node in find(relation, _POSITIONAL):
+        needed.update(*(below.columns for below in _BY_POSITION[type(node)](node)))
     return needed
 
 
@@ -61,35 +63,73 @@ _BY_POSITION: Final[Mapping[type[Any], Callable[[Any], tuple[Relation, ...]]]] =
     ScalarSubquery: lambda node: (node.relation,),
     InSubquery: lambda node: (node.relation,),
 }
+_POSITIONAL: Final = kinds_of(SetOperation, Fixpoint, With, ScalarSubquery, InSubquery)
 
 
-def _prune(needed: set[Column], node: Any) -> Any:
-    match node:
-        case Project(outputs=outputs):
-            kept = tuple(item for item in outputs if item[0] in needed) or outputs[:1]
-            return node if kept == outputs else replace(node, outputs=kept)
-        case Aggregate(keys=keys, aggregates=aggregates):
-            used = tuple(item for item in aggregates if item[0] in needed)
-            used = used if used or keys else aggregates[:1]
-            return node if used == aggregates else replace(node, aggregates=used)
-        case Window(calls=calls):
-            left = tuple(item for item in calls if item[0] in needed)
-            return node if left == calls else replace(node, calls=left) if left else node.input
-        case Unnest(ordinality=number) if number is not None and number not in needed:
-            return replace(node, ordinality=None)
-        case Scan() | Snapshot() | Delta():
-            pairs = list(zip(node.columns, node.sources, strict=True))
-            kept_pairs = [pair for pair in pairs if pair[0] in needed] or pairs[:1]
-            if kept_pairs == pairs:
-                return node
-            columns, sources = zip(*kept_pairs, strict=True)
-            return replace(node, columns=columns, sources=sources)
-        case Values(columns=columns, rows=rows) if not set(columns) <= needed:
-            places = [place for place, column in enumerate(columns) if column in needed] or [0]
-            if len(places) == len(columns):
-                return node  # its only column counts its rows
-            return Values(
-                tuple(columns[place] for place in places), tuple(tuple(row[place] for place in places) for row in rows)
-            )
-        case _:
-            return node
+class _Pruning:
+    """One round: ``freed`` says whether anything fell away that used columns itself."""
+
+    def __init__(self, needed: set[Column]) -> None:
+        self._needed = needed
+        self.freed = False
+
+    def change(self, node: Any) -> Any:
+        """A relation without what nobody needs; its inputs are done already."""
+        prune = _PRUNED.get(type(node))
+        pruned = node if prune is None else prune(node, self._needed)
+        self.freed |= pruned is not node and type(node) not in _LEAVES
+        return pruned
+
+
+def _project(node: Project, needed: set[Column]) -> Relation:
+    kept = tuple([item for item in node.outputs if item[0] in needed]) or node.outputs[:1]
+    return node if len(kept) == len(node.outputs) else replace(node, outputs=kept)
+
+
+def _aggregate(node: Aggregate, needed: set[Column]) -> Relation:
+    used = tuple([item for item in node.aggregates if item[0] in needed])
+    used = used if used or node.keys else node.aggregates[:1]
+    return node if len(used) == len(node.aggregates) else replace(node, aggregates=used)
+
+
+def _window(node: Window, needed: set[Column]) -> Relation:
+    left = tuple([item for item in node.calls if item[0] in needed])
+    return node if len(left) == len(node.calls) else replace(node, calls=left) if left else node.input
+
+
+def _unnest(node: Unnest, needed: set[Column]) -> Relation:
+    return node if node.ordinality is None or node.ordinality in needed else replace(node, ordinality=None)
+
+
+def _leaf(node: Scan | Snapshot | Delta, needed: set[Column]) -> Relation:
+    places = _places(node.columns, needed)
+    if len(places) == len(node.columns):
+        return node
+    columns, sources = (tuple([items[place] for place in places]) for items in (node.columns, node.sources))
+    return replace(node, columns=columns, sources=sources)
+
+
+def _values(node: Values, needed: set[Column]) -> Relation:
+    places = _places(node.columns, needed)
+    if len(places) == len(node.columns):  # perhaps its only column counts its rows
+        return node
+    return Values(
+        tuple([node.columns[place] for place in places]),
+        tuple(tuple([row[place] for place in places]) for row in node.rows),
+    )
+
+
+def _places(columns: tuple[Column, ...], needed: set[Column]) -> list[int]:
+    """The places of the columns that stay, of which one does."""
+    return [place for place, column in enumerate(columns) if column in needed] or [0][: len(columns)]
+
+
+_LEAVES: Final = frozenset((Scan, Snapshot, Delta))
+_PRUNED: Final[Mapping[type[Any], Callable[[Any, set[Column]], Relation]]] = {
+    Project: _project,
+    Aggregate: _aggregate,
+    Window: _window,
+    Unnest: _unnest,
+    Values: _values,
+    **dict.fromkeys(_LEAVES, _leaf),
+}

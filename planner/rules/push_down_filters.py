@@ -66,10 +66,10 @@ Side = Literal["left", "right", "both", "none"]
 
 def push_down_filters(relation: Relation) -> Relation:
     """Every predicate as low as it may stand, in one pass from the root."""
-    return descend_relations(relation, _push, kinds_of(Filter, Join))
+    return descend_relations(relation, push, kinds_of(Filter, Join))
 
 
-def _push(node: Any) -> Any:
+def push(node: Any) -> Any:
     """The node with its filter moved below the operator underneath, if it may."""
     pushed: Relation
     while True:

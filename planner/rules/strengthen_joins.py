@@ -28,10 +28,11 @@ _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {
 
 def strengthen_joins(relation: Relation) -> Relation:
     """Outer joins made inner (or less outer) where a filter above drops the padded rows."""
-    return transform_relations(relation, _strengthen, kinds_of(Join))
+    return transform_relations(relation, strengthen, kinds_of(Join))
 
 
-def _strengthen(node: Any) -> Any:
+def strengthen(node: Any) -> Any:
+    """A filter over a join that is as little outer as it allows."""
     match node:
         case Filter(input=Join(kind="left" | "right" | "full") as join, predicate=predicate):
             rejected = rejects_null(predicate)

@@ -21,10 +21,11 @@ _ONE_ROW = Values((), ((),))
 
 def unnest_in_place(relation: Relation) -> Relation:
     """The relation with joins of rows and their own arrays as repeated rows."""
-    return transform_relations(relation, _change, kinds_of(Join))
+    return transform_relations(relation, unnest_join, kinds_of(Join))
 
 
-def _change(node: Any) -> Any:
+def unnest_join(node: Any) -> Any:
+    """A join of rows and their own arrays as repeated rows."""
     match node:
         case Join(kind="inner", left=left, right=Unnest(input=below) as unnest) if below == _ONE_ROW and is_dependent(
             unnest, left

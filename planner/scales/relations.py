@@ -408,6 +408,8 @@ def keeping_columns(scan: Scan, relation: object) -> dict[Column, str]:
     """The columns of a relation's scan that keep scales, and the sources of these: names, or places for changes."""
     if not isinstance(relation, Table | Stream | View):
         return {}
+    if not any(item.keeps_scale for item in relation.columns):
+        return {}
     names = [item.name for item in relation.stored]
     called = dict(zip(names, map(str, range(len(names))) if scan.kind == "changes" else names, strict=True))
     scales = {called[item.name]: called[scale_name(item.name)] for item in relation.columns if item.keeps_scale}

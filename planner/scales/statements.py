@@ -8,9 +8,10 @@ is ``changes``'.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -59,9 +60,11 @@ from planner.statements import (
     Statement,
     Update,
 )
-from planner.walk import Node, walk
+from planner.walk import Node, by_class, walk
 
 Objects = Mapping[int, CatalogObject]
+#: A statement's by their classes.
+Nodes = Mapping[type, list[Any]]
 
 #: What makes quotients of numerics.
 _QUOTIENTS: Final = frozenset(("div", "avg"))
@@ -110,35 +113,35 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     """Whether a statement reads a column that keeps scales or changes its relation, or shows quotients."""
     if isinstance(statement, Insert) and statement.literals is not None:  # which may be many, and read nothing
         return keeps(statement.target)
-    nodes = [item for root in roots(statement) for item in walk(root)]
-    scans = [item for item in nodes if isinstance(item, Scan)]
+    nodes = by_class(roots(statement))
+    scans = nodes[Scan]
     if any(item.kind == "query" for item in scans) or _pads(nodes):  # whose numerics may come as they showed
         return True
     if _shows_quotients(statement, nodes):
         return True
     if isinstance(statement, Query) and not scans:
-        return any(map(_is_mixed, nodes))
+        return any(map(_is_mixed, _mixing(nodes)))
     parts = statement.statements if isinstance(statement, Modifying) else (statement,)
     targets = [item.target for item in parts if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
-    if keeping and any(isinstance(item, ColumnRef) and item.column in keeping for item in nodes):
+    if keeping and any(item.column in keeping for item in nodes[ColumnRef]):
         return True
     return isinstance(statement, Query) and _is_mixed_outside(nodes)
 
 
-def _shows_quotients(statement: Statement, nodes: list[Node]) -> bool:
+def _shows_quotients(statement: Statement, nodes: Nodes) -> bool:
     """Whether a statement has quotients or averages of numerics, and gives such values to clients or makes other than
     numbers of them."""
-    if not any(map(_is_quotient, nodes)):
+    if not any(map(_is_quotient, chain(nodes[Call], nodes[AggregateCall], nodes[WindowCall]))):
         return False
     columns = statement.relation.columns if isinstance(statement, Query) else ()
-    return any(is_varying(column.type) for column in columns) or any(map(_writes, nodes))
+    return any(is_varying(column.type) for column in columns) or any(map(_writes, chain(nodes[Call], nodes[Cast])))
 
 
-def _is_quotient(node: Node) -> bool:
-    return isinstance(node, Call | AggregateCall | WindowCall) and node.function in _QUOTIENTS and node.type.is_loose
+def _is_quotient(node: Call | AggregateCall | WindowCall) -> bool:
+    return node.function in _QUOTIENTS and node.type.is_loose
 
 
 def _writes(node: Node) -> bool:
@@ -154,36 +157,37 @@ def _writes(node: Node) -> bool:
             return False
 
 
-def _pads(nodes: list[Node]) -> bool:
+def _pads(nodes: Nodes) -> bool:
     """Whether texts get blanks, which are shown: but for parameters that are only compared."""
-    padded = {id(node) for node in nodes if isinstance(node, Cast | Parameter) and is_padded(node.type)}
+    padded = {id(node) for node in chain(nodes[Cast], nodes[Parameter]) if is_padded(node.type)}
     if not padded:
         return False
-    compared = (item for node in nodes if isinstance(node, Call) and node.type == BOOL for item in node.arguments)
+    compared = (item for node in nodes[Call] if node.type == BOOL for item in node.arguments)
     return not padded.issubset(map(id, compared))
 
 
-def _is_mixed_outside(nodes: list[Node]) -> bool:
+def _is_mixed_outside(nodes: Nodes) -> bool:
     """Whether constants of several scales meet outside of aggregates, which would take longer with each row's scale;
     arrays of these have them anyway."""
-    if not any(map(_is_mixed, nodes)):
+    mixed = list(filter(_is_mixed, _mixing(nodes)))
+    if not mixed:
         return False
-    inside = {id(item) for node in nodes if isinstance(node, AggregateCall) for item in walk(node)}
-    return any(_is_mixed(item) for item in nodes if id(item) not in inside or _is_array(item))
+    inside = {id(item) for node in nodes[AggregateCall] for item in walk(node)}
+    return any(id(item) not in inside or _is_array(item) for item in mixed)
 
 
-_MIXED: Final = frozenset((Cast, Call, Literal))
+def _mixing(nodes: Nodes) -> Iterable[Cast | Call | Literal]:
+    """The nodes in which constants of several scales may meet."""
+    return chain(nodes[Cast], nodes[Call], nodes[Literal])
 
 
 def _is_array(node: object) -> bool:
     return isinstance(node, Cast) and loses_digits(node)
 
 
-def _is_mixed(node: object) -> bool:
+def _is_mixed(node: Cast | Call | Literal) -> bool:
     """Whether constants of several scales meet in a node: a cast that nobody wrote changes a scale, or an array's
     elements have one each."""
-    if type(node) not in _MIXED:
-        return False
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)

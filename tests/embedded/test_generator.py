@@ -73,6 +73,20 @@ NODES = (
     exp.Case(ifs=[exp.If(this=_a(), true=number(1))]),
     exp.Not(this=exp.Paren(this=_a())),
     exp.Parameter(this=exp.Literal.number(3)),
+    exp.Var(this="ANY TEXT"),
+    exp.Exists(this=_select()),
+    exp.In(this=_a(), expressions=[number(1), text("x")]),
+    exp.In(this=_a(), query=exp.Subquery(this=_select())),  # which sqlglot writes
+    function("count", exp.Distinct(expressions=[_a()])),
+    *(
+        exp.Select(expressions=[_a()], from_=exp.From(this=_table()), joins=[exp.Join(this=_derived(), **parts)])
+        for parts in (
+            {"kind": "CROSS", "on": None},
+            {"kind": "INNER", "on": exp.EQ(this=_a(), expression=_a())},
+            {"side": "FULL", "on": exp.true()},
+            {"kind": "ANTI", "on": exp.true()},
+        )
+    ),
     chain(exp.Or, [exp.Paren(this=chain(exp.And, [_a(), _a()])), _a(), exp.Or(this=_a(), expression=_a())]),
     exp.Or(this=exp.And(this=_a(), expression=_a()), expression=exp.And(this=_a(), expression=_a())),
     *(kind(this=kind(this=_a(), expression=number(1)), expression=number(2)) for kind in generator._OPERATORS),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pglast import enums
 
 from catalog.errors import SqlError
 from planner.lengths import LIMIT, MOST
-from planner.parse import literal_positions, parse, text_after_as
+from planner.parse import literal_positions, nodes, parse, text_after_as
 
 
 def test_statements_know_their_text_and_offset() -> None:
@@ -119,3 +120,28 @@ def test_a_literals_position_is_found() -> None:
 )
 def test_the_query_of_a_definition_is_kept_as_written(text: str, query: str) -> None:
     assert text_after_as(parse(text)[0]) == query
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT DISTINCT a.x, 1.5, true, null, $1, count(*) FILTER (WHERE y) OVER (PARTITION BY z ORDER BY w DESC)"
+        " FROM a LEFT JOIN LATERAL (SELECT 'b' COLLATE \"C\") b ON a.x IN (1, 2) GROUP BY ROLLUP (x) LIMIT 3",
+        "WITH RECURSIVE r AS MATERIALIZED (VALUES (1)) INSERT INTO t (a) SELECT * FROM r ON CONFLICT DO NOTHING",
+        "CREATE TEMP TABLE t (a int PRIMARY KEY REFERENCES u ON DELETE CASCADE, b int GENERATED ALWAYS AS (1) STORED)",
+        "CREATE FUNCTION f(VARIADIC a int[]) RETURNS SETOF int LANGUAGE sql STRICT AS 'SELECT 1'",
+        "MERGE INTO t USING u ON t.a = u.a WHEN NOT MATCHED BY TARGET THEN INSERT VALUES (1) WHEN MATCHED THEN DELETE",
+        "GRANT SELECT (a) ON t TO PUBLIC WITH GRANT OPTION; BEGIN ISOLATION LEVEL SERIALIZABLE; COPY t FROM STDIN",
+    ],
+)
+def test_the_parser_gives_attributes_the_types_that_its_nodes_declare(text: str) -> None:
+    """Nothing checks or converts them: ``planner.parse`` has taken that from pglast's nodes."""
+    for node in (item for raw in parse(text) for item in nodes(raw.node)):
+        for name, (declared, _, adapt) in node.__slots__.items():
+            value = getattr(node, name, None)
+            if value is None:
+                continue
+            if hasattr(enums, declared):
+                assert isinstance(value, getattr(enums, declared)), name
+            elif adapt is not None and name != "boolval":  # 0 and 1 in a constant
+                assert (type(adapt(value)), adapt(value)) == (type(value), value), name

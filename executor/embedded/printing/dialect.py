@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
@@ -41,7 +42,6 @@ from executor.printing.nodes import (
     Expr,
     digits,
     function,
-    identifier,
     leaf_name,
     number,
     operand,
@@ -106,7 +106,14 @@ def type_text(sql_type: SqlType) -> str:
 
 
 def _generator() -> Generator:
-    return DuckGenerator(dialect=DuckDB(), identify=True)
+    """This thread's: it takes as long to make as a node takes to print, several times over."""
+    found: Generator | None = getattr(_own, "generator", None)
+    if found is None:
+        found = _own.generator = DuckGenerator(dialect=DuckDB(), identify=True)
+    return found
+
+
+_own = threading.local()
 
 
 class DuckPrinter(Printer):
@@ -206,8 +213,8 @@ class DuckPrinter(Printer):
             return casts.cast(self, value, Cast(Literal(None, given_kind(parameter.type)), parameter.type))
         return function("doc_jsonpath", value) if parameter.type.name == "jsonpath" else value
 
-    def _sort_key(self, key: SortKey, rest: Iterator[Any]) -> Expr:
-        value = jsons.sort_key(next(rest), key.expression.type)
+    def _sort_key(self, key: SortKey, value: Expr) -> Expr:
+        value = jsons.sort_key(value, key.expression.type)
         return exp.Ordered(this=value, desc=key.descending, nulls_first=key.nulls_first)
 
     def _window(self, node: Window, block: Block, rest: Iterator[Any]) -> Block:
@@ -227,20 +234,18 @@ class DuckPrinter(Printer):
             block.offset = number(0)
         return block
 
-    def leaf(self, leaf: Scan | Snapshot | Delta) -> Expr:
+    def leaf(self, leaf: Scan | Snapshot | Delta) -> str:
         """Tables are in the attached store, files are read; all other leaves are registered on the connection, and so
         are tables where files are read.
         """
+        own = super().leaf(leaf)
         read = self._read.get(leaf_name(leaf))
         if read is not None:
-            return exp.Alias(this=exp.Var(this=f"({files.select(read, type_text)})"), alias=identifier(leaf_name(leaf)))
-        table = super().leaf(leaf)
-        if isinstance(leaf, Scan) and leaf.kind == "table" and not self._read:
-            table.set("db", exp.Identifier(this="main", quoted=True))
-            table.set("catalog", exp.Identifier(this=STORE, quoted=True))
-        return table
+            return f"({files.select(read, type_text)}) AS {own}"
+        is_table = isinstance(leaf, Scan) and leaf.kind == "table" and not self._read
+        return f"{self.name(STORE)}.{self.name('main')}.{own}" if is_table else own
 
-    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> Expr:
+    def source(self, leaf: Scan | Snapshot | Delta, name: str) -> str:
         """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""
         own = name == ROW_ID and leaf_name(leaf) not in self._read
         return super().source(leaf, "rowid" if own else name)
@@ -251,7 +256,7 @@ class DuckPrinter(Printer):
 
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """See ``functions``."""
-        if any(argument.type.name == "bytea" for argument in node.arguments) and node.function not in functions.BYTEA:
+        if node.function not in functions.BYTEA and any(item.type.name == "bytea" for item in node.arguments):
             raise unsupported(f"function {node.function} of bytea")
         return super().call(node, arguments)
 

@@ -8,6 +8,7 @@ sqlglot. The text is sqlglot's, but for the order of NULLs, which is always writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from sqlglot import exp
@@ -23,8 +24,6 @@ class DuckGenerator(DuckDB.Generator):  # type: ignore[misc]
         """A node, or the one under ``key`` of its parts; "" for none."""
         if key is not None and expression:
             expression = expression.args.get(key)
-        if not expression:
-            return ""
         kind = type(expression)
         if kind is str:
             return expression  # type: ignore[no-any-return]
@@ -89,6 +88,22 @@ def _select(to: DuckGenerator, parts: Parts) -> str:
     return "".join(texts)
 
 
+def _join(to: DuckGenerator, parts: Parts) -> str:
+    words = [parts[key] for key in ("side", "kind") if parts.get(key)]
+    on = parts.get("on")
+    return f" {' '.join([*words, 'JOIN'])} {to.sql(parts['this'])}{'' if on is None else f' ON {to.sql(on)}'}"
+
+
+def _distinct(to: DuckGenerator, parts: Parts) -> str:
+    items = parts.get("expressions")
+    return f"DISTINCT {_listed(to, items)}" if items else "DISTINCT"
+
+
+def _data_type(to: DuckGenerator, parts: Parts) -> str:
+    sizes = parts.get("expressions")
+    return f"{_type_name(parts['this'])}({_listed(to, sizes)})" if sizes else _type_name(parts["this"])
+
+
 def _call(to: DuckGenerator, parts: Parts) -> str:
     items = [item for item in parts.get("expressions") or () if item is not None and not isinstance(item, bool)]
     return f"{to.normalize_func(to.sql(parts['this']))}({_listed(to, items)})"
@@ -118,6 +133,12 @@ def _operator(kind: type[Any], operator: str) -> _Writer:
     return write
 
 
+@cache
+def _type_name(kind: Any) -> str:
+    name: str = DuckGenerator(dialect=DuckDB()).datatype_sql(exp.DataType(this=kind))
+    return name
+
+
 _CLAUSES: Final = ("where", "group", "order", "limit", "offset")
 _OPERATORS: Final[Mapping[type[Any], str]] = {
     exp.And: " AND ",
@@ -131,6 +152,7 @@ _OPERATORS: Final[Mapping[type[Any], str]] = {
     exp.Add: " + ",
     exp.Sub: " - ",
     exp.Mul: " * ",
+    exp.Is: " IS ",
 }
 #: The parts of which a node may consist that is written here, and how it is written.
 _WRITERS: Final[Mapping[type[Any], tuple[frozenset[str], _Writer]]] = {
@@ -150,6 +172,18 @@ _WRITERS: Final[Mapping[type[Any], tuple[frozenset[str], _Writer]]] = {
         (exp.Order, ("expressions",), lambda to, parts: f" ORDER BY {_listed(to, parts['expressions'])}"),
         (exp.Anonymous, ("this", "expressions"), _call),
         (exp.Cast, ("this", "to"), lambda to, parts: f"CAST({to.sql(parts['this'])} AS {to.sql(parts['to'])})"),
+        (exp.DataType, ("this", "expressions"), _data_type),
+        (exp.DataTypeParam, ("this",), lambda to, parts: to.sql(parts["this"])),
+        (exp.Var, ("this",), lambda to, parts: parts["this"]),
+        (exp.Null, (), lambda to, parts: "NULL"),
+        (exp.Join, ("this", "side", "kind", "on"), _join),
+        (exp.Exists, ("this",), lambda to, parts: f"EXISTS({to.sql(parts['this'])})"),
+        (
+            exp.In,
+            ("this", "expressions"),
+            lambda to, parts: f"{to.sql(parts['this'])} IN ({_listed(to, parts['expressions'])})",
+        ),
+        (exp.Distinct, ("expressions",), _distinct),
         (exp.Case, ("ifs", "default"), _case),
         (exp.Paren, ("this",), lambda to, parts: f"({to.sql(parts['this'])})"),
         (exp.Not, ("this",), lambda to, parts: f"NOT {to.sql(parts['this'])}"),

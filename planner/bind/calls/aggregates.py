@@ -6,6 +6,7 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -113,9 +114,9 @@ def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
     condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
     for argument, place in zip(call.arguments, node.args or (), strict=False):
         if node.agg_distinct:
-            check_equality(argument.type, env.binding.start(place))
+            check_equality(argument.type, partial(env.binding.start, place))
             if call.function == "array_agg" and not call.order_by:
-                refuse_order(argument.type, "array_agg(DISTINCT ...)", env.binding.position(node))
+                refuse_order(argument.type, "array_agg(DISTINCT ...)", partial(env.binding.position, node))
     kind, call = call.type, over_carriers(call)
     call = replace(call, distinct=bool(node.agg_distinct), filter=condition)
     env = owner(env, [call], node)

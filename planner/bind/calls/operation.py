@@ -6,10 +6,11 @@ family (integers, dates and timestamps) are brought to the wider type here, so t
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from catalog.errors import unsupported
-from catalog.opaque import KEYED, check_equality, refuse_order
+from catalog.opaque import KEYED, check_equality, has_order, refuse_order
 from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, SETS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
@@ -36,6 +37,7 @@ from planner.lowering.orders import order_key
 from planner.walk import walk
 
 _ORDERS = ("lt", "le", "gt", "ge")
+_CACHED: Final = 8192
 NO_OPERATOR = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS = "Could not choose a best candidate operator. You might need to add explicit type casts."
 
@@ -46,12 +48,14 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
         return Call("not", (operate(env, NEGATED[symbol], left, right, node, nodes),), BOOL)
     symbol = "<>" if symbol == "!=" else symbol
     overload = _choose(env, symbol, left, right, node)
+    if _is_plain(overload, left.type.name, right.type.name):
+        return _of_plain(env, symbol, overload, (left, right), node, nodes)
     if overload.arguments == ROWS:
         return _of_rows(env, overload, left, right, nodes)
     if overload.name in _ORDERS:
-        refuse_order(left.type, "a comparison", env.binding.start(node))
+        refuse_order(left.type, "a comparison", lambda: env.binding.start(node))
     if overload.name in ("eq", "ne") and overload.arguments == ("anyarray", "anyarray"):
-        check_equality(left.type, env.binding.start(node))
+        check_equality(left.type, lambda: env.binding.start(node))
     if overload.name in SETS.values():
         check_equality(next((kind for side in (left, right) if (kind := side.type.element) is not None), left.type))
     if is_shaped(left) or is_shaped(right):
@@ -61,8 +65,24 @@ def operate(env: Environment, symbol: str, left: Scalar, right: Scalar, node: An
     if GATHERED.intersection(overload.arguments) or overload.arguments[1].startswith("_"):
         arguments = coerced(env, overload, (left, right), nodes)
         return of_spans(overload.name, arguments, result(overload, arguments))
-    first = _operand(env, left, overload.arguments[0], nodes[0])
-    second = _operand(env, right, overload.arguments[1], nodes[1])
+    return _of_plain(env, symbol, overload, (left, right), node, nodes)
+
+
+@lru_cache(_CACHED)
+def _is_plain(overload: Overload, left: str, right: str) -> bool:
+    """Whether nothing is to be checked or opened of operands of types of these names: true of most operators of numbers
+    and texts."""
+    if overload.arguments == ROWS or overload.name in SETS.values() or "shaped" in (left, right):
+        return False
+    if any(name.startswith("_") or name in GATHERED for name in overload.arguments):
+        return False
+    return overload.name not in _ORDERS or has_order(left)
+
+
+def _of_plain(
+    env: Environment, symbol: str, overload: Overload, sides: tuple[Scalar, Scalar], node: Any, nodes: tuple[Any, Any]
+) -> Scalar:
+    first, second = map(_operand, (env, env), sides, overload.arguments, nodes)
     return _result(env, symbol, overload, first, second, node)
 
 
@@ -102,12 +122,13 @@ def _of_rows(env: Environment, overload: Overload, left: Scalar, right: Scalar, 
 
 def _choose(env: Environment, symbol: str, left: Scalar, right: Scalar, node: Any) -> Overload:
     """The operator. Raises 42883, 42725, and 0A000 for what only PostgreSQL has."""
-    words = f"{display(left.type)} {symbol} {display(right.type)}"
     try:
         overload = find_operator(symbol, left.type.oid, right.type.oid, binary_operators(symbol))
     except Ambiguous:
+        words = f"{display(left.type)} {symbol} {display(right.type)}"
         raise env.error("42725", f"operator is not unique: {words}", node, hint=_AMBIGUOUS) from None
     if overload is None:
+        words = f"{display(left.type)} {symbol} {display(right.type)}"
         raise env.error("42883", f"operator does not exist: {words}", node, hint=NO_OPERATOR)
     if isinstance(overload, Beyond):
         raise unsupported(overload.words, position=env.binding.position(node))

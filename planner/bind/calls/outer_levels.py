@@ -13,7 +13,7 @@ from catalog.errors import SqlError
 from planner.bind.environment import Environment
 from planner.bind.scope import Scope
 from planner.expression import ColumnRef
-from planner.walk import Node, walk
+from planner.walk import Node, used_columns, walk
 
 
 def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:
@@ -43,10 +43,7 @@ def _refuse_nested(env: Environment, place: Environment | None, references: Iter
             raise SqlError("42803", "aggregate function calls cannot be nested", position=position)
 
 
-def _columns(node: Node) -> Iterable[int]:
-    return (item.column.id for item in walk(node) if isinstance(item, ColumnRef))
-
-
 def _offered(scope: Scope) -> set[int]:
-    listed = [entry.scalar for source in scope.sources for entry in (*source.entries, *source.hidden)]
-    return {column for scalar in (*listed, *(entry.scalar for entry in scope.entries)) for column in _columns(scalar)}
+    entries = {id(entry): entry for source in scope.sources for entry in (*source.entries, *source.hidden)}
+    entries.update((id(entry), entry) for entry in scope.entries)
+    return {column.id for entry in entries.values() for column in used_columns(entry.scalar)}
