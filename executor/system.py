@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
-from catalog.system import MARKED, rows_of, seen_table, system_catalog
+from catalog.system import MARKED, rows_of, seen_table, system_catalog, visibility
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
@@ -305,6 +305,8 @@ def _system_rows(database: Database, catalog: Catalog, view: SystemView, own: Ow
     name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
     if name in own:
         return table_of(view.columns, own[name]())
+    if view.name == "relation_visibility":
+        return visibility(catalog, path).table
     if view.oid not in _BY_OID:
         measure = MEASURES.get(view.name)
         found = rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))

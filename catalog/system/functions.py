@@ -37,12 +37,6 @@ def _visible(relation: str, prefix: str) -> str:
     )
 
 
-#: The same where names are in several schemas of the path.
-_TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.nspname) =
-    (SELECT min(array_position(current_schemas(true), m.nspname)) FROM pg_class d
-    JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
-    AND n.nspname = ANY (current_schemas(true))
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
 #: What stands behind an interval's name for the fields of its modifier.
 _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
@@ -104,10 +98,9 @@ _PRETTY_TEXT: Final = (
 )
 
 
-def _constraint(column: str) -> str:
-    """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
-    return f"""(SELECT d.{column} || coalesce(d.target::regclass::text, '') || d.rest
-    FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
+def _constraint(shown: str) -> str:
+    """A constraint's definition, or how people see it."""
+    return f"(SELECT {shown} FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"
 
 
 def _cleaned(name: str) -> str:
@@ -115,11 +108,8 @@ def _cleaned(name: str) -> str:
     return f"lower(regexp_replace({name}::text, '[^a-zA-Z0-9]', '', 'g'))"
 
 
-def _index(column: str, place: str) -> str:
-    """The same of an index (place 0) or a part of it; people see its table named as the path needs it."""
-    shown = f"d.{column}"
-    if column == "pretty":
-        shown += " || coalesce(d.target::regclass::text, '') || d.rest"
+def _index(shown: str, place: str) -> str:
+    """The same of an index (place 0) or a part of it."""
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
@@ -215,8 +205,7 @@ _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'colu
     FROM pg_lookups.object_descriptions d WHERE d.classid = $1 AND d.oid = $2)"""
 
 _SIMPLE: Final[dict[str, str]] = {
-    "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
-    "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
+    "pg_table_is_visible(oid)": "(SELECT v.visible FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
     "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
@@ -230,12 +219,10 @@ _SIMPLE: Final[dict[str, str]] = {
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": "$1::text",
     "pg_get_expr(pg_node_tree, oid, bool)": f"CASE WHEN $3 THEN {_PRETTY_TEXT} ELSE $1::text END",
-    "pg_get_constraintdef(oid)": _constraint("definition"),
-    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
-    f"ELSE {_constraint('definition')} END",
-    "pg_get_indexdef(oid)": _index("definition", "0"),
-    "pg_get_indexdef(oid, int4, bool)": f"CASE WHEN $3 THEN {_index('pretty', '$2')} "
-    f"ELSE {_index('definition', '$2')} END",
+    "pg_get_constraintdef(oid)": _constraint("d.definition"),
+    "pg_get_constraintdef(oid, bool)": _constraint("CASE WHEN $2 THEN d.pretty ELSE d.definition END"),
+    "pg_get_indexdef(oid)": _index("d.definition", "0"),
+    "pg_get_indexdef(oid, int4, bool)": _index("CASE WHEN $3 THEN d.pretty ELSE d.definition END", "$2"),
     "pg_get_viewdef(oid)": _view("plain"),
     "pg_get_viewdef(oid, bool)": _view_as_asked(),
     "pg_get_viewdef(oid, int4)": _view("pretty"),
@@ -488,8 +475,7 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
 }
 #: oids as text, by their type.
 SHOWN: Final[dict[str, str]] = {
-    "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
-    "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
+    "regclass": "(SELECT v.shown FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
     "regtype": "(SELECT n.head || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "regproc": "(SELECT rtrim(shown, '(') FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",

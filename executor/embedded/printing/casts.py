@@ -40,7 +40,7 @@ from executor.embedded.functions import moments, multiranges, ranges, shapes, zo
 from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
 from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
-from planner.expression import Cast, Literal
+from planner.expression import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
 if TYPE_CHECKING:
@@ -93,8 +93,15 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     if (source.name, target.name) == ("float8", "float4"):
         return macro("ms_float_real", argument)
     if target.name in OIDS and source.name in INTEGERS - OIDS:
+        if isinstance(node.argument, Literal) and _is_oid(node.argument.value):
+            return printer.literal(Literal(node.argument.value, target))
         return macro("ms_oid_wide" if source.name == "int8" else "ms_oid", argument)
     return _times(printer, argument, source, target)
+
+
+def _is_oid(value: Value) -> bool:
+    """Whether an integer is an oid as it is."""
+    return isinstance(value, int) and 0 <= value < 1 << 32
 
 
 def _bits(argument: Expr, node: Cast) -> Expr:
