@@ -26,10 +26,10 @@ class Visibility:
 
     def __init__(self, classes: pa.Table, namespaces: pa.Table, path: tuple[str, ...]) -> None:
         """``classes`` and ``namespaces`` are the rows of pg_class and pg_namespace."""
-        schemas: dict[object, str] = dict(zip(*_lists(namespaces, "oid", "nspname"), strict=True))
+        schemas: dict[int, str] = dict(zip(*_lists(namespaces, "oid", "nspname"), strict=True))
         oids, names, homes = _lists(classes, "oid", "relname", "relnamespace")
         places = {name: place for place, name in reversed([*enumerate(whole_path(path))])}
-        positions = [places.get(schemas.get(home), len(places)) for home in homes]
+        positions = [places.get(schemas.get(home, ""), len(places)) for home in homes]
         first: dict[str, int] = {}
         for name, position in zip(names, positions, strict=True):
             first[name] = min(position, first.get(name, position))
