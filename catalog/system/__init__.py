@@ -17,6 +17,7 @@ from catalog.catalog import Catalog
 from catalog.looking import Look, Seen
 from catalog.objects import PG_CATALOG, ColumnDefinition, SystemView
 from catalog.system import classes, cluster, depends, descriptions, indexes, privileges, routines, texts, types
+from catalog.system.functions import LOOKUPS
 from catalog.system.members import member_rows
 from catalog.system.naming import MARK, as_seen
 from catalog.system.relations import relations
@@ -41,6 +42,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         indexes.pg_index,
         indexes.pg_constraint,
         depends.pg_depend,
+        depends.serial_sequences,
         cluster.pg_namespace,
         cluster.pg_database,
         cluster.pg_authid,
@@ -78,8 +80,6 @@ def _named(names: Sequence[str]) -> tuple[ColumnDefinition, ...]:
 
 
 _OIDS: Final = (ColumnDefinition("oid", OID),)
-#: What functions such as pg_get_viewdef() look up; no client sees them.
-LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": (*_OIDS, *_named(("plain", "pretty"))),
     "index_definitions": (*_OIDS, ColumnDefinition("place", INT4), *_named(("definition", "pretty"))),
@@ -114,6 +114,7 @@ _LOOKUPS: Final = {
     "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
     "view_updates": (*_OIDS, ColumnDefinition("place", INT4)),
+    "serial_sequences": (*_OIDS, ColumnDefinition("relation", OID), *_named(("attname", "shown"))),
     "relation_visibility": tuple(map(ColumnDefinition, VISIBILITY, (OID, BOOL, TEXT))),
 }
 _FIRST: Final = 14_900

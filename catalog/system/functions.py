@@ -12,6 +12,9 @@ from typing import Final
 
 from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 
+#: The schema of what functions such as pg_get_viewdef() look up; no client sees it.
+LOOKUPS: Final = "pg_lookups"
+
 
 def _view(column: str) -> str:
     """A view's text."""
@@ -42,15 +45,13 @@ _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
 )
 _INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
-_FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
-    CASE WHEN $2 IS NULL THEN n.head
-    WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
-    ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
-        WHEN n.element = 1700 THEN '(' || ((($2 - 4) >> 16) & 65535)::text || ',' || (($2 - 4) & 2047)::text || ')'
-        WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')'
-        WHEN n.element = 1186 THEN {_INTERVAL_FIELDS}
-            || {_INTERVAL_DIGITS} ELSE '' END END
-    || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
+#: The modifier of a type whose name is asked for without one; none of a type is as small.
+NO_MODIFIER: Final = -(1 << 32)
+_FORMAT_TYPE: Final = f"""coalesce((SELECT
+    pg_lookups.type_shown(n.head, n.tail, n.element, coalesce($2::int8, {NO_MODIFIER}))
+    FROM pg_lookups.type_names n WHERE n.oid = $1), CASE WHEN $1 = 0 THEN '-' WHEN $1 IS NOT NULL THEN '???' END)"""
+#: Functions that only bodies call, in the schema of what they look up: the types of their results.
+OF_BODIES: Final[dict[str, str]] = {"type_shown": "text"}
 
 
 def _signature(column: str) -> str:
@@ -113,14 +114,13 @@ def _index(shown: str, place: str) -> str:
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
-_SERIAL_FROM: Final = """FROM pg_depend d
-    JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
-    JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
-    AND d.refobjid = $1 AND a.attname = $2"""
-_SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
+def _serial(shown: str) -> str:
+    """The sequence of the relation $1's column $2."""
+    return f"(SELECT s.{shown} FROM pg_lookups.serial_sequences s WHERE s.relation = $1 AND s.attname = $2)"
+
+
 #: The oid of what pg_get_serial_sequence(text, text) names.
-SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
+SERIAL_OID: Final = _serial("oid")
 #: A part of a qualified name, quoted or not.
 _PART: Final = r"""\s*("(?:[^"]|"")+"|[^".\s]+)\s*"""
 #: The name $1 with each part as quote_ident writes it: what is not quoted is folded (stringToQualifiedNameList).
@@ -206,6 +206,7 @@ _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'colu
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": "(SELECT v.visible FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
+    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # nobody makes others
     "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
@@ -295,7 +296,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_current_xact_id()": "txid_current()::text::xid8",
     "pg_collation_actual_version(oid)": "NULL::text",
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
-    "pg_get_serial_sequence(text, text)": _SERIAL,
+    "pg_get_serial_sequence(text, text)": _serial("shown"),
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
     "to_regtype(text)": f"{_TO_REGTYPE}::regtype",
     "to_regnamespace(text)": f"(SELECT oid FROM pg_namespace WHERE quote_ident(nspname) = {_FOLDED})::regnamespace",
@@ -359,7 +360,6 @@ _VISIBLE: Final = {
     "pg_operator_is_visible(oid)": ("pg_operator", "opr"),
     "pg_opclass_is_visible(oid)": ("pg_opclass", "opc"),
     "pg_opfamily_is_visible(oid)": ("pg_opfamily", "opf"),
-    "pg_collation_is_visible(oid)": ("pg_collation", "coll"),
     "pg_conversion_is_visible(oid)": ("pg_conversion", "con"),
     "pg_statistics_obj_is_visible(oid)": ("pg_statistic_ext", "stx"),
     "pg_ts_config_is_visible(oid)": ("pg_ts_config", "cfg"),

@@ -92,6 +92,8 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return exp.Cast(this=written, to=printer.type(target))
     if (source.name, target.name) == ("float8", "float4"):
         return macro("ms_float_real", argument)
+    if target.name in OIDS and source.name in OIDS:
+        return argument
     if target.name in OIDS and source.name in INTEGERS - OIDS:
         if isinstance(node.argument, Literal) and _is_oid(node.argument.value):
             return printer.literal(Literal(node.argument.value, target))
@@ -136,6 +138,8 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         argument, source = function("array_elements", argument), array(TEXT)
     if source.element is None:
         raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
+    if source.element == target.element or {source.element.name, target.element.name} <= OIDS:  # a vector as an array
+        return exp.Cast(this=argument, to=printer.type(target))
     item = Cast(Literal(None, source.element), target.element, node.explicit)
     name = exp.Identifier(this="e", quoted=True)
     each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])

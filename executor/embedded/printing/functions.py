@@ -289,6 +289,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **{name: _named(name) for name in ("octets_decoded", "octets_encoded", "octets_converted")},
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
+    "type_shown": _named("type_shown"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
     **{name: _named(name) for family in (octets, bit_strings, networks, hstores) for name in family.FUNCTIONS},
     **{name: _named(name) for name in hstores.OF_NULL},
