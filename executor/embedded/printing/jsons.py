@@ -13,7 +13,6 @@ from sqlglot import exp
 from catalog.opaque import KEYED
 from catalog.types import SqlType
 from executor.embedded.functions import shapes
-from executor.embedded.functions.documents import quoted
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import shown as output
 from executor.embedded.printing.casts import to_text
@@ -21,6 +20,7 @@ from executor.embedded.printing.nodes import bound, cast_to, macro
 from executor.embedded.printing.rows import fields, unless_null
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.bind.row_types import check_ordered
+from planner.documents import quoted
 from planner.expression import Call
 
 _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))
