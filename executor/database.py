@@ -22,7 +22,6 @@ from catalog.system.rows import Own
 from executor.analytics import Analytics
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
-from executor.commit.files import require_space
 from executor.commit.lines import End
 from executor.commit.records import (
     FilesArrived,
@@ -265,7 +264,7 @@ class Database(Core):
                 size += len(part.inserted) + len(part.deleted)
             elif isinstance(part, TableChange):
                 size += sum(table.nbytes for table in (part.inserted, part.deleted) if table is not None)
-        require_space(self.options.server_directory, self.tables.space_for(size), "write to the tables")
+        self.tables.require_space(size)
 
     def _prepare(self, transaction: Transaction) -> None:
         """Static pipelines' results go to storage before the record that makes the view exist, and so do the names of

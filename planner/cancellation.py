@@ -84,6 +84,10 @@ class Stretch:
             self._is_raising = False
 
 
+#: The processor clocks of threads that were left behind and still work, with their times when they began.
+LEFT_BEHIND: Final[dict[int, float]] = {}
+
+
 class Calls:
     """The stretches that run for one client, in any threads."""
 
@@ -106,7 +110,15 @@ class Calls:
             return function(*arguments)
         finally:
             _own.calls = before
-            del self.clocks[clock]
+            self.clocks.pop(clock, None)
+            LEFT_BEHIND.pop(clock, None)
+
+    def leave_behind(self, thread: int) -> None:
+        """A thread, which has not ended, works for the client no more."""
+        clock = time.pthread_getcpuclockid(thread)
+        began = self.clocks.pop(clock, None)
+        if began is not None:
+            LEFT_BEHIND[clock] = began
 
     def leave(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """The result of pure code. Raises 57014 where it was interrupted."""

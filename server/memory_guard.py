@@ -2,11 +2,12 @@
 
 Owns: the thread that looks at the resident size, the estimate of what each session has taken, and the choice of what
 ends. The size of the whole process is the only figure that counts everything; what grows between two looks is
-attributed to the sessions whose threads computed meanwhile, in proportion to their processor time. Beyond
-``_HIGH`` of the limit freed memory goes back to the system first. If that is not enough, the session with the largest
-estimate ends its statement with 53200, by the same way as a cancel request. Beyond the limit itself the system is told
-to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a function that computes one
-value hears no interrupt, but gets no memory either.
+attributed to the sessions whose threads computed meanwhile, in proportion to their processor time, and to cancelled
+statements that still compute (``executor/embedded/apart``). Beyond ``_HIGH`` of the limit freed memory goes back to the
+system first. If that is not enough, the session with the largest estimate ends its statement with 53200, by the same
+way as a cancel request; where cancelled statements have more, these end first. Beyond the limit itself the system is
+told to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a function that
+computes one value hears no interrupt, but gets no memory either.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from executor.memory import bound_growth, give_back, resident, unbound_growth
+from planner.cancellation import LEFT_BEHIND
 
 #: Shares of the limit from which on the guard looks more often, and from which on something has to end.
 _BUSY: Final = 0.5
@@ -95,6 +97,9 @@ class MemoryGuard:
         self._holders = holders
         self._call = call
         self._last = resident()
+        #: Of cancelled statements that still compute.
+        self._left = Account()
+        self._left.clocks = LEFT_BEHIND
         self._given_back = self._ended = 0.0
         self._is_bound = False
         self._stopped = threading.Event()
@@ -129,7 +134,10 @@ class MemoryGuard:
     def _attribute(self, grown: int) -> None:
         if grown <= 0:
             return
-        used = [(holder.account, holder.account.used()) for holder in self._holders()]
+        if not LEFT_BEHIND:
+            self._left.begin()
+        accounts = [self._left, *(holder.account for holder in self._holders())]
+        used = [(account, account.used()) for account in accounts]
         total = sum(share for _, share in used)
         for account, share in used:
             if share:
@@ -164,6 +172,9 @@ class MemoryGuard:
         size, largest = max(sizes, key=lambda item: item[0], default=(0.0, None))
         if largest is None or size < self._limit * _BLAMELESS:
             logger.warning("the memory is %d bytes of memory_limit = %d, and no session's", resident(), self._limit)
+            return
+        if self._left.grown > size:
+            logger.warning("cancelled statements that have not ended have about %d bytes", self._left.grown)
             return
         logger.warning("a statement exceeds memory_limit = %d: about %d bytes are its", self._limit, size)
         largest.exceed()

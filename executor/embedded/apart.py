@@ -53,13 +53,14 @@ class Apart(Generic[_Result]):
 
     def run(self, may_be_left: bool) -> _Result:
         """The call's result. Raises 57014 where it was interrupted and does not end."""
-        threading.Thread(target=self._work, name="engine", daemon=True).start()
+        thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        thread.start()
         self._changed.wait()
         if not self._is_over and may_be_left:
             self._changed.clear()
             if not self._is_over:
                 self._changed.wait(HEARS)
-            self._leave()
+            self._leave(thread)
         while not self._is_over:
             self._changed.clear()
             if not self._is_over:
@@ -73,11 +74,13 @@ class Apart(Generic[_Result]):
         if not self._is_over:
             self._changed.set()
 
-    def _leave(self) -> None:
+    def _leave(self, thread: threading.Thread) -> None:
         if self._is_over or not _left.acquire(blocking=False):
             return
         with self._lock:
             self._is_left = not self._is_over
+            if self._is_left and self._calls is not None and thread.ident is not None:
+                self._calls.leave_behind(thread.ident)
         if self._is_left:
             raise cancelled()
         _left.release()

@@ -11,6 +11,7 @@ from executor.embedded import apart
 from executor.embedded.apart import Apart, is_long
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
+from planner.cancellation import LEFT_BEHIND, Calls
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 
@@ -47,6 +48,23 @@ def test_a_call_that_does_not_hear_is_left_with_its_connection(quick: None) -> N
     assert other is not connection
     ended.set()
     instance.release(other)
+
+
+def test_what_is_left_computes_for_the_client_no_more(quick: None) -> None:
+    """Else its memory would be that of the client's next statement."""
+    instance, begun, ended, calls = Instance(threads=1), threading.Event(), threading.Event(), Calls()
+    connection = instance.acquire()
+    running = Beside(calls.within, hold, connection, begun, ended)
+    assert begun.wait(60)
+    assert len(calls.clocks) == 2
+    connection.interrupt()
+    with pytest.raises(SqlError, match="57014"):
+        running.result()
+    assert not calls.clocks
+    assert len(LEFT_BEHIND) == 1
+    ended.set()
+    wait_until(lambda: not LEFT_BEHIND, 60, "end of what was left")
+    instance.release(connection)
 
 
 def test_changes_are_not_left(quick: None) -> None:

@@ -88,6 +88,7 @@ def reordered(text: str, names: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("query", "names"),
     [

@@ -31,7 +31,7 @@ from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(4)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
 
 
 def test_there_and_back(servers: Servers, a: Client) -> None:

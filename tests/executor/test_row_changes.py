@@ -227,18 +227,24 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
     monkeypatch.setattr(opened, "background_files", lambda: disk)
     with closing(open_database(tmp_path / "served")) as database:
         loop, first, second, reader = Loop(database), Client(database), Client(database), Client(database)
-        reader.run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)")
+        apart = Client(database)
+        reader.run("CREATE TABLE t (k int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)")
         reader.run("UPDATE t SET n = 0 WHERE k = 1")
-        for client in (first, second):
+        for client in (first, second, apart):
             client.run("BEGIN")
         assert loop.within(first, "UPDATE t SET n = n + 1 WHERE k = 1")
         assert loop.commit(first)
         assert loop.within(second, "UPDATE t SET n = n + 10 WHERE k = 1")
-        query = second.bind("SELECT n FROM t WHERE k = 1")
+        assert loop.within(apart, "UPDATE t SET n = n + 5 WHERE k = 2")
+        query = second.bind("SELECT n FROM t WHERE k = $1")
         assert isinstance(query, Query)
         point = point_reader(database, query, database.catalog)
         assert point is not None
-        assert second.session.at_once.read_within(point, ()) is None  # nobody is told what may be lost
+        assert second.session.at_once.read_within(point, (1,)) is None  # no answer tells what may be lost
+        own = apart.session.at_once.read_within(point, (2,))  # a row of which nothing may be lost
+        assert own is not None and own.table.to_pylist() == [{"k": 2, "n": 5}]
+        assert apart.session.at_once.read_within(point, (1,)) is None
+        apart.run("ROLLBACK")
         assert loop.commit(second)
         loop.turn()
         assert loop.answers == []
@@ -254,7 +260,7 @@ def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pyte
         assert reader.run("SELECT n FROM t WHERE k = 1") == [(11,)]
         copy_crashed(tmp_path / "served", tmp_path / "crashed")
     with closing(open_database(tmp_path / "crashed")) as copy:
-        assert Client(copy).run("SELECT n FROM t") == [(11,)]
+        assert Client(copy).run("SELECT n FROM t ORDER BY k") == [(11,), (0,)]
 
 
 _WIDE = (

@@ -32,7 +32,7 @@ QUERY = re.compile(r"(?i)(\s|--.*\n)*(SELECT|WITH|VALUES|\()")
 #: What a query may have that others see.
 CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
 #: Of so many queries one runs where only a sample does, chosen by its text; the others run nowhere.
-EVERY = 6
+EVERY = 12
 EVERY_ON_SPARK = 24
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (
@@ -69,7 +69,7 @@ def test_script(script: Path, servers: tuple[Millstream, Postgres], whole: bool)
 
 
 @pytest.mark.spark
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_on_spark(script: Path, spark_server: Millstream, postgres: Postgres, whole: bool) -> None:
     with spark_server.connect() as ours, postgres.connect() as theirs:

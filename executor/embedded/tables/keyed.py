@@ -167,6 +167,8 @@ class KeyedWriter:
         self._readings = store.readings
         self._unsettled = store.unsettled
         self._own: dict[int, Overlay] = {}
+        #: The last LSN of which it has found a row that was not durable then.
+        self.found = 0
         self._effects = Effects(self._ask, relations)
         self._definitions: Mapping[int, Table] = {}
 
@@ -233,8 +235,13 @@ class KeyedWriter:
         """The row with a key, as the transaction sees it."""
         own = self._own.get(table.oid)
         row = None if own is None or columns not in own.keys else own.get(columns, key)
-        if row is None:  # what is settled meanwhile is in the rows before it leaves what is not
-            row = self._unsettled.get(table.oid, columns, key) or (rows or self._rows_of(table)).get(columns, key)
+        if row is not None:
+            return row
+        unsettled = self._unsettled.get(table.oid, columns, key)  # what is settled is in the rows before it leaves here
+        if unsettled is not None:
+            self.found = max(self.found, unsettled[0])
+            return unsettled[1]
+        row = (rows or self._rows_of(table)).get(columns, key)
         if row is None:
             raise NotByKey
         return row

@@ -26,6 +26,7 @@ import pyarrow as pa
 from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
+from executor.commit.files import require_space
 from executor.embedded.connection import Bindings, Connection, OpenRows, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
@@ -136,6 +137,7 @@ class TableStore:
         self._path = path
         #: Whether there was no such file.
         self.is_new = not path.exists()
+        self._folder = path.parent
         self._log_path = path.with_name(path.name + ".wal")
         self._database = Instance(threads, path, spill=spill, memory=memory)
         #: Of all that is locked in this server.
@@ -271,8 +273,8 @@ class TableStore:
         finally:
             self._database.release(connection)
 
-    def space_for(self, size: int) -> int:
-        """Bytes that must be free so that a commit which changes so many cannot fail for lack of them.
+    def require_space(self, size: int) -> None:
+        """Raises 53100 where a commit that changes so many bytes might fail for lack of space.
 
         Beside its own log DuckDB writes a checkpoint when that log is long, and a full disk then makes the whole
         database unusable until the next start.
@@ -281,7 +283,7 @@ class TableStore:
         log = _size(self._log_path)
         if log + need >= _CHECKPOINT:
             need += log + min(_size(self._path), _MOST_REWRITTEN)
-        return need
+        require_space(self._folder, need, "write to the tables")
 
     def _ended(self, transaction: WriteTransaction, lsn: int | None) -> None:
         """A write transaction is committed, at an LSN where it was logged. Those of one LSN after the other come here

@@ -40,11 +40,10 @@ class Unsettled:
         with self._settled:
             return next(reversed(self._journals), 0)
 
-    def get(self, oid: int, columns: Columns, key: Key) -> Row | None:
-        """The row that a key of a table has now, if one of them has changed that."""
+    def get(self, oid: int, columns: Columns, key: Key) -> tuple[int, Row] | None:
+        """The row that a key of a table has now and the LSN that gave it, if one of them has changed that."""
         changed = self._rows.get((oid, columns))
-        found = None if changed is None else changed.get(key)
-        return None if found is None else found[1]
+        return None if changed is None else changed.get(key)
 
     def add(self, lsn: int, journal: Sequence[RowsChanged]) -> None:
         """A transaction has got its LSN."""

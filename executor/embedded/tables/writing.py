@@ -113,8 +113,8 @@ class WriteTransaction:
         self._counts = counts
         self._keyed = KeyedWriter(store, relations)
         self._net: list[NetRows] = []
-        #: What it stands on that the disk does not have yet: all up to an LSN.
-        self._before, self.chain = store.unsettled.last, store.unsettled.chain
+        #: What its DuckDB transaction stands on that the disk may not have yet: all up to an LSN.
+        self._before, self.chain = 0, store.unsettled.chain
         #: Its LSN, where the next writer came before the disk had it.
         self._lsn: int | None = None
 
@@ -136,7 +136,12 @@ class WriteTransaction:
     @property
     def is_alone(self) -> bool:
         """Whether all that it stands on is durable and visible."""
-        return self._store.unsettled.is_over(self._before, self.chain)
+        return self._store.unsettled.is_over(self._stands_on, self.chain)
+
+    @property
+    def _stands_on(self) -> int:
+        """The last LSN of which it has seen anything."""
+        return max(self._before, self._keyed.found)
 
     @property
     def definitions(self) -> Mapping[int, Table]:
@@ -265,7 +270,7 @@ class WriteTransaction:
     def await_others(self) -> None:
         """Returns when all that it stands on is durable and visible: nothing is answered before. Raises why it never
         will be."""
-        self._store.unsettled.wait(self._before, self.chain)
+        self._store.unsettled.wait(self._stands_on, self.chain)
 
     # Statements -------------------------------------------------------------------------------------------------
 
@@ -367,7 +372,6 @@ class WriteTransaction:
         first = plan.key(parameters)
         change = plan.change(find, parameters, timezone) if first is None else None
         if self._try_rows(oid, plan.keys(change) if change is not None else (first,)):
-            self.stand()
             keys = None if change is None else plan.keys(change)
             change = plan.change(find, parameters, timezone)
             if keys is not None and plan.keys(change) != keys:  # another row has the key by now
@@ -400,9 +404,10 @@ class WriteTransaction:
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
         """The row with a key as the transaction sees it; None where that takes time."""
         try:
-            return self._keyed.find_at_once(table, columns, key) if self.is_by_key and self.is_alone else None
+            row = self._keyed.find_at_once(table, columns, key) if self.is_by_key else None
         except NotByKey:
             return None
+        return row if self.is_alone else None
 
     def append(
         self,
