@@ -221,7 +221,7 @@ def test_results_about_the_catalog_are_those_of_the_session_and_of_now(running: 
     with running.connect() as one, running.connect() as two:
         one.autocommit = two.autocommit = True
         one.execute(
-            b"CREATE SCHEMA kept_one; CREATE TABLE kept_one.kept_above (id int PRIMARY KEY);"
+            b"CREATE ROLE kept_role; CREATE SCHEMA kept_one; CREATE TABLE kept_one.kept_above (id int PRIMARY KEY);"
             b"CREATE TABLE kept_one.kept_below (id int REFERENCES kept_one.kept_above)"
         )
         one.execute(b"SET search_path = kept_one")
@@ -238,12 +238,18 @@ def test_results_about_the_catalog_are_those_of_the_session_and_of_now(running: 
             assert two.execute(VISIBLE, prepare=True).fetchall() == [_padded(row) for row in other_path]
             one.execute(b"ALTER TABLE kept_below RENAME TO kept_gone")
             assert two.execute(VISIBLE, prepare=True).fetchall() == [_padded(other_path[0])]
+            for role in (USER, "kept_role", "kept_role", USER):
+                one.execute(f"SET ROLE {role}".encode())
+                found = one.execute(
+                    b"SELECT current_user, count(*) FROM pg_class WHERE relname = 'pg_class' GROUP BY 1", prepare=True
+                )
+                assert found.fetchall() == [(role, 1)]
             first, second = (
                 two.execute(b"SELECT random() FROM pg_class WHERE relname = 'pg_class'").fetchone() for _ in range(2)
             )
             assert first != second
         finally:
-            one.execute(b"DROP SCHEMA kept_one CASCADE")
+            one.execute(b"RESET ROLE; DROP SCHEMA kept_one CASCADE; DROP ROLE kept_role")
 
 
 def _padded(row: tuple[object, ...]) -> tuple[object, ...]:
