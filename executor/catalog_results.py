@@ -8,8 +8,9 @@ the leaves' rows, which ``executor.system`` gives as the same table while they a
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -21,20 +22,22 @@ from planner.algebra import Relation
 _MOST: Final = 256
 #: Bytes of a result that is not worth keeping.
 _LARGE: Final = 1 << 18
+#: Characters of parameters that are too long for a key.
+_LONG: Final = 1 << 12
 
 
 class _Result(Struct, frozen=True):
-    """A result, and what it was computed from."""
+    """A result, and what it was computed from; the leaves' rows go with the version of the catalog that has them."""
 
     relation: Relation
-    leaves: Bindings
+    leaves: Mapping[str, weakref.ref[pa.Table]]
     rows: pa.Table
 
     def is_of(self, relation: Relation, leaves: Bindings) -> bool:
         return (
             self.relation is relation
             and self.leaves.keys() == leaves.keys()
-            and all(found is leaves[name] for name, found in self.leaves.items())
+            and all(known() is leaves[name] for name, known in self.leaves.items())
         )
 
 
@@ -55,7 +58,10 @@ class CatalogResults:
     ) -> pa.Table:
         """An immutable relation's rows, computed where they are not known."""
         # Values as they are written: equal numerics may show different decimals.
-        key = id(relation), zone, tuple(map(repr, parameters))
+        written = repr(parameters)
+        if len(written) > _LONG:
+            return compute()
+        key = id(relation), zone, written
         with self._lock:
             known = self._results.get(key)
             if known is not None and known.is_of(relation, leaves):
@@ -64,7 +70,8 @@ class CatalogResults:
         rows = compute()
         if rows.nbytes <= _LARGE:
             with self._lock:
-                self._results[key] = _Result(relation, leaves, rows)
+                known_by = {name: weakref.ref(table) for name, table in leaves.items()}
+                self._results[key] = _Result(relation, known_by, rows)
                 while len(self._results) > _MOST:
                     self._results.popitem(last=False)
         return rows

@@ -55,9 +55,11 @@ class Plan(Struct, frozen=True):
     immutable: bool = False
 
     @property
-    def is_of_catalogs(self) -> bool:
-        """Whether it reads system relations alone: for their few rows it takes longer to wake other threads."""
-        return bool(self.system) and not (self.tables or self.views or self.files or self.left)
+    def needs_one_thread(self) -> bool:
+        """Whether it reads system relations alone, or only computes: for few rows it takes longer to wake other
+        threads, and clients that ask nothing else need one instance of the engine."""
+        reads_others = self.tables or self.views or self.files or self.left
+        return not reads_others and (bool(self.system) or self.stays_few)
 
 
 def _optimised(relation: Relation) -> Plan:

@@ -306,11 +306,11 @@ class Reader:
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
             if moment.snapshot is not None:
                 return moment.snapshot.open(relation, bindings, parameters, zone)
-            if plan.is_of_catalogs and plan.stays_few:
+            if plan.system and plan.needs_one_thread and plan.stays_few:
                 compute = partial(engine.query, relation, bindings, parameters, zone, self, threads=1)
                 kept = self.database.catalog_results.get if plan.immutable else None
                 return compute() if kept is None else kept(relation, bindings, parameters, zone, compute)
-            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.is_of_catalogs else None)
+            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.needs_one_thread else None)
 
         found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
         return found

@@ -339,4 +339,4 @@ class _Seen:
         return found
 
 
-_SEEN: Final = _Seen(512)
+_SEEN: Final = _Seen(256)
