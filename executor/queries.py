@@ -300,12 +300,11 @@ class Reader:
         def at(moment: Moment) -> pa.Table | OpenRows:
             relation, engine, zone = plan.relation, self.database.engine, self.time_zone
             bindings = self.bound(plan, moment, parameters)
-            if moment.writer is not None:
-                return self._computed(relation, bindings, parameters, moment)
             if files.folders(bindings):
                 return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
-            if moment.snapshot is not None:
-                return moment.snapshot.open(relation, bindings, parameters, zone)
+            reader = moment.writer or moment.snapshot
+            if reader is not None:
+                return reader.open(relation, bindings, parameters, zone)
             if plan.system and plan.needs_one_thread and plan.stays_few:
                 compute = partial(engine.query, relation, bindings, parameters, zone, self, threads=1)
                 kept = self.database.catalog_results.get if plan.immutable else None

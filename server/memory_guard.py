@@ -110,8 +110,11 @@ class MemoryGuard:
         self._thread.start()
 
     def stop(self) -> None:
-        """Looks no more."""
+        """Looks no more; what ends the server gets the memory that it needs."""
         self._stopped.set()
+        self._thread.join()
+        if self._is_bound:
+            unbound_growth()
 
     def _watch(self) -> None:
         wait = _SLOW

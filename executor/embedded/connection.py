@@ -117,6 +117,10 @@ class Plan(Struct, frozen=True):
     is_long: bool = False  # it may not hear an interrupt for long
 
 
+def _nothing() -> None:
+    """An open result of which no other object needs to hear."""
+
+
 class OpenRows:
     """The rows of a result that is computed while it is read. It has its connection to itself until its end: what else
     runs there first takes the rest of the rows into memory. Used by one thread at a time; ``interrupt`` by any.
@@ -133,6 +137,7 @@ class OpenRows:
         self._taken: deque[pa.RecordBatch] = deque()
         self._error: SqlError | None = None
         self._ended: list[Callable[[], None]] = []
+        self._failed: Callable[[], None] = _nothing
 
     def __iter__(self) -> OpenRows:
         return self
@@ -173,11 +178,11 @@ class OpenRows:
         except StopIteration:
             self.close()
             return None
-        except _STREAMED as error:
+        except BaseException as error:
+            self._failed()
             self.close()
-            raise translate(error) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, _STREAMED):
+                raise translate(error) from error
             raise
 
     def _next(self) -> pa.RecordBatch:
@@ -195,6 +200,10 @@ class OpenRows:
             call()
         else:
             self._ended.append(call)
+
+    def at_failure(self, call: Callable[[], None]) -> None:
+        """Has ``call`` made when a row that is still to come raises an error."""
+        self._failed = call
 
     def settle(self) -> None:
         """Takes the rest of the rows into memory, and an error for when they have been read."""
@@ -273,6 +282,8 @@ class Connection:
         rows = self.open_rows
         if rows is not None:
             rows.settle()
+            if self.is_lost:
+                raise cancelled()
         return self._raw
 
     @property
@@ -407,12 +418,16 @@ class Connection:
     def close(self) -> None:
         """Closes the connection."""
         self._plans.clear()
-        rows = self.open_rows
-        if rows is not None:
-            rows.close()
+        self.drop_rows()
         if not self.is_lost:
             self._raw.close()
         self._sources.clear()
+
+    def drop_rows(self) -> None:
+        """Computes no more rows of an open result."""
+        rows = self.open_rows
+        if rows is not None:
+            rows.close()
 
     def next_batch(self, reader: Any, is_apart: bool) -> pa.RecordBatch:
         """The next batch of an open result. Raises StopIteration at its end."""

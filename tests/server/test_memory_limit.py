@@ -26,6 +26,8 @@ _AT_REST, _BEYOND = 450 * _MB, 200 * _MB
 #: What the process may have while a client leaves 2 GB unread: it gives nothing back yet.
 _UNREAD = 600 * _MB
 _ROWS = "SELECT repeat('x', 1000) || i FROM generate_series(1, 2000000) i"
+#: Begins a transaction that has changed tables in the engine.
+_WRITES = "BEGIN; UPDATE numbers SET i = i"
 Client = psycopg.Connection[Any]
 Isolation = Literal["read_committed", "repeatable_read"]
 
@@ -92,8 +94,10 @@ def test_rows_that_are_held_for_a_statement_count_and_are_given_back(server: Mil
 
 
 @pytest.mark.parametrize("text", [_ROWS, f"COPY ({_ROWS}) TO STDOUT"])
-@pytest.mark.parametrize("begin", ["", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM numbers"])
+@pytest.mark.parametrize("begin", ["", "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM numbers", _WRITES])
 def test_rows_that_a_client_does_not_read_are_not_computed(server: Millstream, text: str, begin: str) -> None:
+    """Neither while it waits nor when it has gone."""
+    forget_largest(server)
     with server.connect() as other, server.connect() as client:
         if begin:
             client.execute(begin)  # type: ignore[call-overload]
@@ -103,11 +107,13 @@ def test_rows_that_a_client_does_not_read_are_not_computed(server: Millstream, t
         client.pgconn.flush()
         for _ in range(20):  # while others work
             assert other.execute("SELECT sum(i + random() * 0) FROM numbers").fetchone() is not None
-        assert size(server) < _UNREAD
         found = client.pgconn.get_result()
         assert found is not None
         assert found.status in (ExecStatus.SINGLE_TUPLE, ExecStatus.COPY_OUT)
         client.pgconn.finish()
+        sessions = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        wait_until(lambda: other.execute(sessions).fetchone() == (1,), 60, "end of the session")
+        assert largest(server) < _UNREAD
 
 
 def test_all_rows_of_a_large_result_come_in_order(server: Millstream) -> None:
@@ -121,6 +127,31 @@ def test_an_error_behind_the_first_rows_ends_the_result(server: Millstream) -> N
         with pytest.raises(psycopg.errors.DivisionByZero):
             client.execute("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) i").fetchall()
         assert client.execute("SELECT count(*) FROM numbers").fetchone() == (1000,)
+
+
+def test_a_transaction_that_has_written_reads_its_rows_as_they_are_computed(server: Millstream) -> None:
+    """An open portal keeps its rows while the transaction goes on to write; an error behind the first rows is undone by
+    ROLLBACK TO, as any other."""
+    with server.connect() as client:
+        client.execute("CREATE TABLE written AS SELECT i FROM generate_series(1, 60000) i")
+        with client.transaction():
+            client.execute("UPDATE written SET i = i + 1")
+            client.execute("DECLARE portal CURSOR FOR SELECT i FROM written ORDER BY i")
+            found = client.execute("FETCH 10 FROM portal").fetchall()
+            client.execute("UPDATE written SET i = i + 1")
+            found += client.execute("FETCH ALL FROM portal").fetchall()
+            assert found == [(i + 1,) for i in range(1, 60001)]
+            with pytest.raises(psycopg.errors.DivisionByZero), client.transaction():
+                client.execute("UPDATE written SET i = 0")
+                client.execute("SELECT 1 / (50000 - i) FROM (SELECT i + row_number() OVER () AS i FROM written) w")
+            assert client.execute("SELECT sum(i) FROM written").fetchone() == (sum(range(3, 60003)),)
+            with pytest.raises(psycopg.errors.DivisionByZero), client.transaction():
+                client.execute(
+                    "SELECT 1 / (50000 - i) FROM generate_series(1, 60000) i, (SELECT 1 FROM written LIMIT 1) w"
+                )
+            client.execute("DELETE FROM written WHERE i > 10")
+        assert client.execute("SELECT i FROM written ORDER BY i").fetchall() == [(i,) for i in range(3, 11)]
+        client.execute("DROP TABLE written")
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])

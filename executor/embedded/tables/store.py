@@ -118,10 +118,11 @@ class ReadSnapshot:
             rows.at_end(self.close)
 
     def close(self) -> None:
-        """Ends the snapshot; closing twice is harmless."""
+        """Ends the snapshot, and an open result with it; closing twice is harmless."""
         if not self._open:
             return
         self._open = False
+        self._connection.drop_rows()
         try:
             if self._connection.in_transaction:  # else it wrote, and has ended
                 self._connection.commit()

@@ -21,7 +21,7 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, failed_transaction
 from catalog.objects import Stream, Table, is_temporary
 from executor.commit.records import TableChange, TableValues
-from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
+from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, OpenRows, Parameters, plainly
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables import changes as tools
 from executor.embedded.tables import documents
@@ -277,10 +277,28 @@ class WriteTransaction:
     def query(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table:
         """A relation's rows; the transaction sees its own changes."""
         with self._statement():
-            found = None
-            if self._finds_by_key:
-                found = self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
+            found = self._of_keys(relation, bindings, parameters, timezone)
             return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
+
+    def open(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | OpenRows:
+        """The same, read while it is computed where it is large. An error breaks the transaction whenever it comes."""
+        with self._statement():
+            found = self._of_keys(relation, bindings, parameters, timezone)
+            if found is not None:
+                return found
+            rows = self._computing.open(relation, bindings, parameters, timezone)
+        if isinstance(rows, OpenRows):
+            rows.at_failure(self._break)
+        return rows
+
+    def _of_keys(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | None:
+        """The rows of a query of few rows by key; None where the engine must find them."""
+        if not self._finds_by_key:
+            return None
+        return self._keyed.query(relation, bindings, parameters, timezone, self.definitions)
+
+    def _break(self) -> None:
+        self._broken = True
 
     def change(
         self,
@@ -693,6 +711,7 @@ class WriteTransaction:
         that have seen it since its commit began."""
         if self._open:
             if self._connection is not None:
+                self._connection.drop_rows()
                 self._connection.rollback()
             self._end(None, error)
 
