@@ -20,6 +20,7 @@ from catalog.catalog import Catalog
 from catalog.errors import undefined_table
 from catalog.objects import View
 from executor import confirming, forgotten
+from executor.catalog_results import CatalogResults
 from executor.cluster.logs import is_shared, place_log
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
@@ -58,6 +59,7 @@ class Core:
         """Opens all files, as they are; ``system`` makes the catalog of the system relations."""
         self.options = options
         self.plans = PlanCache()
+        self.catalog_results = CatalogResults()
         directory, spill = options.server_directory, options.spill_directory
         directory.mkdir(parents=True, exist_ok=True)
         left = _spilled(spill)

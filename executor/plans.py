@@ -14,17 +14,23 @@ from msgspec import Struct
 from executor.analytics import joined_scans
 from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
-from planner.algebra import Project, Relation, Scan
+from planner.algebra import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.cancellation import leave
-from planner.expression import ColumnRef
+from planner.expression import Call, ColumnRef
 from planner.order_system_rows import order_system_rows
 from planner.placement import BREAKERS
 from planner.rules import optimise
-from planner.walk import Node, find, kinds_of
+from planner.rules.support import conjuncts, volatility
+from planner.walk import Node, contains, find, kinds_of
 
 _REMEMBERED: Final = 1024
 SCANS: Final = kinds_of(Scan)
 _BREAKERS: Final = kinds_of(*BREAKERS)
+#: What may make many rows of a few.
+_WIDE: Final = kinds_of(Join, Unnest, Fixpoint)
+_CALLS: Final = kinds_of(Call)
+_COLUMNS: Final = kinds_of(ColumnRef)
+_OF_LISTS: Final = frozenset(("array_subscripts",))
 
 
 class Plan(Struct, frozen=True):
@@ -32,6 +38,8 @@ class Plan(Struct, frozen=True):
 
     ``files`` are what it reads of foreign tables of files, one for each, ``left`` the queries that it goes on with;
     ``arriving``: it reads a stream itself. ``breakers`` counts what an engine finishes before it goes on.
+    ``stays_few``: over inputs of a few rows it makes a few, so that they need not be read while they are computed.
+    ``immutable``: its inputs alone tell its rows.
     """
 
     relation: Relation
@@ -43,11 +51,15 @@ class Plan(Struct, frozen=True):
     small: Small | None = None
     arriving: bool = False
     breakers: int = 0
+    stays_few: bool = False
+    immutable: bool = False
 
     @property
-    def is_of_catalogs(self) -> bool:
-        """Whether it reads system relations alone: for their few rows it takes longer to wake other threads."""
-        return bool(self.system) and not (self.tables or self.views or self.files or self.left)
+    def needs_one_thread(self) -> bool:
+        """Whether it reads system relations alone, or only computes: for few rows it takes longer to wake other
+        threads, and clients that ask nothing else need one instance of the engine."""
+        reads_others = self.tables or self.views or self.files or self.left
+        return not reads_others and (bool(self.system) or self.stays_few)
 
 
 def _optimised(relation: Relation) -> Plan:
@@ -58,7 +70,25 @@ def plan_of(relation: Relation) -> Plan:
     """What a relation reads."""
     arriving = any(scan.arrives for scan in find(relation, SCANS))
     breakers = sum(1 for _ in find(relation, _BREAKERS))
-    return Plan(relation, *reads((relation,)), None if arriving else small_of(relation), arriving, breakers)
+    stays_few = all(map(_keeps_few, find(relation, _WIDE)))
+    immutable = volatility(relation) == "immutable"
+    small = None if arriving else small_of(relation)
+    return Plan(relation, *reads((relation,)), small, arriving, breakers, stays_few, immutable)
+
+
+def _keeps_few(node: Node) -> bool:
+    """Whether a node makes of a few rows a few: it joins by equal values, or its lists are columns' values."""
+    match node:
+        case Join(kind="semi" | "anti"):
+            return True
+        case Join(predicate=predicate):
+            equalities = (part for part in conjuncts(predicate) if isinstance(part, Call) and part.function == "eq")
+            return any(all(contains(side, _COLUMNS) for side in part.arguments) for part in equalities)
+        case Unnest(items=items):
+            calls = {call.function for _, item in items for call in find(item, _CALLS)}
+            return calls <= _OF_LISTS
+        case _:
+            return False
 
 
 def reads(

@@ -305,7 +305,11 @@ class Reader:
             reader = moment.writer or moment.snapshot
             if reader is not None:
                 return reader.open(relation, bindings, parameters, zone)
-            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.is_of_catalogs else None)
+            if plan.system and plan.needs_one_thread and plan.stays_few:
+                compute = partial(engine.query, relation, bindings, parameters, zone, self, threads=1)
+                kept = self.database.catalog_results.get if plan.immutable else None
+                return compute() if kept is None else kept(relation, bindings, parameters, zone, compute)
+            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.needs_one_thread else None)
 
         found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
         return found

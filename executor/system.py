@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
-from catalog.system import MARKED, rows_of, seen_table, system_catalog
+from catalog.system import MARKED, rows_of, seen_table, system_catalog, visibility
 from catalog.system.rows import Own, table_of
 from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
@@ -297,16 +297,46 @@ def system_rows(database: Database, name: str) -> list[dict[str, Any]]:
 def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
     """A system relation's rows now and their places, with what a search ``path`` finds named alone; ``own`` are rows
     that only a session knows."""
-    found = _system_rows(database, catalog, view, own, path)
+    name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
+    if name in own:
+        return _placed(table_of(view.columns, own[name]()))
+    if view.oid in _BY_OID:
+        return _placed(table_of(view.columns, system_rows(database, view.name)))
+    measure = MEASURES.get(view.name)
+    if measure is not None:
+        found = table_of(view.columns, measure(database, catalog))
+        return _placed(seen_table(catalog, found, path) if view.name in MARKED else found)
+    if view.name == "relation_visibility":
+        return _SEEN.get(catalog, view.oid, path, visibility(catalog, path).table, has_marks=False)
+    has_marks = view.name in MARKED
+    return _SEEN.get(catalog, view.oid, path if has_marks else (), rows_of(catalog, view), has_marks)
+
+
+def _placed(found: pa.Table) -> pa.Table:
+    """Rows with their places."""
     return found.append_column(PLACE, pa.array(np.arange(found.num_rows)))
 
 
-def _system_rows(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
-    name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
-    if name in own:
-        return table_of(view.columns, own[name]())
-    if view.oid not in _BY_OID:
-        measure = MEASURES.get(view.name)
-        found = rows_of(catalog, view) if measure is None else table_of(view.columns, measure(database, catalog))
-        return seen_table(catalog, found, path) if view.name in MARKED else found
-    return table_of(view.columns, system_rows(database, view.name))
+class _Seen:
+    """What the catalog alone tells, as search paths see it: the same table again while it is the same."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        #: By oid and path: the rows that it was made of, the catalog where its texts have marks, and the result.
+        self._items: dict[tuple[int, tuple[str, ...]], tuple[pa.Table, Catalog | None, pa.Table]] = {}
+
+    def get(self, catalog: Catalog, oid: int, path: tuple[str, ...], rows: pa.Table, has_marks: bool) -> pa.Table:
+        """Rows with their places, and without the marks that some have in their texts."""
+        key = oid, path
+        known = self._items.get(key)
+        if known is not None and known[0] is rows and (known[1] is None or known[1] is catalog):
+            return known[2]
+        seen = seen_table(catalog, rows, path) if has_marks else rows
+        found = _placed(seen)
+        if len(self._items) >= self._limit:
+            self._items.clear()
+        self._items[key] = rows, None if seen is rows else catalog, found
+        return found
+
+
+_SEEN: Final = _Seen(256)

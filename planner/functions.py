@@ -160,6 +160,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("octets_converted", 3, 3),
     Function("quote_ident", 2, 2),  # with the words that are quoted
     Function("quote_literal", 1, 1),
+    Function("type_shown", 4, 4),  # around a modifier: what stands before and behind it, the type's oid, and it
     Function("sha256", 1, 1),
     # Of bytea.
     *(Function(f"octets_sha{bits}", 1, 1) for bits in (224, 384, 512)),

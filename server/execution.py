@@ -232,7 +232,8 @@ def planned(
     """A statement with how it is planned again, which calls no function of the session a second time."""
     statement, calls = plan.statement, {} if made is None else made
     if plan.calls_session:
-        statement = functions.evaluate(session, statement, parameters, calls)
+        filled = functions.evaluate(session, statement, parameters, calls)
+        statement = session.server.plans.filled(plan, parameters, tuple(calls.items()), filled)
 
     def again() -> Planned:
         new = replanned(session, plan, described)

@@ -40,10 +40,14 @@ from server.settings import Settings
 from server.styled import PLAIN, Styled, styled
 
 _PLANS: Final = 4096
+#: Queries whose calls of the session are values.
+_FILLED: Final = 512
 #: Texts longer than this are planned without being remembered.
 _LONGEST: Final = 16 << 10
 #: Session functions whose result stays the same as long as settings and catalog do.
 _STEADY: Final = frozenset(("current_user", "session_user", "current_database", "current_schema", "version"))
+#: Those whose result is often that of the last time.
+_REPEATED: Final = _STEADY | {"current_setting", "pg_postmaster_start_time"}
 
 #: Statements about rows: what they mean depends on nothing in the catalog but what binding looks up there.
 _OF_ROWS: Final = (Query, Insert, Update, Delete, Merge, Modifying)
@@ -188,6 +192,7 @@ class PlanCache:
         self._texts: Bounded[tuple[Raw, ...]] = Bounded(_PLANS)
         self._plans: Bounded[Plan] = Bounded(_PLANS)
         self._unshared: Bounded[bool] = Bounded(_PLANS)
+        self._filled: Bounded[tuple[Statement, Statement]] = Bounded(_FILLED)
         self._parameterise = Parameteriser()
 
     def parsed(self, text: str) -> tuple[Raw, ...] | None:
@@ -223,6 +228,21 @@ class PlanCache:
             if len(raw.text) <= _LONGEST:
                 self._plans.put((raw.text, raw.offset, types, around.key), plan)
         return plan
+
+    def filled(self, plan: Plan, parameters: tuple[Value, ...], values: Hashable, filled: Statement) -> Statement:
+        """A plan's statement with ``values`` in the place of its calls of the session: the same object where it was
+        made of the same before, since what is known of a query is kept by its identity."""
+        if not isinstance(filled, Query) or not plan.calls <= _REPEATED:
+            return filled
+        written = repr(parameters)
+        if len(written) > _LONGEST:
+            return filled
+        key = id(plan.statement), written, values
+        known = self._filled.get(key)
+        if known is not None and known[0] is plan.statement:
+            return known[1]
+        self._filled.put(key, (plan.statement, filled))
+        return filled
 
     def shared(self, text: str, around: Surroundings, make: bool) -> Shared | None:
         """The plan of a text but for its literals; None when it has none, or the plan is new and not to be made.

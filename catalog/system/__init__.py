@@ -15,13 +15,15 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.looking import Look, Seen
-from catalog.objects import ColumnDefinition, SystemView
+from catalog.objects import PG_CATALOG, ColumnDefinition, SystemView
 from catalog.system import classes, cluster, depends, descriptions, indexes, privileges, routines, texts, types
+from catalog.system.functions import LOOKUPS
 from catalog.system.members import member_rows
 from catalog.system.naming import MARK, as_seen
 from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
+from catalog.system.visibility import VISIBILITY, Visibility
 from catalog.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT, SqlType
 
 Filler = Callable[[Catalog], Iterator[Row]]
@@ -40,6 +42,7 @@ FILLERS: Final[Mapping[str, Filler]] = {
         indexes.pg_index,
         indexes.pg_constraint,
         depends.pg_depend,
+        depends.serial_sequences,
         cluster.pg_namespace,
         cluster.pg_database,
         cluster.pg_authid,
@@ -77,16 +80,11 @@ def _named(names: Sequence[str]) -> tuple[ColumnDefinition, ...]:
 
 
 _OIDS: Final = (ColumnDefinition("oid", OID),)
-#: What functions such as pg_get_viewdef() look up; no client sees them.
-LOOKUPS: Final = "pg_lookups"
 _LOOKUPS: Final = {
     "view_definitions": (*_OIDS, *_named(("plain", "pretty"))),
-    "index_definitions": (
-        *(*_OIDS, ColumnDefinition("place", INT4), ColumnDefinition("target", OID)),
-        *_named(("definition", "pretty", "rest")),
-    ),
+    "index_definitions": (*_OIDS, ColumnDefinition("place", INT4), *_named(("definition", "pretty"))),
     "pretty_expressions": _named(("text", "pretty")),
-    "constraint_definitions": (*_OIDS, ColumnDefinition("target", OID), *_named(("definition", "pretty", "rest"))),
+    "constraint_definitions": (*_OIDS, *_named(("definition", "pretty"))),
     "signatures": (*_OIDS, *_named(texts.SIGNATURE)),
     "keywords": _named(texts.KEYWORD),
     "token_types": (ColumnDefinition("tokid", INT4), *_named(("alias", "description"))),
@@ -116,6 +114,8 @@ _LOOKUPS: Final = {
     "lock_waits": (ColumnDefinition("waiter", INT4), ColumnDefinition("blocker", INT4)),
     "notification_queue": (ColumnDefinition("usage", FLOAT8),),
     "view_updates": (*_OIDS, ColumnDefinition("place", INT4)),
+    "serial_sequences": (*_OIDS, ColumnDefinition("relation", OID), *_named(("attname", "shown"))),
+    "relation_visibility": tuple(map(ColumnDefinition, VISIBILITY, (OID, BOOL, TEXT))),
 }
 _FIRST: Final = 14_900
 
@@ -175,12 +175,37 @@ MARKED: Final = frozenset(
 )
 
 
+#: What the last search paths find, with the rows that it was computed from.
+_VISIBLE: Final[dict[tuple[str, ...], tuple[pa.Table, pa.Table, Visibility]]] = {}
+_PATHS: Final = 16
+
+
+def visibility(catalog: Catalog, path: tuple[str, ...]) -> Visibility:
+    """Which relations a search path finds by their names alone."""
+    classes, namespaces = (rows_of(catalog, _system_view(catalog, name)) for name in ("pg_class", "pg_namespace"))
+    known = _VISIBLE.get(path)
+    if known is not None and known[0] is classes and known[1] is namespaces:
+        return known[2]
+    if len(_VISIBLE) >= _PATHS:
+        _VISIBLE.clear()
+    found = Visibility(classes, namespaces, path)
+    _VISIBLE[path] = classes, namespaces, found
+    return found
+
+
+def _system_view(catalog: Catalog, name: str) -> SystemView:
+    view = catalog.objects[catalog.names[PG_CATALOG, name]]
+    assert isinstance(view, SystemView), view
+    return view
+
+
 def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.Table:
     """Rows with their texts as those see them who have a search path."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if pa.types.is_string(column.type) and _has_marks(column):
-            texts = [None if text is None else as_seen(catalog, text, path) for text in column.to_pylist()]
+            named = visibility(catalog, path).named
+            texts = [None if text is None else as_seen(catalog, named(text), path) for text in column.to_pylist()]
             table = table.set_column(place, table.schema.field(name), pa.array(texts, column.type))
     return table
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from catalog.catalog import Catalog
+from catalog.names import quote_name
 from catalog.objects import Domain, ForeignKey, Indexed, Sequence, SystemView, Table, View, keys_of
 from catalog.oids import part_oid, row_oid
 from catalog.routines import every
@@ -87,6 +88,18 @@ def _owned(catalog: Catalog, item: Sequence) -> Iterator[Row]:
         place = names.index(item.owner[1])
         how = "i" if table.columns[place].identity else "a"
         yield _depends((PG_CLASS, item.oid), (PG_CLASS, table.oid), how, place + 1)
+
+
+def serial_sequences(catalog: Catalog) -> Iterator[Row]:
+    """The sequence that goes with a column, as pg_get_serial_sequence() shows it."""
+    known: set[tuple[int, str]] = set()
+    for item in own_objects(catalog):
+        if not isinstance(item, Sequence) or item.owner is None or item.owner in known:
+            continue
+        known.add(item.owner)
+        relation, name = item.owner
+        shown = f"{quote_name(item.schema)}.{quote_name(item.name)}"
+        yield {"oid": item.oid, "relation": relation, "attname": name, "shown": shown}
 
 
 def _rule(view: View) -> Iterator[Row]:

@@ -12,6 +12,9 @@ from typing import Final
 
 from catalog.intervals import FIELD_RANGES, FULL_RANGE, fields_text
 
+#: The schema of what functions such as pg_get_viewdef() look up; no client sees it.
+LOOKUPS: Final = "pg_lookups"
+
 
 def _view(column: str) -> str:
     """A view's text."""
@@ -37,26 +40,18 @@ def _visible(relation: str, prefix: str) -> str:
     )
 
 
-#: The same where names are in several schemas of the path.
-_TABLE_IS_VISIBLE: Final = """(SELECT array_position(current_schemas(true), n.nspname) =
-    (SELECT min(array_position(current_schemas(true), m.nspname)) FROM pg_class d
-    JOIN pg_namespace m ON m.oid = d.relnamespace WHERE d.relname = c.relname)
-    AND n.nspname = ANY (current_schemas(true))
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)"""
 #: What stands behind an interval's name for the fields of its modifier.
 _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
 )
 _INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
-_FORMAT_TYPE: Final = f"""CASE WHEN $1 IS NULL THEN NULL WHEN $1 = 0 THEN '-' ELSE coalesce((SELECT
-    CASE WHEN $2 IS NULL THEN n.head
-    WHEN $2 < 0 THEN CASE WHEN n.element = 1042 THEN 'bpchar' ELSE n.head END
-    ELSE n.head || CASE WHEN n.element IN (1042, 1043) THEN '(' || ($2 - 4)::text || ')'
-        WHEN n.element = 1700 THEN '(' || ((($2 - 4) >> 16) & 65535)::text || ',' || (($2 - 4) & 2047)::text || ')'
-        WHEN n.element IN (1083, 1114, 1184, 1266, 1560, 1562) THEN '(' || $2::text || ')'
-        WHEN n.element = 1186 THEN {_INTERVAL_FIELDS}
-            || {_INTERVAL_DIGITS} ELSE '' END END
-    || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1), '???') END"""
+#: The modifier of a type whose name is asked for without one; none of a type is as small.
+NO_MODIFIER: Final = -(1 << 32)
+_FORMAT_TYPE: Final = f"""coalesce((SELECT
+    pg_lookups.type_shown(n.head, n.tail, n.element, coalesce($2::int8, {NO_MODIFIER}))
+    FROM pg_lookups.type_names n WHERE n.oid = $1), CASE WHEN $1 = 0 THEN '-' WHEN $1 IS NOT NULL THEN '???' END)"""
+#: Functions that only bodies call, in the schema of what they look up: the types of their results.
+OF_BODIES: Final[dict[str, str]] = {"type_shown": "text"}
 
 
 def _signature(column: str) -> str:
@@ -104,10 +99,9 @@ _PRETTY_TEXT: Final = (
 )
 
 
-def _constraint(column: str) -> str:
-    """A constraint's definition, or how people see it; a foreign key names its target as the path needs it."""
-    return f"""(SELECT d.{column} || coalesce(d.target::regclass::text, '') || d.rest
-    FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"""
+def _constraint(shown: str) -> str:
+    """A constraint's definition, or how people see it."""
+    return f"(SELECT {shown} FROM pg_lookups.constraint_definitions d WHERE d.oid = $1)"
 
 
 def _cleaned(name: str) -> str:
@@ -115,22 +109,18 @@ def _cleaned(name: str) -> str:
     return f"lower(regexp_replace({name}::text, '[^a-zA-Z0-9]', '', 'g'))"
 
 
-def _index(column: str, place: str) -> str:
-    """The same of an index (place 0) or a part of it; people see its table named as the path needs it."""
-    shown = f"d.{column}"
-    if column == "pretty":
-        shown += " || coalesce(d.target::regclass::text, '') || d.rest"
+def _index(shown: str, place: str) -> str:
+    """The same of an index (place 0) or a part of it."""
     return f"(SELECT {shown} FROM pg_lookups.index_definitions d WHERE d.oid = $1 AND d.place = {place})"
 
 
-_SERIAL_FROM: Final = """FROM pg_depend d
-    JOIN pg_class s ON s.oid = d.objid JOIN pg_namespace n ON n.oid = s.relnamespace
-    JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 1259 AND d.refclassid = 1259 AND d.deptype IN ('a', 'i') AND s.relkind = 'S'
-    AND d.refobjid = $1 AND a.attname = $2"""
-_SERIAL: Final = f"(SELECT quote_ident(n.nspname) || '.' || quote_ident(s.relname) {_SERIAL_FROM})"
+def _serial(shown: str) -> str:
+    """The sequence of the relation $1's column $2."""
+    return f"(SELECT s.{shown} FROM pg_lookups.serial_sequences s WHERE s.relation = $1 AND s.attname = $2)"
+
+
 #: The oid of what pg_get_serial_sequence(text, text) names.
-SERIAL_OID: Final = f"(SELECT s.oid::regclass {_SERIAL_FROM})"
+SERIAL_OID: Final = _serial("oid")
 #: A part of a qualified name, quoted or not.
 _PART: Final = r"""\s*("(?:[^"]|"")+"|[^".\s]+)\s*"""
 #: The name $1 with each part as quote_ident writes it: what is not quoted is folded (stringToQualifiedNameList).
@@ -215,8 +205,8 @@ _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'colu
     FROM pg_lookups.object_descriptions d WHERE d.classid = $1 AND d.oid = $2)"""
 
 _SIMPLE: Final[dict[str, str]] = {
-    "pg_table_is_visible(oid)": f"coalesce({_TABLE_IS_VISIBLE}, CASE WHEN EXISTS "
-    "(SELECT FROM pg_class WHERE oid = $1) THEN false END)",
+    "pg_table_is_visible(oid)": "(SELECT v.visible FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
+    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # nobody makes others
     "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "
@@ -230,12 +220,10 @@ _SIMPLE: Final[dict[str, str]] = {
     "ON c.oid = d.classoid WHERE d.objoid = $1 AND c.relname = $2 AND c.relnamespace = 11)",
     "pg_get_expr(pg_node_tree, oid)": "$1::text",
     "pg_get_expr(pg_node_tree, oid, bool)": f"CASE WHEN $3 THEN {_PRETTY_TEXT} ELSE $1::text END",
-    "pg_get_constraintdef(oid)": _constraint("definition"),
-    "pg_get_constraintdef(oid, bool)": f"CASE WHEN $2 THEN {_constraint('pretty')} "
-    f"ELSE {_constraint('definition')} END",
-    "pg_get_indexdef(oid)": _index("definition", "0"),
-    "pg_get_indexdef(oid, int4, bool)": f"CASE WHEN $3 THEN {_index('pretty', '$2')} "
-    f"ELSE {_index('definition', '$2')} END",
+    "pg_get_constraintdef(oid)": _constraint("d.definition"),
+    "pg_get_constraintdef(oid, bool)": _constraint("CASE WHEN $2 THEN d.pretty ELSE d.definition END"),
+    "pg_get_indexdef(oid)": _index("d.definition", "0"),
+    "pg_get_indexdef(oid, int4, bool)": _index("CASE WHEN $3 THEN d.pretty ELSE d.definition END", "$2"),
     "pg_get_viewdef(oid)": _view("plain"),
     "pg_get_viewdef(oid, bool)": _view_as_asked(),
     "pg_get_viewdef(oid, int4)": _view("pretty"),
@@ -308,7 +296,7 @@ _SIMPLE: Final[dict[str, str]] = {
     "pg_current_xact_id()": "txid_current()::text::xid8",
     "pg_collation_actual_version(oid)": "NULL::text",
     "pg_notification_queue_usage()": "(SELECT usage FROM pg_lookups.notification_queue)",
-    "pg_get_serial_sequence(text, text)": _SERIAL,
+    "pg_get_serial_sequence(text, text)": _serial("shown"),
     "to_regclass(text)": f"{_TO_REGCLASS}::regclass",
     "to_regtype(text)": f"{_TO_REGTYPE}::regtype",
     "to_regnamespace(text)": f"(SELECT oid FROM pg_namespace WHERE quote_ident(nspname) = {_FOLDED})::regnamespace",
@@ -372,7 +360,6 @@ _VISIBLE: Final = {
     "pg_operator_is_visible(oid)": ("pg_operator", "opr"),
     "pg_opclass_is_visible(oid)": ("pg_opclass", "opc"),
     "pg_opfamily_is_visible(oid)": ("pg_opfamily", "opf"),
-    "pg_collation_is_visible(oid)": ("pg_collation", "coll"),
     "pg_conversion_is_visible(oid)": ("pg_conversion", "con"),
     "pg_statistics_obj_is_visible(oid)": ("pg_statistic_ext", "stx"),
     "pg_ts_config_is_visible(oid)": ("pg_ts_config", "cfg"),
@@ -488,8 +475,7 @@ INFORMATION: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
 }
 #: oids as text, by their type.
 SHOWN: Final[dict[str, str]] = {
-    "regclass": "(SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END "
-    "|| quote_ident(c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1)",
+    "regclass": "(SELECT v.shown FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
     "regtype": "(SELECT n.head || n.tail FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "regproc": "(SELECT rtrim(shown, '(') FROM pg_lookups.function_names WHERE oid = $1)",
     "regprocedure": "(SELECT alone || types FROM pg_lookups.function_names WHERE oid = $1)",

@@ -21,6 +21,7 @@ from catalog.system.pretty import pretty
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.system.types import domain_constraints
+from catalog.system.visibility import relation_mark
 from catalog.types import SqlType
 
 #: btree's operator classes by type; others are found by their binary coercible type.
@@ -184,7 +185,7 @@ def pg_index(catalog: Catalog) -> Iterator[Row]:
 
 
 def index_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_indexdef() of each index, and of its parts by place. What people see names the table as the path needs."""
+    """pg_get_indexdef() of each index (place 0) and of its parts. What people see names the table as the path needs."""
     for oid, text in by_oid("index_definitions", "definition").items():
         yield _definition(oid, 0, text, text)
         for place, part in enumerate(text[text.index("(") + 1 : -1].split(", "), 1):
@@ -195,8 +196,8 @@ def index_definitions(catalog: Catalog) -> Iterator[Row]:
             head, method = f"CREATE {unique}INDEX {quote_name(index.name)} ON ", f" USING {index.method} "
             on = f"{quote_name(table.schema)}.{quote_name(table.name)}"
             whole = head + on + method + _all_parts(catalog, index, _as_kept)
-            rest = method + _all_parts(catalog, index, pretty)
-            yield {**_definition(index.oid, 0, whole, head), "target": table.oid, "rest": rest}
+            shown = head + relation_mark(table.oid) + method + _all_parts(catalog, index, pretty)
+            yield _definition(index.oid, 0, whole, shown)
             for place in range(len(index.parts)):
                 texts = (_part(catalog, index, place, form) for form in (_as_kept, pretty))
                 yield _definition(index.oid, place + 1, *texts)
@@ -363,7 +364,7 @@ def pretty_expressions(catalog: Catalog) -> Iterator[Row]:
 
 
 def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
-    """pg_get_constraintdef() of each constraint; of a foreign key what stands before and behind its target's name."""
+    """pg_get_constraintdef() of each constraint; a foreign key names its target as the path needs."""
     for table in _tables(catalog):
         for key in table.keys:
             if not key.index:
@@ -374,13 +375,9 @@ def constraint_definitions(catalog: Catalog) -> Iterator[Row]:
             yield {"oid": oid, **_check_texts(check, default_text(catalog, check.expression))}
         for reference in table.foreign_keys:
             if isinstance(catalog.objects.get(reference.target), Table):
-                start = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES "
-                yield {
-                    "oid": part_oid(table.oid, "constraint", reference.name),
-                    **_whole(start, start),
-                    "target": reference.target,
-                    "rest": _reference_rest(reference),
-                }
+                target = f"{relation_mark(reference.target)}{_reference_rest(reference)}"
+                text = f"FOREIGN KEY {_listed(reference.columns)} REFERENCES {target}"
+                yield {"oid": part_oid(table.oid, "constraint", reference.name), **_whole(text, text)}
     for oid, _, check, text in domain_constraints(catalog):
         yield {"oid": oid, **_check_texts(check, text)}
 
@@ -391,7 +388,7 @@ def _check_texts(check: Check, text: str) -> Row:
 
 def _whole(text: str, shown: str) -> Row:
     """A definition as pg_dump reads it, and as people do."""
-    return {"definition": text, "pretty": shown, "rest": ""}
+    return {"definition": text, "pretty": shown}
 
 
 def _not_valid(constraint: Check | ForeignKey) -> str:

@@ -147,10 +147,12 @@ class EmbeddedEngine:
         parameters: Parameters = (),
         timezone: str = "UTC",
         owner: object = None,
+        threads: int | None = None,
     ) -> pa.Table:
-        """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types."""
+        """A relation's rows over leaves bound by their engine names; columns c<id>, in exactly their Arrow types.
+        ``threads`` are the instance's, where no files are read."""
         if not folders(bindings):
-            return self._query(self._instance(), relation, bindings, parameters, timezone, owner)
+            return self._query(self._instance(threads), relation, bindings, parameters, timezone, owner)
         with (
             self.connection(owner, bindings) as connection,
             closing(KeptResults(connection, bindings, timezone)) as inputs,

@@ -110,7 +110,8 @@ def _require_kept(statements: Sequence[Relation]) -> None:
     for item in (node for statement in statements for node in walk(statement)):
         if isinstance(item, Scan):
             instead = "Group by the columns that it is computed from, and compute it from the groups."
-            raise unsupported(f'a subquery over "{item.name}" in an expression below the grouping', instead)
+            read = "the system catalogs" if item.kind == "system" else f'"{item.name}"'  # also by a cast of an oid
+            raise unsupported(f"a subquery over {read} in an expression below the grouping", instead)
 
 
 def normalise(relation: Relation, ordered: bool = False) -> Relation:

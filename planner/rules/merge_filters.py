@@ -1,11 +1,15 @@
-"""Filter(Filter(R, p), q)  =  Filter(R, p AND q);  Filter(R, true)  =  R."""
+"""Filter(Filter(R, p), q)  =  Filter(R, p AND q);  Filter(Filter(R, p), p)  =  Filter(R, p);  Filter(R, true)  =  R.
+
+Clients that write a condition on a subquery and on what reads it make two equal filters of it. Of volatile conditions
+both stay: ``random() < 0.5`` twice lets a quarter of the rows through.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from planner.algebra import Filter, Relation
-from planner.rules.support import TRUE, conjuncts, filtered
+from planner.rules.support import TRUE, conjuncts, filtered, volatility
 from planner.walk import kinds_of, transform_relations
 
 
@@ -20,6 +24,8 @@ def merge_filter(node: Any) -> Any:
         case Filter(input=below, predicate=predicate) if predicate == TRUE:
             return below
         case Filter(input=Filter(input=below, predicate=lower), predicate=upper):
-            return filtered(below, (*conjuncts(lower), *conjuncts(upper)))
+            parts = tuple(conjuncts(lower))
+            others = (part for part in conjuncts(upper) if part not in parts or volatility(part) == "volatile")
+            return filtered(below, (*parts, *others))
         case _:
             return node

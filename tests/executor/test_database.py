@@ -55,7 +55,7 @@ def test_a_view_without_groups_has_one_row(client: Client) -> None:
 @pytest.mark.parametrize("shown", ["'clicks'::regclass::text", "to_jsonb('clicks'::regclass)"])
 def test_no_view_asks_the_catalog_of_each_row(client: Client, shown: str) -> None:
     client.run(CLICKS)
-    with pytest.raises(SqlError, match='a subquery over "pg_class"') as caught:
+    with pytest.raises(SqlError, match="a subquery over the system catalogs") as caught:
         client.run(f"CREATE VIEW named AS SELECT {shown} AS name, count(*) FROM clicks GROUP BY 1")
     assert caught.value.sqlstate == "0A000"
 

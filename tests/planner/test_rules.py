@@ -156,6 +156,14 @@ CASES: dict[str, tuple[Rule, Callable[[], Relation]]] = {
         merge_filters,
         lambda: where(where(where(R, eq(R.a, 1)), lit(True)), both(eq(R.b, 2), eq(R.c, 3))),
     ),
+    "merge_filters_that_are_equal": (
+        merge_filters,
+        lambda: where(where(R, both(eq(R.a, 1), eq(R.b, 2))), both(eq(R.b, 2), eq(R.c, 3))),
+    ),
+    "merge_filters_not_volatile": (
+        merge_filters,
+        lambda: where(where(R, call("lt", RANDOM, lit(0.5, FLOAT8))), call("lt", RANDOM, lit(0.5, FLOAT8))),
+    ),
     "merge_projects": (
         merge_projects,
         lambda: project(inner := project(R, x=call("add", R.a, 1), y=R.b), z=call("mul", ref(inner, "x"), 2)),

@@ -191,3 +191,66 @@ def test_captured_queries_are_answered_as_by_postgresql(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     different = re.findall(r"^(\w+/\d+) \w+ -> ", done.stdout, re.MULTILINE)
     assert "TOTAL" in done.stdout and different == ["asyncpg/15"], done.stdout  # a value of the extension hstore
+
+
+VISIBLE = b"""SELECT c.relname, pg_table_is_visible(c.oid), c.oid::regclass::text, pg_get_constraintdef(k.oid)
+    FROM pg_class c LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'f'
+    WHERE c.relname IN ('kept_above', 'kept_below') AND c.relkind = 'r' ORDER BY c.relnamespace, c.relname"""
+
+
+def test_results_about_the_catalog_are_those_of_the_session_and_of_now(running: Millstream) -> None:
+    """One text in several sessions, again and again, alone and in blocks: nobody gets what another one sees."""
+    other_path = (
+        ("kept_above", False, "kept_one.kept_above"),
+        (
+            "kept_below",
+            False,
+            "kept_one.kept_below",
+            "FOREIGN KEY (id) REFERENCES kept_one.kept_above(id)",
+        ),
+    )
+    own_path = (
+        ("kept_above", True, "kept_above"),
+        (
+            "kept_below",
+            True,
+            "kept_below",
+            "FOREIGN KEY (id) REFERENCES kept_above(id)",
+        ),
+    )
+    with running.connect() as one, running.connect() as two:
+        one.autocommit = two.autocommit = True
+        one.execute(
+            b"CREATE ROLE kept_role; CREATE SCHEMA kept_one; CREATE TABLE kept_one.kept_above (id int PRIMARY KEY);"
+            b"CREATE TABLE kept_one.kept_below (id int REFERENCES kept_one.kept_above)"
+        )
+        one.execute(b"SET search_path = kept_one")
+        try:
+            for prepare in (False, True, True):
+                for client, expected in ((one, own_path), (two, other_path), (one, own_path)):
+                    assert client.execute(VISIBLE, prepare=prepare).fetchall() == [_padded(row) for row in expected]
+            with two.transaction():
+                two.execute(b"CREATE TEMP TABLE kept_above (x int) ON COMMIT DROP")
+                found = two.execute(VISIBLE, prepare=True).fetchall()
+                assert [row[1:3] for row in found if row[0] == "kept_above"][-1] == (False, "kept_one.kept_above")
+                assert (True, "kept_above") in [row[1:3] for row in found]
+                assert one.execute(VISIBLE, prepare=True).fetchall() == [_padded(row) for row in own_path]
+            assert two.execute(VISIBLE, prepare=True).fetchall() == [_padded(row) for row in other_path]
+            one.execute(b"ALTER TABLE kept_below RENAME TO kept_gone")
+            assert two.execute(VISIBLE, prepare=True).fetchall() == [_padded(other_path[0])]
+            for role in (USER, "kept_role", "kept_role", USER):
+                one.execute(f"SET ROLE {role}".encode())
+                found = one.execute(
+                    b"SELECT current_user, count(*) FROM pg_class WHERE relname = 'pg_class' GROUP BY 1", prepare=True
+                )
+                assert found.fetchall() == [(role, 1)]
+            first, second = (
+                two.execute(b"SELECT random() FROM pg_class WHERE relname = 'pg_class'").fetchone() for _ in range(2)
+            )
+            assert first != second
+        finally:
+            one.execute(b"RESET ROLE; DROP SCHEMA kept_one CASCADE; DROP ROLE kept_role")
+
+
+def _padded(row: tuple[object, ...]) -> tuple[object, ...]:
+    return (*row, *(None,) * (4 - len(row)))

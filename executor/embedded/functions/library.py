@@ -45,6 +45,7 @@ from executor.embedded.functions import (
     regexes,
     shapes,
     transcendental,
+    type_names,
     zoned_times,
 )
 
@@ -68,6 +69,7 @@ FAMILIES: Final = (
     regexes,
     shapes,
     transcendental,
+    type_names,
     zoned_times,
 )
 MACROS: Final = "".join(

@@ -40,7 +40,7 @@ from executor.embedded.functions import moments, multiranges, ranges, shapes, zo
 from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
 from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
-from planner.expression import Cast, Literal
+from planner.expression import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
 if TYPE_CHECKING:
@@ -92,9 +92,18 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return exp.Cast(this=written, to=printer.type(target))
     if (source.name, target.name) == ("float8", "float4"):
         return macro("ms_float_real", argument)
+    if target.name in OIDS and source.name in OIDS:
+        return argument
     if target.name in OIDS and source.name in INTEGERS - OIDS:
+        if isinstance(node.argument, Literal) and _is_oid(node.argument.value):
+            return printer.literal(Literal(node.argument.value, target))
         return macro("ms_oid_wide" if source.name == "int8" else "ms_oid", argument)
     return _times(printer, argument, source, target)
+
+
+def _is_oid(value: Value) -> bool:
+    """Whether an integer is an oid as it is."""
+    return isinstance(value, int) and 0 <= value < 1 << 32
 
 
 def _bits(argument: Expr, node: Cast) -> Expr:
@@ -129,6 +138,8 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         argument, source = function("array_elements", argument), array(TEXT)
     if source.element is None:
         raise unsupported(f"a cast from {source} to {target}", "Cast a constant, or use string_to_array().")
+    if source.element == target.element or {source.element.name, target.element.name} <= OIDS:  # a vector as an array
+        return exp.Cast(this=argument, to=printer.type(target))
     item = Cast(Literal(None, source.element), target.element, node.explicit)
     name = exp.Identifier(this="e", quoted=True)
     each = exp.Lambda(this=cast(printer, exp.Column(this=name), item), expressions=[name.copy()])

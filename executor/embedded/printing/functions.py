@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.types import OIDS
 from executor.embedded.functions import bit_strings, hstores, late, networks, octets, regexes
 from executor.embedded.functions.multiranges import BUILDS as MULTIRANGES
 from executor.embedded.functions.ranges import BUILDS as RANGES
@@ -64,7 +65,7 @@ from executor.embedded.printing.textual import (
     trimmed,
 )
 from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
-from planner.expression import Call, Literal
+from planner.expression import Call, Cast, Literal, Scalar
 
 #: Functions that take bytea.
 BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(
@@ -161,7 +162,17 @@ def _truth(default: bool, negated: bool) -> Build:
 
 def _in(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     first, *others = _ordered(arguments, node)
+    if node.arguments[0].type.name in OIDS | {"int8"}:  # the engine gives constants the column's type by itself
+        others = [_number(item, other) for item, other in zip(node.arguments[1:], others, strict=True)]
     return exp.In(this=operand(first), expressions=others)
+
+
+def _number(scalar: Scalar, printed: Expr) -> Expr:
+    """A constant that is an integer, or one cast to an oid, as a number; all else as it is printed."""
+    value = scalar.argument if isinstance(scalar, Cast) and scalar.type.name in OIDS else scalar
+    if isinstance(value, Literal) and isinstance(value.value, int) and 0 <= value.value < 1 << 32:
+        return number(value.value)
+    return printed
 
 
 def _error(printer: Any, arguments: list[Expr], node: Call) -> Expr:
@@ -289,6 +300,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     **{name: _named(name) for name in ("octets_decoded", "octets_encoded", "octets_converted")},
     "quote_ident": _named("ms_quote_ident"),
     "quote_literal": _named("ms_quote_literal"),
+    "type_shown": _named("type_shown"),
     "sha256": lambda printer, arguments, node: function("unhex", function("sha256", *arguments)),
     **{name: _named(name) for family in (octets, bit_strings, networks, hstores) for name in family.FUNCTIONS},
     **{name: _named(name) for name in hstores.OF_NULL},

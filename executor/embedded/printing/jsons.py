@@ -20,6 +20,7 @@ from executor.embedded.printing.nodes import bound, cast_to, macro
 from executor.embedded.printing.rows import fields, unless_null
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.bind.row_types import check_ordered
+from planner.documents import quoted
 from planner.expression import Call
 
 _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))
@@ -71,8 +72,7 @@ def _items(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 def _object(printer: Any, row: Expr, kind: SqlType) -> Expr:
     """A row by its fields' names."""
     pairs = [(text(name), or_null(written(printer, item, each))) for name, each, item in fields(row, kind)]
-    items = [chain(exp.DPipe, [function("doc_key", key), text(":"), operand(item)]) for key, item in pairs]
-    return _joined("{", items, ",", "}")
+    return _joined("{", [_pair(key, ":", item) for key, item in pairs], ",", "}")
 
 
 def or_null(value: Expr) -> Expr:
@@ -88,18 +88,31 @@ def _value(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return or_null(_to_json(printer, arguments, node))
 
 
-def _joined(opening: str, items: list[Expr], separator: str, closing: str) -> Expr:
-    pieces: list[Expr] = [text(opening)]
-    for place, item in enumerate(items):
-        pieces += ([text(separator)] if place else []) + [operand(item)]
-    return operand(chain(exp.DPipe, [*pieces, text(closing)]))
+def _pair(key: Expr, colon: str, value: Expr) -> list[Expr]:
+    """What a key and its value are written of; a constant key is written here."""
+    if isinstance(key, exp.Literal) and key.is_string:
+        return [text(quoted(key.this) + colon), operand(value)]
+    return [function("doc_key", key), text(colon), operand(value)]
+
+
+def _joined(opening: str, items: list[list[Expr]], separator: str, closing: str) -> Expr:
+    """Items, each of its pieces, as one text, in which constants that stand side by side are one."""
+    between = [text(separator)]
+    pieces = [piece for item in items for piece in (*between, *item)][bool(items) :]
+    joined: list[Expr] = []
+    for piece in (text(opening), *pieces, text(closing)):
+        last = joined[-1] if joined else None
+        if isinstance(piece, exp.Literal) and piece.is_string and isinstance(last, exp.Literal) and last.is_string:
+            joined[-1] = text(last.this + piece.this)
+        else:
+            joined.append(piece)
+    return operand(chain(exp.DPipe, joined))
 
 
 def _fields(opening: str, colon: str, separator: str) -> Build:
     def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
         pairs = zip(arguments[::2], arguments[1::2], strict=True)
-        items = [chain(exp.DPipe, [function("doc_key", key), text(colon), operand(value)]) for key, value in pairs]
-        return _joined(opening, items, separator, "}")
+        return _joined(opening, [_pair(key, colon, value) for key, value in pairs], separator, "}")
 
     return build
 
@@ -113,7 +126,7 @@ def _items_object(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _elements(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    return _joined("[", arguments, ", ", "]")
+    return _joined("[", [[operand(item)] for item in arguments], ", ", "]")
 
 
 def _named(name: str) -> Build:

@@ -15,7 +15,7 @@ from catalog.types import VECTORS
 from executor.embedded.printing.nodes import cast_to, macro
 from executor.printing.nodes import Build, Expr, column_name, function, identifier, number, text
 from planner.algebra import Unnest, Values
-from planner.expression import Call, Cast
+from planner.expression import Call, Cast, Literal
 from planner.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")
@@ -63,7 +63,12 @@ def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     values = node.arguments[0]
     while isinstance(values, Cast):
         values = values.argument
-    low = number(0 if values.type.name in VECTORS else 1)  # as an array, too, a vector begins at 0
+    is_vector = values.type.name in VECTORS  # which begins at 0, as an array, too
+    low, dimension = number(0 if is_vector else 1), node.arguments[1]
+    if len(arguments) == 2 and isinstance(dimension, Literal) and dimension.value == 1:
+        count = function("len", arguments[0])
+        last = exp.Sub(this=count, expression=number(1)) if is_vector else count
+        return cast_to(printer, function("generate_series", low, last), node.type)
     return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards, low), node.type)
 
 

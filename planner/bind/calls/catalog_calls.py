@@ -14,7 +14,17 @@ from typing import Any, Final
 from catalog.catalog import whole_path
 from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
-from catalog.system.functions import ALLOWED, INFORMATION, OF_RELATIONS, OF_SUBQUERIES, SCALARS, SERIAL_OID, TABLES
+from catalog.system.functions import (
+    ALLOWED,
+    INFORMATION,
+    LOOKUPS,
+    OF_BODIES,
+    OF_RELATIONS,
+    OF_SUBQUERIES,
+    SCALARS,
+    SERIAL_OID,
+    TABLES,
+)
 from catalog.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.calling import required
@@ -85,6 +95,16 @@ def bind_body(binding: Binding, body: str, arguments: Sequence[Scalar], kind: Sq
 
 def _signature(name: str, types: Sequence[str]) -> str:
     return f"{name}({', '.join(types)})"
+
+
+def is_body_call(env: Environment, names: Sequence[str]) -> bool:
+    """Whether a call is of a function that only bodies name."""
+    return names[0] == LOOKUPS and names[-1] in OF_BODIES and bool(env.binding.bodies)
+
+
+def bind_body_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
+    """A call of such a function; its arguments have their types."""
+    return Call(name, tuple(bind(env, item) for item in node.args), by_name(OF_BODIES[name]))
 
 
 def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:

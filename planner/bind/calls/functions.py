@@ -19,7 +19,7 @@ from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.arguments import by_position, unlabelled
 from planner.bind.calls.behind import bind_behind
 from planner.bind.calls.calling import Bind, Special, bare_call, called, without_voids
-from planner.bind.calls.catalog_calls import bind_catalog_call
+from planner.bind.calls.catalog_calls import bind_body_call, bind_catalog_call, is_body_call
 from planner.bind.calls.choice import choose, no_function
 from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
 from planner.bind.calls.late import is_late, late
@@ -69,6 +69,8 @@ def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:
     if is_leaving_call(names):
         _check_plain(env, node, name, bind)
         return bind_leaving_call(env, name, node, bind)
+    if is_body_call(env, names):
+        return bind_body_call(env, name, node, bind)
     if len(names) > 1 and names[0] not in ("pg_catalog", "information_schema"):
         if names[-2] not in env.binding.context.catalog.schemas:
             raise env.error("3F000", f'schema "{names[-2]}" does not exist', node)
