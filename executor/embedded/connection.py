@@ -178,11 +178,13 @@ class OpenRows:
         except StopIteration:
             self.close()
             return None
-        except BaseException as error:
+        except _STREAMED as error:
             self._failed()
             self.close()
-            if isinstance(error, _STREAMED):
-                raise translate(error) from error
+            raise translate(error) from error
+        except BaseException:
+            self._failed()
+            self.close()
             raise
 
     def _next(self) -> pa.RecordBatch:
