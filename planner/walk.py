@@ -182,7 +182,8 @@ def find(node: Node, kinds: int) -> Iterator[Any]:
 
 
 def by_class(roots: Iterable[Node]) -> dict[type, list[Any]]:
-    """All nodes of some trees by their classes: one walk for what asks about several of these."""
+    """All nodes of some trees by their classes, an empty list for a class without nodes: one walk for questions about
+    several classes."""
     found: defaultdict[type, list[Any]] = defaultdict(list)
     stack = list(roots)
     while stack:

@@ -31,7 +31,7 @@ _RELATIONS: Final = {
 
 def object_descriptions(catalog: Catalog) -> Iterator[Row]:
     """Rows of (classid, oid, text, target): the object's catalog and oid, its description, and the oid of the relation
-    whose name follows the description, or None."""
+    with whose name the description ends, or None."""
     relations = {_oid(row): row for row in (*rows("pg_class"), *classes.pg_class(catalog))}
     words = {oid: _RELATIONS.get(str(row["relkind"]), "") for oid, row in relations.items()}
     columns = {
@@ -84,7 +84,7 @@ def _stored(name: str) -> Callable[[Catalog], Iterator[Mapping[str, object]]]:
     return lambda catalog: rows(name)
 
 
-#: Catalogs whose objects are described by a word and their name: oid, word, the name's column, rows.
+#: Catalogs, each object of which is described by a word and its name: oid, word, the name's column, rows.
 _NAMED: Final[tuple[tuple[int, str, str, Callable[[Catalog], Iterator[Mapping[str, object]]]], ...]] = (
     (naming.PG_NAMESPACE, "schema", "nspname", cluster.pg_namespace),
     (naming.PG_EXTENSION, "extension", "extname", cluster.pg_extension),

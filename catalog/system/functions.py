@@ -45,7 +45,7 @@ _INTERVAL_FIELDS: Final = (
     "CASE $2 >> 16 " + " ".join(f"WHEN {mask} THEN ' {fields_text(mask)}'" for mask in FIELD_RANGES) + " ELSE '' END"
 )
 _INTERVAL_DIGITS: Final = "CASE WHEN $2 & 65535 = 65535 THEN '' ELSE '(' || ($2 & 65535)::text || ')' END"
-#: The modifier of a type whose name is asked for without one; none of a type is as small.
+#: Stands for no modifier (NULL) in a call of format_type(); every modifier is larger.
 NO_MODIFIER: Final = -(1 << 32)
 _FORMAT_TYPE: Final = f"""coalesce((SELECT
     pg_lookups.type_shown(n.head, n.tail, n.element, coalesce($2::int8, {NO_MODIFIER}))
@@ -206,7 +206,7 @@ _DESCRIBED: Final = """(SELECT CASE WHEN $3 > 0 AND $1 = 1259 THEN (SELECT 'colu
 
 _SIMPLE: Final[dict[str, str]] = {
     "pg_table_is_visible(oid)": "(SELECT v.visible FROM pg_lookups.relation_visibility v WHERE v.oid = $1)",
-    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # nobody makes others
+    "pg_collation_is_visible(oid)": "(SELECT true FROM pg_collation x WHERE x.oid = $1)",  # the system's alone
     "pg_type_is_visible(oid)": "(SELECT n.head || n.tail = n.plain FROM pg_lookups.type_names n WHERE n.oid = $1)",
     "format_type(oid, int4)": _FORMAT_TYPE,
     "pg_get_userbyid(oid)": "coalesce((SELECT rolname FROM pg_authid WHERE oid = $1), "

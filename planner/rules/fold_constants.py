@@ -41,7 +41,7 @@ def fold_constants(relation: Relation) -> Relation:
 
 
 def fold(node: Any) -> Any:
-    """The value of a constant expression whose parts are computed."""
+    """The value of a constant expression, the parts of which are computed already."""
     folded = _FOLDED.get(type(node))
     return node if folded is None else folded(node)
 

@@ -24,7 +24,7 @@ def look_up_arrays(relation: Relation) -> Relation:
 
 
 def look_up(node: Any) -> Any:
-    """A filter or a join whose tests for equality with any element are look-ups."""
+    """A filter or a join, with look-ups in place of its tests for equality with any element."""
     match node:
         case Filter(predicate=predicate) | Join(kind="inner" | "semi", predicate=predicate) if predicate is not None:
             parts = list(conjuncts(predicate))

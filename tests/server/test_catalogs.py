@@ -199,7 +199,7 @@ VISIBLE = b"""SELECT c.relname, pg_table_is_visible(c.oid), c.oid::regclass::tex
 
 
 def test_results_about_the_catalog_are_those_of_the_session_and_of_now(running: Millstream) -> None:
-    """One text in several sessions, again and again, alone and in blocks: nobody gets what another one sees."""
+    """One text in several sessions, again and again, alone and in blocks: each gets what it sees itself."""
     other_path = (
         ("kept_above", False, "kept_one.kept_above"),
         (

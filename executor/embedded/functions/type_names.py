@@ -20,7 +20,7 @@ _ANY_DIGITS: Final = 0xFFFF
 
 
 def _type_shown(head: str, tail: str, element: int, modifier: int) -> str:
-    """``head`` and ``tail`` stand around the modifier; ``element`` is the oid of the type whose modifier it is."""
+    """A type's name: ``head``, the written modifier, ``tail``. ``element`` is its oid, or an array's element's."""
     if modifier == NO_MODIFIER:
         return head + tail
     if modifier < 0:

@@ -134,7 +134,7 @@ class WriteTransaction:
         return self._connection is None and not self._broken
 
     @property
-    def is_alone(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether all that it stands on is durable and visible."""
         return self._store.unsettled.is_over(self._stands_on, self.chain)
 
@@ -425,7 +425,7 @@ class WriteTransaction:
             row = self._keyed.find_at_once(table, columns, key) if self.is_by_key else None
         except NotByKey:
             return None
-        return row if self.is_alone else None
+        return row if self.is_settled else None
 
     def append(
         self,
