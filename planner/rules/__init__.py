@@ -9,38 +9,38 @@ order is about work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import cycle, islice
-from typing import Any, Final
+from typing import Final
 
 from catalog.errors import SqlError
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
-from planner.expression import Call, Case, Cast, Exists, Literal
-from planner.rules.compare_dates import compare, compare_dates
+from planner.algebra import Relation
+from planner.rules.compare_dates import compare_dates
 from planner.rules.compute_ntile import compute_ntile
 from planner.rules.compute_window_keys import compute_window_keys
 from planner.rules.decorrelate import decorrelate, unnest
-from planner.rules.factor_disjunctions import factor, factor_disjunctions
-from planner.rules.fold_constants import fold, fold_constants
+from planner.rules.factor_disjunctions import factor_disjunctions
+from planner.rules.fold_constants import fold_constants
 from planner.rules.guard_arguments import guard_arguments
 from planner.rules.guard_subqueries import guard_subqueries
 from planner.rules.join_existing import join_existing
-from planner.rules.look_up_arrays import look_up, look_up_arrays
-from planner.rules.match_rows import match, match_rows
-from planner.rules.merge_filters import merge_filter, merge_filters
-from planner.rules.merge_projects import merge_project, merge_projects
+from planner.rules.look_up_arrays import look_up_arrays
+from planner.rules.match_rows import match_rows
+from planner.rules.merge_filters import merge_filters
+from planner.rules.merge_projects import merge_projects
+from planner.rules.node_rule import NodeRule
 from planner.rules.number_by_rows import number_by_rows
 from planner.rules.order_joins import order_joins
 from planner.rules.order_lists import order_lists
 from planner.rules.prune_columns import prune_columns
-from planner.rules.push_down_filters import push, push_down_filters
+from planner.rules.push_down_filters import push_down_filters
 from planner.rules.raise_errors import raise_errors
-from planner.rules.strengthen_joins import strengthen, strengthen_joins
-from planner.rules.unnest_in_place import unnest_in_place, unnest_join
+from planner.rules.strengthen_joins import strengthen_joins
+from planner.rules.unnest_in_place import unnest_in_place
 from planner.statistics import Statistics
 from planner.validate import validate
-from planner.walk import by_class, calls_of, contains, kinds_of
+from planner.walk import by_class
 
 __all__ = [
     "REWRITES",
@@ -83,22 +83,6 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-#: Rules that change one node at a time: what a relation has where they do, the classes of these nodes, and what becomes
-#: of one. Where each of them stays what it is, the rule changes nothing, and need not walk over the whole relation.
-_LOCAL: Final[Mapping[Rule, tuple[int, tuple[type, ...], Callable[[Any], Any]]]] = {
-    fold_constants: (kinds_of(Literal), (Call, Case, Cast), fold),
-    compare_dates: (kinds_of(Cast), (Call,), compare),
-    factor_disjunctions: (calls_of("or"), (Call,), factor),
-    match_rows: (kinds_of(Exists), (Filter,), match),
-    look_up_arrays: (calls_of("any"), (Filter, Join), look_up),
-    merge_filters: (kinds_of(Filter), (Filter,), merge_filter),
-    unnest_in_place: (kinds_of(Join), (Join,), unnest_join),
-    strengthen_joins: (kinds_of(Join), (Filter,), strengthen),
-    push_down_filters: (kinds_of(Filter, Join), (Filter, Join), push),
-    merge_projects: (kinds_of(Project), (Project, Aggregate, Filter, Sort, Limit, Join), merge_project),
-}
-
-
 def ordering(statistics: Statistics) -> tuple[Rule, ...]:
     """The rules by which joins that are optimised already come into another order."""
     return (
@@ -126,7 +110,8 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
     made: dict[Rule, Relation] = {}  # what each rule made last, which it leaves as it is
     for rule in islice(cycle(rules), _BOUND * len(rules)):
         is_made = made.get(rule) is relation
-        after = relation if is_made or not _may_change(rule, relation, nodes) else rule(relation)
+        is_idle = is_made or (isinstance(rule, NodeRule) and not rule.may_change(relation, nodes))
+        after = relation if is_idle else rule(relation)
         if after is relation or after == relation:
             unchanged += 1
         else:
@@ -138,21 +123,6 @@ def _rewritten(relation: Relation, rules: tuple[Rule, ...]) -> Relation:
                 validate(relation)
             return relation
     raise AssertionError(f"rules still change the relation after {_BOUND} rounds")
-
-
-def _may_change(rule: Rule, relation: Relation, nodes: Mapping[type, list[Any]]) -> bool:
-    """Whether a rule may change a relation of these nodes."""
-    local = _LOCAL.get(rule)
-    if local is None:
-        return True
-    kinds, classes, change = local
-    if not contains(relation, kinds):
-        return False
-    for kind in classes:
-        for node in nodes[kind]:
-            if change(node) is not node:
-                return True
-    return False
 
 
 def optimise(relation: Relation) -> Relation:

@@ -13,9 +13,9 @@ import datetime as dt
 from typing import Any, Final
 
 from catalog.types import BOOL, DATE, TIMESTAMP
-from planner.algebra import Relation
 from planner.expression import Call, Cast, Literal, Scalar
-from planner.walk import kinds_of, transform_relations
+from planner.rules.node_rule import node_rule
+from planner.walk import kinds_of
 
 #: The comparison with the day instead: where t is its first instant, and where it is later.
 _AT_MIDNIGHT: Final = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
@@ -23,13 +23,9 @@ _WITHIN_DAY: Final = {"lt": "le", "le": "le", "gt": "gt", "ge": "gt"}
 _MIRRORED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def compare_dates(relation: Relation) -> Relation:
+@node_rule(kinds_of(Cast), Call)
+def compare_dates(node: Any) -> Any:
     """Comparisons of dates with constant timestamps as comparisons of dates."""
-    return transform_relations(relation, compare, kinds_of(Cast))
-
-
-def compare(node: Any) -> Any:
-    """A comparison of a date with a constant timestamp as one of dates."""
     match node:
         case Call(function=function, arguments=(Literal() as constant, Cast() as other)) if function in _MIRRORED:
             return _as_dates(_MIRRORED[function], other, constant) or node

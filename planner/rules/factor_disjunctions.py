@@ -11,19 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Relation
 from planner.expression import Call
+from planner.rules.node_rule import node_rule
 from planner.rules.support import conjunction, conjuncts, volatility
-from planner.walk import calls_of, transform_relations
+from planner.walk import calls_of
 
 
-def factor_disjunctions(relation: Relation) -> Relation:
+@node_rule(calls_of("or"), Call)
+def factor_disjunctions(node: Any) -> Any:
     """Conjuncts that all arms of an OR share, taken out of it."""
-    return transform_relations(relation, factor, calls_of("or"))
-
-
-def factor(node: Any) -> Any:
-    """A disjunction without what its arms share."""
     match node:
         case Call(function="or", arguments=arguments):
             arms = [list(conjuncts(arm)) for arm in arguments]

@@ -19,12 +19,12 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 from catalog.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
-from planner.algebra import Relation
 from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.functions import COMPARISONS
+from planner.rules.node_rule import node_rule
 from planner.rules.nulls import STRICT
 from planner.rules.support import FALSE, TRUE
-from planner.walk import kinds_of, transform_relations
+from planner.walk import kinds_of
 
 _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
@@ -35,15 +35,10 @@ _INTEGER_BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 _EXACT: Final = Context(prec=4 * MAX_PRECISION, traps=[InvalidOperation])
 
 
-def fold_constants(relation: Relation) -> Relation:
+@node_rule(kinds_of(Literal), Call, Case, Cast)
+def fold_constants(node: Any) -> Any:
     """The relation with constant parts of its expressions computed."""
-    return transform_relations(relation, fold, kinds_of(Literal))
-
-
-def fold(node: Any) -> Any:
-    """The value of a constant expression, the parts of which are computed already."""
-    folded = _FOLDED.get(type(node))
-    return node if folded is None else folded(node)
+    return _FOLDED[type(node)](node)
 
 
 def _call(node: Call) -> Scalar:

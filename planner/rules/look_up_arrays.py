@@ -12,19 +12,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra import Filter, Join, Relation
+from planner.algebra import Filter, Join
 from planner.expression import Call, Literal, Scalar
+from planner.rules.node_rule import node_rule
 from planner.rules.support import conjunction, conjuncts
-from planner.walk import calls_of, transform_relations
+from planner.walk import calls_of
 
 
-def look_up_arrays(relation: Relation) -> Relation:
+@node_rule(calls_of("any"), Filter, Join)
+def look_up_arrays(node: Any) -> Any:
     """The relation with tests for equality with any element of an array as look-ups."""
-    return transform_relations(relation, look_up, calls_of("any"))
-
-
-def look_up(node: Any) -> Any:
-    """A filter or a join, with look-ups in place of its tests for equality with any element."""
     match node:
         case Filter(predicate=predicate) | Join(kind="inner" | "semi", predicate=predicate) if predicate is not None:
             parts = list(conjuncts(predicate))

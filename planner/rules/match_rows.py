@@ -9,21 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.algebra import Filter, Relation
+from planner.algebra import Filter
 from planner.expression import Call, Case, Exists, Literal, Scalar
+from planner.rules.node_rule import node_rule
 from planner.rules.support import FALSE, TRUE, conjuncts, filtered
-from planner.walk import kinds_of, transform_relations
+from planner.walk import kinds_of
 
 
-def match_rows(relation: Relation) -> Relation:
+@node_rule(kinds_of(Exists), Filter)
+def match_rows(node: Any) -> Any:
     """The relation with filters by rows of a subquery as semi and anti joins may have them."""
-    return transform_relations(relation, match, kinds_of(Exists))
-
-
-def match(node: Any) -> Any:
-    """A filter by rows of a subquery, as semi and anti joins may have it."""
-    if not isinstance(node, Filter):
-        return node
     parts = list(conjuncts(node.predicate))
     changed = [item for part in parts for item in _matched(part)]
     return node if changed == parts else filtered(node.input, changed)

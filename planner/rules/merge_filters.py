@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Filter, Relation
+from planner.algebra import Filter
+from planner.rules.node_rule import node_rule
 from planner.rules.support import TRUE, conjuncts, filtered, volatility
-from planner.walk import kinds_of, transform_relations
+from planner.walk import kinds_of
 
 
-def merge_filters(relation: Relation) -> Relation:
+@node_rule(kinds_of(Filter), Filter)
+def merge_filters(node: Any) -> Any:
     """One filter for a stack of filters, the lower predicate first."""
-    return transform_relations(relation, merge_filter, kinds_of(Filter))
-
-
-def merge_filter(node: Any) -> Any:
-    """One filter for two."""
     match node:
         case Filter(input=below, predicate=predicate) if predicate == TRUE:
             return below

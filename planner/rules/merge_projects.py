@@ -18,22 +18,19 @@ from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
 from planner.expression import ColumnRef, Literal
+from planner.rules.node_rule import node_rule
 from planner.rules.support import keep_columns, keeps_columns, substitute, substitution, volatility
-from planner.walk import kinds_of, transform_relations, walk
+from planner.walk import kinds_of, walk
 
 
-def merge_projects(relation: Relation) -> Relation:
+@node_rule(kinds_of(Project), Project, Aggregate, Filter, Sort, Limit, Join)
+def merge_projects(node: Any) -> Any:
     """One projection for a stack of them, and as few as possible between other operators."""
-    return transform_relations(relation, merge_project, kinds_of(Project))
-
-
-def merge_project(node: Any) -> Any:
-    """One projection for two, or an operator below one that only drops columns."""
     match node:
         case Project(input=Project() as below) if _mergeable(node, below):
             mapping = substitution(below)
             outputs = tuple((column, substitute(value, mapping)) for column, value in node.outputs)
-            return merge_project(Project(below.input, outputs))
+            return merge_projects.change(Project(below.input, outputs))
         case Project() if keeps_columns(node) and node.columns == node.input.columns:
             return node.input
         case Aggregate(input=Project() as below) if keeps_columns(below):

@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
 from planner.expression import Column, ColumnRef, Scalar
+from planner.rules.node_rule import node_rule
 from planner.rules.support import (
     both,
     conjunction,
@@ -64,13 +65,9 @@ _FROM_PREDICATE: dict[str, frozenset[str]] = {
 Side = Literal["left", "right", "both", "none"]
 
 
-def push_down_filters(relation: Relation) -> Relation:
+@node_rule(kinds_of(Filter, Join), Filter, Join, walk=descend_relations)
+def push_down_filters(node: Any) -> Any:
     """Every predicate as low as it may stand, in one pass from the root."""
-    return descend_relations(relation, push, kinds_of(Filter, Join))
-
-
-def push(node: Any) -> Any:
-    """The node with its filter moved below the operator underneath, if it may."""
     pushed: Relation
     while True:
         match node:

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra import Filter, Join, JoinKind, Relation
+from planner.algebra import Filter, Join, JoinKind
+from planner.rules.node_rule import node_rule
 from planner.rules.nulls import rejects_null
-from planner.walk import kinds_of, transform_relations
+from planner.walk import kinds_of
 
 #: The join that keeps unmatched rows of the left and right input.
 _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {
@@ -26,13 +27,9 @@ _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {
 }
 
 
-def strengthen_joins(relation: Relation) -> Relation:
+@node_rule(kinds_of(Join), Filter)
+def strengthen_joins(node: Any) -> Any:
     """Outer joins made inner (or less outer) where a filter above drops the padded rows."""
-    return transform_relations(relation, strengthen, kinds_of(Join))
-
-
-def strengthen(node: Any) -> Any:
-    """A filter over a join that is as little outer as it allows."""
     match node:
         case Filter(input=Join(kind="left" | "right" | "full") as join, predicate=predicate):
             rejected = rejects_null(predicate)

@@ -11,21 +11,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Join, Project, Relation, Unnest, Values
+from planner.algebra import Join, Project, Unnest, Values
 from planner.expression import ColumnRef
+from planner.rules.node_rule import node_rule
 from planner.rules.support import conjuncts, filtered
-from planner.walk import is_dependent, kinds_of, transform_relations
+from planner.walk import is_dependent, kinds_of
 
 _ONE_ROW = Values((), ((),))
 
 
-def unnest_in_place(relation: Relation) -> Relation:
+@node_rule(kinds_of(Join), Join)
+def unnest_in_place(node: Any) -> Any:
     """The relation with joins of rows and their own arrays as repeated rows."""
-    return transform_relations(relation, unnest_join, kinds_of(Join))
-
-
-def unnest_join(node: Any) -> Any:
-    """A join of rows and their own arrays as repeated rows."""
     match node:
         case Join(kind="inner", left=left, right=Unnest(input=below) as unnest) if below == _ONE_ROW and is_dependent(
             unnest, left
