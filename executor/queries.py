@@ -28,8 +28,9 @@ from catalog.types import LARGE_QUOTIENT, QUOTIENT
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left
-from executor.embedded.connection import Bindings, Evaluate, OpenRows, plainly
+from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.results import OpenRows
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles

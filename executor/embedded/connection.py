@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from executor.embedded.apart import Apart, is_long
 from executor.embedded.errors import overflowed, translate
 from executor.embedded.functions.batches import ticks
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.embedded.results import PORTION, STREAMED, OpenRows, conform
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
 from planner.algebra import Aggregate, Limit, Project, Relation, Scan, Values
@@ -48,8 +49,6 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", cat
 #: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
 #: what was to change tables, or to commit, may have done half of it.
 _DOUBTFUL: Final = (duckdb.FatalException, duckdb.InternalException)
-#: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.
-_STREAMED: Final = (duckdb.Error, pa.ArrowException, OSError)
 #: How DuckDB's message begins where an assertion of its own failed.
 _ASSERTION: Final = "INTERNAL Error"
 #: Settings of a connection that measures how far its statements are, and prints nothing of it.
@@ -58,8 +57,6 @@ _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result up to which it is small.
 _SMALL: Final = 2048
-#: Rows of a batch that is for a client, who may read slowly.
-_PORTION: Final = 16_384
 #: Rows of a result from which on it is fetched as Arrow.
 _FEW: Final = 32
 
@@ -115,127 +112,6 @@ class Plan(Struct, frozen=True):
     schema: pa.Schema
     is_first: bool = False
     is_long: bool = False  # it may not hear an interrupt for long
-
-
-def _nothing() -> None:
-    """An open result of which no other object needs to hear."""
-
-
-class OpenRows:
-    """The rows of a result that is computed while it is read. It has its connection to itself until its end: what else
-    runs there first takes the rest of the rows into memory. Used by one thread at a time; ``interrupt`` by any.
-    """
-
-    def __init__(
-        self, connection: Connection, reader: Any, schema: pa.Schema, bindings: Bindings, is_apart: bool
-    ) -> None:
-        self._connection = connection
-        self._is_apart = is_apart  # a batch may not hear an interrupt for long
-        self._reader = reader
-        self._schema = schema
-        self._bindings = bindings
-        self._taken: deque[pa.RecordBatch] = deque()
-        self._error: SqlError | None = None
-        self._ended: list[Callable[[], None]] = []
-        self._failed: Callable[[], None] = _nothing
-
-    def __iter__(self) -> OpenRows:
-        return self
-
-    def begin(self) -> pa.Table | None:
-        """All rows where they are less than a batch; else None, and the first are at hand. Raises DuckDB's errors."""
-        try:
-            while sum(batch.num_rows for batch in self._taken) < _PORTION:
-                self._taken.append(self._next())
-        except StopIteration:
-            # A relation without columns has a constant, which counts its rows.
-            schema = self._taken[0].schema if self._taken else self._schema
-            table = pa.Table.from_batches(self._taken, schema)
-            self.close()
-            return table
-        except BaseException:
-            self.close()
-            raise
-        return None
-
-    def __next__(self) -> pa.RecordBatch:
-        if self._taken:
-            return self._taken.popleft()
-        if self._reader is None:
-            error, self._error = self._error, None
-            if error is not None:
-                raise error
-            raise StopIteration
-        batch = self._read()
-        if batch is None:
-            raise StopIteration
-        return batch
-
-    def _read(self) -> pa.RecordBatch | None:
-        """The next batch from the engine; None at the end."""
-        try:
-            return self._next()
-        except StopIteration:
-            self.close()
-            return None
-        except _STREAMED as error:
-            self._failed()
-            self.close()
-            raise translate(error) from error
-        except BaseException:
-            self._failed()
-            self.close()
-            raise
-
-    def _next(self) -> pa.RecordBatch:
-        return self._conformed(self._connection.next_batch(self._reader, self._is_apart))
-
-    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if batch.schema.equals(self._schema):
-            return batch
-        batches = conform(pa.Table.from_batches([batch]), self._schema).combine_chunks().to_batches()
-        return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
-
-    def at_end(self, call: Callable[[], None]) -> None:
-        """Has ``call`` made when the connection is free again; at once where it is."""
-        if self._reader is None:
-            call()
-        else:
-            self._ended.append(call)
-
-    def at_failure(self, call: Callable[[], None]) -> None:
-        """Has ``call`` made when a row that is still to come raises an error."""
-        self._failed = call
-
-    def settle(self) -> None:
-        """Takes the rest of the rows into memory, and an error for when they have been read."""
-        try:
-            while (batch := self._read()) is not None:
-                self._taken.append(batch)
-        except SqlError as error:
-            self._error = error
-
-    def interrupt(self) -> None:
-        """Makes a read that runs raise 57014."""
-        if self._reader is not None:
-            self._connection.interrupt()
-
-    def close(self) -> None:
-        """Computes no more rows; the connection is free. Closing twice is harmless."""
-        reader, self._reader = self._reader, None
-        if reader is None:
-            return
-        self._connection.closed(self._bindings)
-        if not self._connection.is_lost:
-            with contextlib.suppress(*_STREAMED):
-                reader.close()
-        del reader
-        calls, self._ended = self._ended, []
-        for call in calls:
-            call()
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class Connection:
@@ -357,7 +233,7 @@ class Connection:
             with self:
                 for batch in self._heard(is_long(sql), self._cursor.execute, sql).to_arrow_reader(_BATCH):
                     yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
-        except _STREAMED as error:
+        except STREAMED as error:
             raise translate(error) from error
 
     def _again(self, sql: str) -> str:
@@ -436,7 +312,7 @@ class Connection:
         with self:
             return self._heard(is_apart, reader.read_next_batch)
 
-    def closed(self, bindings: Bindings) -> None:
+    def _closed(self, bindings: Bindings) -> None:
         """An open result has ended."""
         self._open = None
         self.unbind(bindings)
@@ -528,7 +404,7 @@ class Connection:
         try:
             with self:
                 found = self._opened(relation, bindings, parameters, timezone)
-        except _STREAMED as error:
+        except STREAMED as error:
             if self.in_transaction or not str(error).startswith(_ASSERTION):
                 raise translate(error) from error
         finally:
@@ -550,8 +426,8 @@ class Connection:
         printer = DuckPrinter(wide=True, timezone=timezone, read=files)
         text = _printed(printer, replace_parameters(relation, parameters))
         is_apart, cursor = is_long(text), self._cursor
-        reader = self._heard(is_apart, lambda: cursor.sql(text).to_arrow_reader(_PORTION))
-        found = OpenRows(self, reader, schema, bindings, is_apart)
+        reader = self._heard(is_apart, lambda: cursor.sql(text).to_arrow_reader(PORTION))
+        found = OpenRows(self, reader, schema, partial(self._closed, bindings), is_apart)
         self._open = weakref.ref(found)
         table = found.begin()
         if table is not None and table.num_rows < _SMALL and not files:
@@ -634,7 +510,7 @@ class Connection:
             with self:
                 for batch in self._heard(plan.is_long, self._cursor.execute, call).to_arrow_reader(_BATCH):
                     yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
-        except _STREAMED as error:
+        except STREAMED as error:
             raise translate(error) from error
         finally:
             self.unbind(bindings)
@@ -767,15 +643,3 @@ def _few(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table | None:
     except (pa.ArrowException, OverflowError, ValueError):
         return None
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with exactly the schema's types; DuckDB's decimals may be narrower or wider. Raises 22003."""
-    if table.num_columns > len(schema):  # the constant of a relation without columns
-        return pa.Table.from_arrays(table.columns[: len(schema)], schema=schema) if len(schema) else table
-    if table.schema.equals(schema):
-        return table
-    try:
-        return table.cast(schema)
-    except pa.ArrowInvalid as error:
-        raise SqlError("22003", "numeric field overflow", str(error)) from error

@@ -25,11 +25,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.errors import SqlError
-from executor.embedded.connection import NOTHING, Bindings, Connection, OpenRows, Parameters
+from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.kept import KeptResults
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.reducing import Reduction, reductions_of
+from executor.embedded.results import OpenRows
 from executor.engine import Inputs, Job, JobResult
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.objects import Table
-from executor.embedded.connection import Bindings, Connection, OpenRows
+from executor.embedded.connection import Bindings, Connection
 from executor.embedded.printing.dialect import DuckPrinter
+from executor.embedded.results import OpenRows
 from executor.files import foreign as files
 from executor.files.foreign import FileRows
 from planner.algebra import Relation

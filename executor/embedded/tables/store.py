@@ -27,9 +27,10 @@ from catalog.codec import CATALOG_CLASSES, decode
 from catalog.errors import SqlError
 from catalog.objects import Table
 from executor.commit.files import require_space
-from executor.embedded.connection import Bindings, Connection, OpenRows, Parameters
+from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import STORE
+from executor.embedded.results import OpenRows
 from executor.embedded.tables import documents
 from executor.embedded.tables.backlog import Backlog, net_rows
 from executor.embedded.tables.changes import Changes, Counts, quoted, rows_in_batches

@@ -21,8 +21,9 @@ from catalog.catalog import Catalog
 from catalog.errors import SqlError, failed_transaction
 from catalog.objects import Stream, Table, is_temporary
 from executor.commit.records import TableChange, TableValues
-from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, OpenRows, Parameters, plainly
+from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.printing.dialect import STORE
+from executor.embedded.results import OpenRows
 from executor.embedded.tables import changes as tools
 from executor.embedded.tables import documents
 from executor.embedded.tables.altering import Step, Verifier, apply_step
