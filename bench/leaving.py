@@ -38,7 +38,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bench.harness import Rig, Row
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.options import Options
 from executor.separation import choosing, service, slicing

@@ -27,7 +27,7 @@ from msgspec import Struct
 from bench.harness import ROOT, Rig, Row
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Stream
-from catalog.types import DATE, INT4, INT8, TEXT, SqlType, numeric
+from catalog.values.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.default_privileges import DefaultRights
-from catalog.errors import SqlError, duplicate_table, undefined_table
 from catalog.extensions import BaseType, Extension, is_member
 from catalog.objects import (
     BUILT_IN,
@@ -35,11 +34,12 @@ from catalog.objects import (
     retyped,
     rows_of,
 )
-from catalog.oids import FIRST_ROW, row_oid
 from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights, initial_rights
 from catalog.roles import Roles
 from catalog.routines import NONE, Function, Functions, by_name, every
-from catalog.types import Composite, Enumeration, SqlType, array, enum, row
+from catalog.values.errors import SqlError, duplicate_table, undefined_table
+from catalog.values.oids import FIRST_ROW, row_oid
+from catalog.values.types import Composite, Enumeration, SqlType, array, enum, row
 
 _SHARED: Final = (
     "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing"

@@ -33,7 +33,7 @@ from catalog.objects import (
 from catalog.privileges import Grant, Rights
 from catalog.roles import Membership, Role, Roles, RoleSetting
 from catalog.routines import Argument, Function
-from catalog.types import Composite, Enumeration, SqlType
+from catalog.values.types import Composite, Enumeration, SqlType
 
 Classes = Mapping[str, type]
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.names import quote_name
 from catalog.postgres import MEMBERS, rows
+from catalog.values.identifiers import quote_name
 
 _FOLDER: Final = "extensions"
 
@@ -39,7 +39,7 @@ class Extension(Struct, frozen=True):
 
 
 class BaseType(Struct, frozen=True):
-    """A type of an extension. Its values are known to every layer by the type's name (``catalog.types``)."""
+    """A type of an extension. Its values are known to every layer by the type's name (``catalog.values.types``)."""
 
     oid: int
     name: str

@@ -12,8 +12,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.routines import Functions, by_name, every
+from catalog.values.errors import SqlError
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")

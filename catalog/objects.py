@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, Subject
 from catalog.extensions import BaseType
-from catalog.names import quote_name
-from catalog.nesting import redeclared
-from catalog.scales import scale_kind, scale_name
-from catalog.types import BOOL, INT8, Composite, Enumeration, SqlType
+from catalog.values.errors import SqlError, Subject
+from catalog.values.identifiers import quote_name
+from catalog.values.nested_types import redeclared
+from catalog.values.scales import scale_kind, scale_name
+from catalog.values.types import BOOL, INT8, Composite, Enumeration, SqlType
 
 if TYPE_CHECKING:
     from catalog.privileges import Grant

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.objects import rows_of
-from catalog.types import ARRAYS, OF_EXTENSIONS, OID, TEXT, Composite, Enumeration, SqlType, enum, row
+from catalog.values.types import ARRAYS, OF_EXTENSIONS, OID, TEXT, Composite, Enumeration, SqlType, enum, row
 
 
 def own_type(catalog: Catalog, kind: SqlType) -> SqlType | None:

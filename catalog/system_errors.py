@@ -10,7 +10,7 @@ import errno
 import os
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 #: Error numbers that say that the machine or the process has no more of something.
 _EXHAUSTED: Final = {

@@ -17,8 +17,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import INT4
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import INT4
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
 from executor.files import foreign

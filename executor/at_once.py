@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.block import Block
 from executor.embedded.tables.row_plans import RowChange
 from executor.locks.manager import Request

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from catalog.errors import SqlError, failed_transaction
+from catalog.values.errors import SqlError, failed_transaction
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.statements import TransactionControl

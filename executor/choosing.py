@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.analytics import SparkQuery
 from executor.files import foreign as files
 from executor.files.following import OwnFiles

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 if TYPE_CHECKING:
     from executor.core import Core

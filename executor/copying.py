@@ -14,8 +14,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Stream, Table
-from catalog.scales import scale_name
-from catalog.types import BOOL
+from catalog.values.scales import scale_name
+from catalog.values.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.definitions import ddl

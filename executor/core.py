@@ -17,8 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from catalog.catalog import Catalog
-from catalog.errors import undefined_table
 from catalog.objects import View
+from catalog.values.errors import undefined_table
 from executor import confirming, forgotten
 from executor.catalog_results import CatalogResults
 from executor.cluster.logs import is_shared, place_log

@@ -16,9 +16,9 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import Sequence, Stream, SystemView, Table, View
 from catalog.system.rows import Own
+from catalog.values.errors import SqlError
 from executor.analytics import Analytics
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry

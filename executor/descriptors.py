@@ -12,7 +12,7 @@ import resource
 from pathlib import Path
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 #: Descriptors that neither clients nor files of queries take: for the log, tables, spilled data, states of views.
 RESERVED: Final = 24

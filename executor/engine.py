@@ -56,7 +56,7 @@ class JobResult(Struct, frozen=True):
 class Engine(Protocol):
     """Runs jobs. Calls block; the scheduler calls from a worker thread.
 
-    Raises ``catalog.errors.SqlError`` for an error of the data (1/0), which becomes the view's value, and
+    Raises ``catalog.values.errors.SqlError`` for an error of the data (1/0), which becomes the view's value, and
     ``EngineUnavailable`` when the engine itself failed, which makes the caller try another.
     """
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import JSON, TEXT
+from catalog.values.errors import SqlError
+from catalog.values.types import JSON, TEXT
 from executor.analytics import SparkQuery
 from executor.choosing import Choice
 from executor.embedded.connection import plainly

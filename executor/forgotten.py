@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file
 from executor.commit.lines import End
 from executor.trace.checked import as_written, pack, unpack

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
 from catalog.objects import Stream, Table
+from catalog.values.errors import SqlError
 from executor.definitions import ddl
 from executor.definitions.needs import definition_needs
 from executor.embedded.tables.keyed import NotByKey, Readings

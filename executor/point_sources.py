@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
+from catalog.values.errors import SqlError
 from executor.points import Finder, Key, PointReader, recognise
 from executor.tables.shapes import keys_of
 from executor.trace.index import Row

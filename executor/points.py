@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Table
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.small.quotients import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
 from executor.trace.index import NO_ROW, Row

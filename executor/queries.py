@@ -20,11 +20,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
-from catalog.types import LARGE_QUOTIENT, QUOTIENT
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.analytics import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.choosing import Choice, choose
 from executor.descriptors import OF_FILES, require_left

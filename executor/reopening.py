@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import View, qualified
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.files.arrived import FileFeed
 from executor.files.following import verify

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.statements import Output, Returning
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 State = TypeVar("State")
 

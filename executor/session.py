@@ -17,9 +17,9 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table
 from catalog.objects import PG_TEMP, Stream, Table, View
 from catalog.system.rows import Own
+from catalog.values.errors import SqlError, undefined_table
 from executor import changing
 from executor.advisory import EXCLUSIVE, SHARED, Holder
 from executor.at_once import AtOnce

@@ -15,7 +15,7 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
 from catalog.system import MARKED, rows_of, seen_table, system_catalog, visibility
 from catalog.system.rows import Own, table_of
-from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.measures import MEASURES
 from executor.streams.runtime import rows_between
 from executor.trace.layout import home_of

@@ -13,10 +13,10 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.merging import merged
 from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
+from catalog.values.errors import SqlError
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.embedded.tables.deferral import Timing
 from executor.embedded.tables.store import ReadSnapshot, WriteTransaction

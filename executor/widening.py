@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
-from catalog.nested import is_of_dimensions, no_dimensions
 from catalog.objects import Table
+from catalog.values.errors import SqlError
+from catalog.values.nested_texts import is_of_dimensions, no_dimensions
 from executor.definitions import ddl
 from executor.definitions.needs import definition_needs
 from executor.result import Result

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.zones import session_zone
+from catalog.values.errors import SqlError
+from catalog.values.times.zones import session_zone
 from planner.algebra import InZone
 from planner.expression import AggregateCall, Call, WindowCall
 from planner.functions import AGGREGATES, DRAWN_FUNCTIONS, FUNCTIONS, SESSION_FUNCTIONS, WINDOW_FUNCTIONS

@@ -17,8 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from planner import incremental
 from planner.algebra import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.expression import Call, Cast, ColumnRef, Literal, Scalar

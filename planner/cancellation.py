@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 #: Seconds after which a stretch is interrupted again: what ran when it heard the last time may have kept it to itself.
 _AGAIN: Final = 1.0

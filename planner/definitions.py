@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from catalog.default_privileges import DefaultRights
-from catalog.errors import SqlError
 from catalog.extensions import BaseType, Extension
 from catalog.objects import FileTable, Schema, Sequence, Stream, Table, Typed, UserType, View
 from catalog.privileges import Rights
 from catalog.roles import Roles
 from catalog.routines import Function
+from catalog.values.errors import SqlError
 from planner.algebra import Relation
 from planner.eventtime import Keeping
 from planner.parse import Raw

@@ -9,8 +9,8 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from catalog import multiranges, ranges
-from catalog.types import RANGES, SPANS
+from catalog.values import multiranges, ranges
+from catalog.values.types import RANGES, SPANS
 from planner.algebra import SortKey
 from planner.expression import (
     AggregateCall,

@@ -20,8 +20,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
-from catalog.types import INT4
+from catalog.values.errors import unsupported
+from catalog.values.types import INT4
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.functions import DRAWN_FUNCTIONS

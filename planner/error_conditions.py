@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from catalog.errors import SqlError
 from catalog.postgres import rows
+from catalog.values.errors import SqlError
 
 #: The condition of a handler that takes every error; RAISE knows no such one.
 _OTHERS: Final = "others"

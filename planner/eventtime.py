@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.types import INTERVAL
+from catalog.values.types import INTERVAL
 from planner.expression import Call, Literal, Scalar
 
 _DAY: Final = 86_400_000_000

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.types import INTERVAL
+from catalog.values.types import INTERVAL
 from planner.algebra import (
     Aggregate,
     Delta,

@@ -13,8 +13,8 @@ from typing import Literal as OneOf
 from msgspec import Struct
 from msgspec.structs import astuple, force_setattr
 
-from catalog.precision import expressed
-from catalog.types import BOOL, SqlType
+from catalog.values.times.precision import expressed
+from catalog.values.types import BOOL, SqlType
 
 if TYPE_CHECKING:
     from planner.algebra import Relation, SortKey

@@ -137,7 +137,9 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("md5", 1, 1),
     Function("concat_values", 1, -1),  # PostgreSQL's concat(): NULLs are skipped
     Function("concat_ws", 2, -1),
-    Function("regex_replace", 4, 4),  # text, a pattern of planner.patterns, RE2's replacement and options
+    Function(
+        "regex_replace", 4, 4
+    ),  # text, a pattern of catalog.values.regex.backtracking, RE2's replacement and options
     Function("regex_count", 3, 3),  # text, pattern, options
     Function("regex_extract", 4, 4),  # text, pattern, group, options
     Function("regex_groups", 4, 4),  # text, pattern, number of groups, options

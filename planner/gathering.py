@@ -5,7 +5,7 @@ json_agg() writes rows and arrays on lines of their own, but not the null that s
 
 from __future__ import annotations
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from planner.expression import Call, Case, Scalar
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT4
+from catalog.values.types import BOOL, INT4
 from planner.algebra import PART, ROW_ID, Filter, Project, Relation, Scan, Snapshot
 from planner.expression import Call, Column, Scalar
 from planner.expression import Literal as Constant

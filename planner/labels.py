@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.nesting import enum_of, redeclared
-from catalog.types import SqlType
+from catalog.values.nested_types import enum_of, redeclared
+from catalog.values.types import SqlType
 from planner.algebra import Relation
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
 from planner.program import Program, Statement

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT, SPREAD, SqlType
 from planner.algebra import Delta, Relation, Scan, Snapshot, Values
 from planner.expression import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal
 from planner.functions import COMPARISONS

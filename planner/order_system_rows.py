@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Scan, Sort, SortKey, With
 from planner.expression import Column, ColumnRef
 from planner.rules.order_lists import LISTS

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from pglast import ast, parser
 
-from catalog.errors import SqlError, syntax_error
+from catalog.values.errors import SqlError, syntax_error
 from planner.cancellation import current
 from planner.lengths import LIMIT, MOST
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 from pglast import parser
 
-from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
+from catalog.values.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
 from planner.expression import Literal
 from planner.lengths import LIMIT
 

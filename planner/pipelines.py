@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, INT8, array
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT8, array
 from planner.algebra import (
     Aggregate,
     Delta,

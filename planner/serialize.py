@@ -21,9 +21,9 @@ from math import isfinite
 from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
-from catalog.errors import unsupported
 from catalog.typed import Typed
-from catalog.types import Composite, Enumeration, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra import Relation, SortKey
 from planner.expression import Column
 from planner.program import Borrowed, Expiry, Path, Program, State, Statement, Static

@@ -27,8 +27,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT8, UNCONSTRAINED
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT8, UNCONSTRAINED
 from planner.algebra import (
     PART,
     ROW_ID,

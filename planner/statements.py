@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from catalog.objects import Index, Stream, Table, UniqueKey
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from planner.algebra import Relation
 from planner.definitions import Definition
 from planner.expression import Column, Scalar

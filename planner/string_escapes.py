@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 
 #: Where something begins that may hide a quote, or is one; a word is taken whole, with the dollars within.
 _BEGINNING: Final = re.compile(r"""--|/\*|["'$]|[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*+|\d++""")

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.nesting import holds
-from catalog.types import SqlType
+from catalog.values.nested_types import holds
+from catalog.values.types import SqlType
 from planner.algebra import InZone, Relation
 from planner.program import Path, Program
 from planner.rules.support import volatility

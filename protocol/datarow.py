@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.rowmessages import row_messages, slice_rows
 from protocol.values.codec import Vector
 from protocol.values.registry import PRINTED, encode_column, encode_few

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.messages import (
     NEWEST,
     Bind,

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 _header = struct.Struct(">ci").pack
 _field_tail = struct.Struct(">IhIhih").pack

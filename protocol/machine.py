@@ -19,7 +19,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import messages as m
 
 

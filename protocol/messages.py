@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 #: The newest protocol that we speak, and the first one whose cancel keys are long.
 NEWEST: Final = (3, 2)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.values.codec import Vector, offsets
 from protocol.values.framing import field_lengths, fixed_binaries, interleaved, is_fixed, without_nulls
 

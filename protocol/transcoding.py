@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.encodings import CODECS, UTF8
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.encodings import CODECS, UTF8
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import validity, value_bytes
 

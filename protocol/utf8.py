@@ -5,7 +5,7 @@ Owns: SQLSTATE 22021 and its wording (pg_verify_mbstr, report_invalid_encoding).
 
 from __future__ import annotations
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 
 def decode_utf8(data: bytes) -> str:

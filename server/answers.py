@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from protocol import messages as m
 from server import copying, extended, simple
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from catalog.errors import SqlError
 from catalog.objects import Stream, Table
+from catalog.values.errors import SqlError
 from planner.expression import Value
 from planner.statements import Delete, Insert, Update
 from server.planning import Plan

@@ -16,9 +16,9 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
 from catalog.passwords import ITERATIONS, SALT_BYTES, read_verifier
 from catalog.roles import Role, Roles
+from catalog.values.errors import SqlError
 from protocol import encoder, scram
 from server.hba import Client, ClientAddress, Rule
 

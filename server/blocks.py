@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.expression import Value
 from planner.functions import SESSION_VALUES
 from planner.statements import Delete, Insert, Query, Statement, TransactionControl, Update

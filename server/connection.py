@@ -13,8 +13,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from catalog.errors import SqlError
 from catalog.system_errors import exhausted
+from catalog.values.errors import SqlError
 from protocol import encoder
 from protocol.batch import SYNC
 from protocol.decoder import Decoder

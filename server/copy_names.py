@@ -10,7 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from catalog.types import TEXT, SqlType, array
+from catalog.values.types import TEXT, SqlType, array
 from planner.bind.context import Context
 from protocol.copy import BinaryBlock, Block, CopyReader, CopyWriter
 from server.rows import Names, is_named, oids_named, shown_by_name

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from catalog.encodings import PLAIN, UTF8
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
+from catalog.values.encodings import PLAIN, UTF8
+from catalog.values.errors import SqlError, unsupported
 from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result

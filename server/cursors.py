@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from executor.result import Result
 from executor.savepoints import Savepoints
 from planner.expression import Value

@@ -1,15 +1,15 @@
 """What SET DateStyle takes: an output style, an order of input, or both; what is not said stays as it is.
 
 Owns: check_datestyle() of PostgreSQL's variable.c. How values look in a style is ``protocol.values``, how a text is
-read in an order ``catalog.moments``.
+read in an order ``catalog.values.times.timestamps``.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.names import split_list
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import split_list
 
 DEFAULT: Final = "ISO, MDY"
 _STYLES: Final = {"iso": "ISO", "sql": "SQL", "german": "German"}

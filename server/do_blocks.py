@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError, Subject, unsupported
+from catalog.values.errors import SqlError, Subject, unsupported
 from executor.result import Result
 from planner.error_conditions import state_of
 from planner.expression import Value

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
-from catalog.nested import is_of_dimensions
-from catalog.nesting import delimiter_of
-from catalog.types import SqlType, shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_texts import is_of_dimensions
+from catalog.values.nested_types import delimiter_of
+from catalog.values.types import SqlType, shaped
 from executor.planned import Planned
 from executor.result import Result
 from planner.algebra import Project, Values

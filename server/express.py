@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.points import PointReader
 from planner.expression import Value
 from planner.statements import Delete, Insert, Update

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError, failed_transaction
-from catalog.types import SqlType, by_oid, is_known
+from catalog.values.errors import SqlError, failed_transaction
+from catalog.values.types import SqlType, by_oid, is_known
 from executor.result import Result
 from planner.cancellation import leave
 from planner.expression import Value

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import TEXT
-from catalog.zones import session_zone
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.zones import session_zone
+from catalog.values.types import TEXT
 from planner.algebra import Filter, Project, Values
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
 from planner.functions import CALLED_BY_ROW, SESSION_FUNCTIONS

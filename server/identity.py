@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
 from catalog.roles import Role, Roles
+from catalog.values.errors import SqlError
 
 if TYPE_CHECKING:
     from server.session import Session

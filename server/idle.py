@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 _IN_TRANSACTION: Final = ("25P03", "terminating connection due to idle-in-transaction timeout")
 _OUTSIDE: Final = ("57P05", "terminating connection due to idle-session timeout")

@@ -15,10 +15,10 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from catalog.encodings import CODECS, encoding_named
-from catalog.errors import SqlError, unsupported
-from catalog.names import split_list
-from catalog.zones import posix_name, session_zone
+from catalog.values.encodings import CODECS, encoding_named
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import split_list
+from catalog.values.times.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
 Reader = Callable[[str, str], str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.views.watch import Name
 from protocol import encoder
 from server.notifying import WAITING, Notification

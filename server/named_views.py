@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
-from catalog.names import split_name
 from catalog.objects import View
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import split_name
 from executor.moving import artifact
 from executor.moving.ownership import Owned
 from executor.separation.artifact import is_query_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import encoder
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from server.config import Config
 
 _PROGRAM: Final = (

@@ -26,7 +26,7 @@ from collections.abc import Awaitable, Callable
 from struct import Struct, pack
 from typing import TYPE_CHECKING, Final, Literal
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import encoder
 from protocol.decoder import PEER, SSL
 from protocol.messages import FrontendMessage, FunctionCall, Terminate

@@ -16,12 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
-from catalog.intervals import FULL_RANGE
 from catalog.looking import Look, Seen
-from catalog.nesting import holds
-from catalog.scales import is_padded
-from catalog.types import NAMED_OIDS, UNKNOWN, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.nested_types import holds
+from catalog.values.scales import is_padded
+from catalog.values.times.intervals import FULL_RANGE
+from catalog.values.times.styles import USUAL, Reading
+from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra import Scan
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
@@ -34,7 +35,6 @@ from planner.parse_literals import Parameteriser
 from planner.scales.nested import given_kind
 from planner.statement_nodes import rewrite, roots
 from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
-from planner.text_reading import USUAL, Reading
 from planner.walk import by_class, find, kinds_of, walk
 from server.settings import Settings
 from server.styled import PLAIN, Styled, styled

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.point_sources import point_reader
 from executor.points import Picked, PointReader
 from executor.tables.value_rows import ValueRow

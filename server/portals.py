@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from executor.savepoints import Savepoints
 from planner.expression import Value
 from planner.statements import Output

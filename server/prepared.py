@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.types import JSON, TEXT, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import JSON, TEXT, SqlType
 from planner.parse import Raw, executing
 from planner.statements import (
     Delete,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.nested import split_array
-from catalog.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
+from catalog.values.errors import SqlError
+from catalog.values.nested_texts import split_array
+from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from executor.printing.literals import literal_value
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from catalog.names import quote_name
+from catalog.values.identifiers import quote_name
 from executor.result import Result
 from planner.definitions import CreateSchema
 from planner.expression import Value

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from catalog.errors import SqlError
 from catalog.system_errors import reason, state_of_file
+from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 from planner.cancellation import cancelled
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, failed_transaction
 from catalog.objects import is_temporary
 from catalog.system.names import names_of
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, failed_transaction
+from catalog.values.types import SqlType
 from executor.memory import held_share
 from executor.result import Result
 from executor.separation.running import Client

@@ -14,12 +14,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.encodings import UTF8
-from catalog.errors import SqlError
-from catalog.names import split_list
 from catalog.roles import BOOTSTRAP_NAME
+from catalog.values.encodings import UTF8
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import split_list
+from catalog.values.times.styles import Reading
 from executor.savepoints import Savepoints
-from planner.text_reading import Reading
 from protocol.values.styles import SQL_STANDARD, style
 from server.kinds import Context, Parameter, show, text
 from server.parameters import PARAMETERS, REPORTED

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from catalog.errors import SqlError
 from catalog.roles import SIGNAL_BACKEND
+from catalog.values.errors import SqlError
 from executor.separation.running import Wish
 from planner.expression import Value
 from server.identity import is_superuser

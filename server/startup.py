@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.names import is_the_database
 from catalog.roles import Roles
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import is_the_database
 from protocol import encoder
 from protocol.messages import (
     LONG_KEYS,

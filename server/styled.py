@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.clock_texts import MDY
-from catalog.errors import unsupported
-from catalog.types import RANGES, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.times.time_fields import MDY
+from catalog.values.types import RANGES, SqlType
 from planner.expression import AggregateCall, Call, Cast, Scalar, WindowCall
 from protocol.values.styles import ESCAPE, SHORTEST
 from server.settings import Settings

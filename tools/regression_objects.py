@@ -17,7 +17,7 @@ from msgspec import Struct
 from pglast import ast
 from pglast.parser import ParseError
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.parse import nodes, parse
 
 #: Attributes of parse trees whose text is an object's name, and those that hold a qualified name.

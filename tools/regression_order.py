@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from pglast import ast
 from pglast.enums import SetOperation
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.parse import nodes, parse
 from tests.sql.test_scripts import Outcome
 

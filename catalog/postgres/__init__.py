@@ -189,7 +189,7 @@ def types() -> Mapping[int, PgType]:
     return found
 
 
-#: The first oid of what users declare (catalog.objects), and of the types of their rows (catalog.oids).
+#: The first oid of what users declare (catalog.objects), and of the types of their rows (catalog.values.oids).
 _FIRST_OID: Final = 16384
 _FIRST_ROW: Final = 1 << 30
 

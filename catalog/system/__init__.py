@@ -24,7 +24,7 @@ from catalog.system.relations import relations
 from catalog.system.rows import Row, table_of
 from catalog.system.stored import stored
 from catalog.system.visibility import VISIBILITY, Visibility
-from catalog.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT, SqlType
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, OID, TEXT, SqlType
 
 Filler = Callable[[Catalog], Iterator[Row]]
 FILLERS: Final[Mapping[str, Filler]] = {

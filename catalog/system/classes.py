@@ -27,7 +27,6 @@ from catalog.objects import (
     View,
     keys_of,
 )
-from catalog.oids import part_oid, row_oid
 from catalog.postgres import rows
 from catalog.privileges import column_grants
 from catalog.routines import every
@@ -49,7 +48,8 @@ from catalog.system.naming import (
 )
 from catalog.system.rows import Row
 from catalog.system.types import domain_constraints
-from catalog.types import Composite, SqlType
+from catalog.values.oids import part_oid, row_oid
+from catalog.values.types import Composite, SqlType
 
 #: Access methods.
 _HEAP = 2

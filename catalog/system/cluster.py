@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from catalog.catalog import Catalog
 from catalog.extensions import available
 from catalog.objects import FIRST_OID, PG_TEMP
-from catalog.oids import part_oid
 from catalog.privileges import DATABASE, DATABASE_RIGHTS, initial_rights
 from catalog.system.naming import (
     DATABASE_NAME,
@@ -30,6 +29,7 @@ from catalog.system.naming import (
 )
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid, pc, texts
+from catalog.values.oids import part_oid
 
 
 def pg_namespace(catalog: Catalog) -> Iterator[Row]:

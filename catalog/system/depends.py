@@ -12,9 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.objects import Domain, ForeignKey, Indexed, Sequence, SystemView, Table, View, keys_of
-from catalog.oids import part_oid, row_oid
 from catalog.routines import every
 from catalog.system.cluster import SERVERS
 from catalog.system.indexes import serves, used_places
@@ -35,7 +33,9 @@ from catalog.system.naming import (
     own_objects,
 )
 from catalog.system.rows import Row
-from catalog.types import Composite, SqlType
+from catalog.values.identifiers import quote_name
+from catalog.values.oids import part_oid, row_oid
+from catalog.values.types import Composite, SqlType
 
 _NEXTVAL: Final = re.compile(r"\bnextval\((\d+)")
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.postgres import rows
 from catalog.system import classes, cluster, indexes, members, naming
 from catalog.system.names import operator_names
 from catalog.system.rows import Row
 from catalog.system.texts import function_names, type_names
+from catalog.values.identifiers import quote_name
 
 #: What stands before a relation's name, by relkind.
 _RELATIONS: Final = {

@@ -13,16 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.objects import Check, ColumnDefinition, Domain, ForeignKey, Indexed, Table, UniqueKey, View, keys_of
-from catalog.oids import part_oid
 from catalog.system.naming import MARK, default_text, schema_oid
 from catalog.system.pretty import pretty
 from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from catalog.system.types import domain_constraints
 from catalog.system.visibility import relation_mark
-from catalog.types import SqlType
+from catalog.values.identifiers import quote_name
+from catalog.values.oids import part_oid
+from catalog.values.types import SqlType
 
 #: btree's operator classes by type; others are found by their binary coercible type.
 _CLASSES: Final = {

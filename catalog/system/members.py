@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from catalog.catalog import Catalog
 from catalog.extensions import Extension, has_rows, members, path_of
-from catalog.names import quote_name
 from catalog.objects import SystemView
 from catalog.postgres import types
 from catalog.system import naming
 from catalog.system.rows import Row
 from catalog.system.stored import stored
-from catalog.types import by_oid, is_known
+from catalog.values.identifiers import quote_name
+from catalog.values.types import by_oid, is_known
 
 #: Members that belong to an extension by themselves, by their catalogs, whose oids these are.
 _CATALOGS: Final = {

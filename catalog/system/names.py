@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from catalog.catalog import Catalog, whole_path
-from catalog.names import quote_name
 from catalog.objects import Table, View
 from catalog.postgres import function, functions, rows
 from catalog.system import members
 from catalog.system.indexes import indexes_of
 from catalog.system.naming import as_seen
 from catalog.system.texts import function_names, type_names
+from catalog.values.identifiers import quote_name
 
 #: Types of oids whose names are PostgreSQL's own only: the catalog, its column of names, and what errors call one.
 NAMED: Final = {

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.catalog import Catalog, whole_path
-from catalog.names import quote_name
 from catalog.objects import PG_CATALOG, PG_TEMP, PUBLIC, CatalogObject, UserType
 from catalog.postgres import functions
 from catalog.privileges import Grant, Rights
 from catalog.roles import BOOTSTRAP, EVERYBODY
 from catalog.routines import Function
 from catalog.routines import named as called
+from catalog.values.identifiers import quote_name
 
 #: Whose everything is that nobody has made, and the one database.
 ROLE: Final = BOOTSTRAP

@@ -26,7 +26,7 @@ from catalog.roles import EVERYBODY, Roles
 from catalog.routines import every
 from catalog.system.naming import own_objects
 from catalog.system.rows import Row
-from catalog.types import Composite
+from catalog.values.types import Composite
 
 
 def held_privileges(catalog: Catalog) -> Iterator[Row]:

@@ -15,8 +15,8 @@ from typing import Final
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.postgres import rows
 from catalog.system.stored import by_oid
-from catalog.types import TEXT, SqlType, is_known
-from catalog.types import by_oid as type_by_oid
+from catalog.values.types import TEXT, SqlType, is_known
+from catalog.values.types import by_oid as type_by_oid
 
 #: FROM a function of the server process.
 _OF_PROCESS: Final = re.compile(r"(?:FROM \(*|LATERAL )pg_\w+\(")

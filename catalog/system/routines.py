@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.routines import Argument, Function, every
 from catalog.system.naming import default_text, prefix, rights_of, schema_oid
 from catalog.system.rows import Row
+from catalog.values.identifiers import quote_name
 
 _SQL: Final = 14
 _VOLATILITIES: Final = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}

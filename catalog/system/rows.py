@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from catalog.objects import ColumnDefinition
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 
 Row = Mapping[str, object]
 #: Relations whose rows only one session or server knows, by name.

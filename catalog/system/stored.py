@@ -16,7 +16,7 @@ import pyarrow.csv
 
 from catalog.objects import ColumnDefinition
 from catalog.postgres import unescaped
-from catalog.types import VECTORS, SqlType
+from catalog.values.types import VECTORS, SqlType
 
 
 def _compute() -> Any:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.objects import PG_TEMP, Schema
 from catalog.postgres import MEMBERS, rows, types
 from catalog.system import members
@@ -19,7 +18,8 @@ from catalog.system.naming import TEMPORARY, prefix
 from catalog.system.routines import own_names, own_signatures
 from catalog.system.rows import Row
 from catalog.system.types import pg_type
-from catalog.types import DISPLAY
+from catalog.values.identifiers import quote_name
+from catalog.values.types import DISPLAY
 
 SIGNATURE: Final = ("arguments", "identity", "result", "definition")
 KEYWORD: Final = ("word", "catcode", "barelabel", "catdesc", "baredesc")

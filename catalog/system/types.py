@@ -13,11 +13,11 @@ from typing import Final
 from catalog.catalog import Catalog
 from catalog.extensions import BaseType
 from catalog.objects import Check, Domain, Sequence, rows_of
-from catalog.oids import part_oid
 from catalog.postgres import rows
 from catalog.system.naming import ROLE, as_seen, default_text, own_objects, rights_of, schema_oid
 from catalog.system.rows import Row
-from catalog.types import Composite, Enumeration
+from catalog.values.oids import part_oid
+from catalog.values.types import Composite, Enumeration
 
 #: Functions of types, by what they are of.
 _RECORD: Final = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.catalog import whole_path
-from catalog.names import quote_name
 from catalog.system.naming import MARK
+from catalog.values.identifiers import quote_name
 
 #: The columns of its rows.
 VISIBILITY: Final = ("oid", "visible", "shown")

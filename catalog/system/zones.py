@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pyarrow as pa
 
 from catalog.system.rows import Row
-from catalog.zones import abbreviations, find_zone
+from catalog.values.times.zones import abbreviations, find_zone
 
 
 def zone_rows() -> Iterator[Row]:

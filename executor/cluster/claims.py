@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.registry import Registry
 from executor.cluster.storage import Storage
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 #: Seconds for which one may have the lock before it is taken away, for which it is waited for, and between two tries.
 STANDSTILL: Final = 5.0

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.registry import adopted
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.options import Options

@@ -26,8 +26,8 @@ from typing import Any, Final
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.system_errors import UNREADABLE
+from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
 from executor.options import is_server_name
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.lock import PATIENCE, Lock, delete
 from executor.cluster.pulse import Pulse
 from executor.commit.files import disk_error, load_secret, read_document, replace_file, sync_folder

@@ -6,7 +6,7 @@ matter.
 
 from __future__ import annotations
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 
 class Chain:

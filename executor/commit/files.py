@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from catalog.errors import SqlError
 from catalog.system_errors import reason, state_of
+from catalog.values.errors import SqlError
 
 _MOST_VECTORS: Final = 512
 #: Bytes that no document has which servers read of each other.

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.encoding import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error

@@ -30,7 +30,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.chain import Chain
 from executor.commit.control import Control

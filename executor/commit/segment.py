@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.tail import BLOCK
 
 HEADER: Final = 64

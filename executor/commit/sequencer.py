@@ -31,7 +31,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.commit.encoding import Encoded, encode_data, encode_record
 from executor.commit.log import Log

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.commit.encoding import Encoded
 from executor.commit.records import TransactionRecord

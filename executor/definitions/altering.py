@@ -11,8 +11,8 @@ import json
 from typing import TYPE_CHECKING
 
 from catalog.codec import encode
-from catalog.errors import SqlError
 from catalog.objects import Table, subject
+from catalog.values.errors import SqlError
 from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.tables.shapes import schema_of

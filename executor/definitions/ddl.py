@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table, unsupported
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
@@ -26,6 +25,7 @@ from catalog.objects import (
     is_temporary,
     null_value,
 )
+from catalog.values.errors import SqlError, undefined_table, unsupported
 from executor.core import Core
 from executor.definitions.altering import alter_rows
 from executor.definitions.extensions import alter_extension, create_extension, forget_extensions

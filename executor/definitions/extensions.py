@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.errors import SqlError
 from catalog.extensions import Extension
 from catalog.privileges import Rights
 from catalog.roles import BOOTSTRAP
 from catalog.routines import named
+from catalog.values.errors import SqlError
 from executor.definitions.roles import set_rights
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction

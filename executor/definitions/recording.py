@@ -10,8 +10,8 @@ from typing import Any
 
 from catalog.catalog import Catalog
 from catalog.codec import encode
-from catalog.errors import undefined_table
 from catalog.objects import CatalogObject, Schema, Sequence, Table, View, is_temporary
+from catalog.values.errors import undefined_table
 from executor.core import Core
 from executor.definitions.roles import own
 from executor.definitions.unchanged import require_same

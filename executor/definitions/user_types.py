@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog, following
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import Table, Typed, UserType
-from catalog.types import Composite, Enumeration
+from catalog.values.types import Composite, Enumeration
 from executor.definitions.roles import own
 from executor.definitions.unchanged import require_same
 from executor.result import Result

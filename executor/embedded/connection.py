@@ -24,10 +24,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.nesting import holds
-from catalog.scales import is_padded
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.nested_types import holds
+from catalog.values.scales import is_padded
+from catalog.values.types import SqlType
 from executor.embedded.apart import Apart, is_long
 from executor.embedded.errors import overflowed, translate
 from executor.embedded.functions.batches import ticks

@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.connection import NOTHING, Bindings, Connection, Parameters
 from executor.embedded.instance import Instance
 from executor.embedded.kept import KeptResults

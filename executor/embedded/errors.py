@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from catalog.errors import SqlError, Subject, division_by_zero, invalid_text, out_of_range, unsupported
+from catalog.values.errors import SqlError, Subject, division_by_zero, invalid_text, out_of_range, unsupported
 
 _NAMES: Final = {
     "INT8": "smallint",

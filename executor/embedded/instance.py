@@ -14,7 +14,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.connection import MEASURING, Bindings, Connection
 from executor.embedded.errors import translate
 from executor.embedded.functions import library

@@ -15,8 +15,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from executor.embedded.connection import Bindings, Connection
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables.changes import quoted

@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 from duckdb import _seam
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.errors import translate
 
 #: What fails behind the first batch is pyarrow's to tell, which calls it an OSError.

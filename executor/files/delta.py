@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import FileTable
+from catalog.values.errors import SqlError, unsupported
 from executor.files.following import OwnFiles
 
 #: Features of a table that change nothing of how its files are read.

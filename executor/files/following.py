@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, FileTable, Stream
 from catalog.system_errors import state_of
+from catalog.values.errors import SqlError
 
 #: Path, size in bytes, mtime in nanoseconds.
 SourceFile = tuple[str, int, int]

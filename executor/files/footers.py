@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.files.following import SourceFile
 
 _KEPT: Final = 10_000

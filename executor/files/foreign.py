@@ -20,10 +20,10 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table
 from catalog.objects import ColumnDefinition, FileTable
 from catalog.system_errors import state_of
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, undefined_table
+from catalog.values.types import SqlType
 from executor.files import delta
 from executor.files.following import OwnFiles, SourceFile, names_of_format
 from executor.files.footers import Footer, footer, is_exact

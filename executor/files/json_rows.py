@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from executor.files import plain_json
 from executor.files.following import Owner
 from executor.files.parallel import parsed_ahead

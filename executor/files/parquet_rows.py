@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
-from catalog.types import (
+from catalog.values.errors import SqlError
+from catalog.values.types import (
     BOOL,
     DATE,
     FLOAT4,

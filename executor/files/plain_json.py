@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from catalog.objects import ColumnDefinition
-from catalog.types import MAX_PRECISION, SqlType
+from catalog.values.types import MAX_PRECISION, SqlType
 from protocol.values.codec import ColumnError, vector
 from protocol.values.registry import decode_text_column
 

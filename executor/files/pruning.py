@@ -15,8 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import INT4
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4
 from executor.files.following import OwnFiles
 from executor.printing.nodes import leaf_name
 from planner.algebra import Filter, Project, Relation, Scan

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
+from catalog.values.errors import SqlError
 from executor.files import csv_rows, json_rows, parquet_rows
 from executor.files.following import ROW_BITS, Owner, SourceFile, verify
 

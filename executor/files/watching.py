@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.following import FileSource, SourceFile

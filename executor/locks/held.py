@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.locks.manager import Locks, Owner
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Row, Rows, Target

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.locks.modes import CONFLICTS, Mode
 from executor.locks.targets import Relation, Row, Target
 

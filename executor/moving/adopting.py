@@ -29,8 +29,8 @@ import pyarrow as pa
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import Stream, View, qualified
+from catalog.values.errors import SqlError
 from executor.cluster import logs
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Member, Registry

@@ -27,11 +27,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.codec import CATALOG_CLASSES, decode, encode
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream, View
 from catalog.privileges import Grant
 from catalog.typed import Typed
-from catalog.types import INT8, Composite, Enumeration, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.moving.movable import as_leaving

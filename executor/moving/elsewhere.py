@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Table
+from catalog.values.errors import SqlError, unsupported
 from executor.analytics import joined_scans
 from executor.moving.borrowing import lent
 from executor.moving.questions import (

@@ -15,9 +15,9 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, duplicate_table
 from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
+from catalog.values.errors import SqlError, duplicate_table
 from executor.commit.records import Followed
 from executor.definitions import recording
 from executor.definitions.needs import EVERY_DEFINITION

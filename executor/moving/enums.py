@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from catalog.catalog import Catalog, following
 from catalog.codec import encode
-from catalog.errors import SqlError
-from catalog.nesting import enum_of, over_enums
 from catalog.objects import ColumnDefinition, SystemView
 from catalog.routines import every
-from catalog.types import Enumeration
+from catalog.values.errors import SqlError
+from catalog.values.nested_types import enum_of, over_enums
+from catalog.values.types import Enumeration
 from executor.definitions.user_types import define_type, forget_types
 from executor.transaction import Transaction
 from planner.definitions import AlterType, CreateType

@@ -15,8 +15,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import Stream, View
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.files.arrived import ArrivedFiles
 from executor.moving import artifact, entering, enums, rebuilding

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import qualified
+from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.definitions.needs import EVERY_DEFINITION
 from executor.locks.held import TransactionLocks

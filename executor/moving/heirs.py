@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.registry import Registry
 from executor.moving.ownership import NOBODY, Owned
 

@@ -13,7 +13,7 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.moving.ownership import Owned
 from executor.moving.replica import replica_of
 from executor.periodic import Periodic

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
 from catalog.objects import Table
+from catalog.values.errors import unsupported
 from executor.core import Core
 from executor.moving.replica import streams_of
 from executor.trace.layout import home_of

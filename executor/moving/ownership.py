@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
-from catalog.errors import SqlError
 from catalog.typed import Typed
+from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry, adopted
 from executor.cluster.storage import Storage

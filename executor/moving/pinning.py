@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import CatalogObject, Stream
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.moving.ownership import NOBODY
 from executor.trace.layout import home_of

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.trace.checked import WRONG
 from planner.algebra import Filter, Relation, Scan
 from planner.allowed import check_call

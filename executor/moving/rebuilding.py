@@ -15,8 +15,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.moving import artifact
 from executor.moving.advancing import brought

@@ -22,8 +22,8 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, undefined_table
 from catalog.objects import Stream
+from catalog.values.errors import SqlError, undefined_table
 from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
 from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower

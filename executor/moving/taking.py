@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.moving import artifact, entering, rebuilding
 from executor.moving.checkpoints import Checkpoints

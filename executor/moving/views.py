@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import View, qualified
+from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.files.arrived import FileFeed
 from executor.moving import artifact

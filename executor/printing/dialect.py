@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as Grammar
 from sqlglot.generator import Generator
 
-from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, column_name, identifier, leaf_name
 from planner.algebra import Delta, Join, Scan, Snapshot, Unnest, Values
 from planner.expression import AggregateCall, Call, Cast, Column, Literal, Parameter, ScalarSubquery, WindowCall

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from planner.expression import Value
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import SqlError
-from catalog.types import MAX_PRECISION
+from catalog.values.errors import SqlError
+from catalog.values.types import MAX_PRECISION
 from planner.algebra import Delta, Scan, Snapshot
 from planner.expression import Call, Column
 

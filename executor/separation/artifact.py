@@ -27,9 +27,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
-from catalog.errors import SqlError
 from catalog.typed import Typed
-from catalog.types import INT8, Composite, Enumeration, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.files import foreign as files
 from executor.plans import Plan

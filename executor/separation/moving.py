@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
 from catalog.system_errors import UNREADABLE
+from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
 from executor.queries import OwnReader, Reader

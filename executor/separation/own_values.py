@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.types import Composite, SqlType
+from catalog.values.types import Composite, SqlType
 from executor.carriers import of_fields, with_values
 
 

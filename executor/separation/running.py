@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.leaving import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]

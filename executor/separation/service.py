@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.own_types import numbered
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import FileTable
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
 from executor.files.foreign import FileColumn, FileRows

@@ -16,7 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.kept import Kept
 from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery, unknown

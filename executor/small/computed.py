@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.small.values import INTEGERS
 from executor.small.vectors import Values, Vector, scaled, vector_of
 from planner.expression import Column

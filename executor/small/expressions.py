@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
 from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.printing.nodes import column_name
 from executor.small.columns import Compiler
 from executor.small.computed import Computed, Rows, family, source_of

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.small.computed import Computed, Rows, alike, at, family
 from executor.small.values import DIGITS, Unusual
 from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_of

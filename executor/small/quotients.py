@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from catalog.types import QUOTIENT, UNCONSTRAINED, SqlType
+from catalog.values.types import QUOTIENT, UNCONSTRAINED, SqlType
 from executor.small.values import EXACT, INTEGERS, Unusual
 
 _LARGEST: Final = 10**38

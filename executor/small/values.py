@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.types import SPANS, SqlType
+from catalog.values.types import SPANS, SqlType
 from planner.expression import AggregateCall, ColumnRef
 
 #: Values (rows times columns) up to which Python is quicker than an engine.

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
-from catalog.errors import SqlError, unsupported
-from catalog.precision import is_fitted
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.precision import is_fitted
+from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, function, reference
 from executor.printing.printer import Printer
 from executor.printing.selects import Block

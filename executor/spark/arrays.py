@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, SqlType, array
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, SqlType, array
 from executor.printing.nodes import Build, Expr
 from executor.spark.calls import cast, literal_int, once, refuse
 from planner.expression import Call, Literal

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from executor.printing.nodes import Expr
 from executor.spark.bound import let
 from planner.expression import Call, ColumnRef, Literal

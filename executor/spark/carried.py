@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
-from catalog.types import TYPES, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.types import TYPES, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.calls import once
 from executor.spark.dialect import spark_type

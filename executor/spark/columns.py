@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.spark.failures import marked
 from executor.spark.frames import Frame
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from catalog.types import BOOL, TEXT
+from catalog.values.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
 from executor.spark.carried import is_held, require_compared, require_groups, spark_name
 from executor.spark.overflows import is_long

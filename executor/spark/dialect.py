@@ -22,10 +22,10 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generator import Generator
 
-from catalog.errors import unsupported
-from catalog.nesting import holds
-from catalog.precision import expressed, is_fitted
-from catalog.types import SPANS, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.nested_types import holds
+from catalog.values.times.precision import expressed, is_fitted
+from catalog.values.types import SPANS, SqlType
 from executor.printing.nodes import Build, Expr, digits, function
 from executor.printing.printer import Printer
 from executor.printing.selects import Block, Selects

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
 from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.engine import EngineRefused, EngineUnavailable
 
 Failure = dict[str, str]

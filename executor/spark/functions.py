@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.printing import floats
 from executor.printing.nodes import Build, Expr, binary, chain, function, operand
 from executor.spark.calls import cast, literal_int, once, refuse

@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function
 from executor.spark.bound import let
 from executor.spark.sums import Around

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from executor.printing.nodes import column_name
 from executor.spark.dialect import spark_type
 from executor.spark.frames import Frame

@@ -12,7 +12,7 @@ null-aware anti join. Anything else sees the difference.
 
 from __future__ import annotations
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Filter, Relation
 from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar
 from planner.rules.support import conjunction, conjuncts

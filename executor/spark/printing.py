@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.delegation import values_of
 from executor.spark.dialect import SparkPrinter, spark_type

@@ -17,7 +17,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.types import MAX_PRECISION, QUOTIENT, SqlType
+from catalog.values.types import MAX_PRECISION, QUOTIENT, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.bound import let
 

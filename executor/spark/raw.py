@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.files.following import ROW_BITS, verify
 from executor.spark.frames import Frame
 from executor.spark.plans import AS_NAMED

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.spark.frames import Frame
 from executor.spark.plans import Leaf
 from executor.spark.raw import FLOATING, quoted, values

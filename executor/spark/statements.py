@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from executor.printing.nodes import column_name, leaf_name
 from executor.spark.delegation import Function, functions_of
 from executor.spark.dialect import SparkPrinter, has_scalar_subquery

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlglot import exp
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function, operand
 from executor.spark.unscaled import UNSCALED
 

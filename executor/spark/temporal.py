@@ -11,9 +11,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.precision import EPOCH, unit_of
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.times.precision import EPOCH, unit_of
+from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, binary, function, operand
 from executor.spark.calls import cast, once, refuse
 from planner.expression import Call, Cast, Literal

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function
 from executor.spark.calls import cast
 from planner.expression import Cast, Literal, Scalar, WindowCall

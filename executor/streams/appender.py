@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.commit.delay import CommitDelay
 from executor.commit.files import Watch
 from executor.commit.frames import ValuesEncoder

@@ -11,11 +11,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, out_of_range
-from catalog.nesting import holds
 from catalog.objects import Stream, null_value
-from catalog.precision import fit_moment
-from catalog.types import ROUNDED, UNCONSTRAINED, SqlType
+from catalog.values.errors import SqlError, out_of_range
+from catalog.values.nested_types import holds
+from catalog.values.times.precision import fit_moment
+from catalog.values.types import ROUNDED, UNCONSTRAINED, SqlType
 from executor.tables.finite import is_moment, require_finite_values
 from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.statements import Insert

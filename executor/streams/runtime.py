@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.files.arrived import ROW_BYTES, FileFeed
 from executor.trace.layout import Layout, home_of

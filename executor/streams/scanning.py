@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError, undefined_table, unsupported
+from catalog.values.errors import SqlError, undefined_table, unsupported
 from executor.core import Core
 from executor.engine import Job
 from executor.streams.runtime import StreamRuntime

@@ -16,11 +16,11 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table
-from catalog.names import split_name
 from catalog.objects import Sequence, is_temporary
 from catalog.privileges import OF_SEQUENCE
 from catalog.roles import BOOTSTRAP_NAME
+from catalog.values.errors import SqlError, undefined_table
+from catalog.values.identifiers import split_name
 from executor.embedded.connection import NOTHING, Run
 from executor.embedded.tables.effects import numbered
 from executor.printing.nodes import column_name

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import unsupported
-from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.values.types import SqlType
 
 _HINT = "Use NULL or a far date."
 #: By Arrow's number of a type: how its values lie in memory, and which of them is infinity.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.embedded.tables.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
 from executor.embedded.tables.store import WriteTransaction

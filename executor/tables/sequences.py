@@ -27,8 +27,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import Sequence
+from catalog.values.errors import SqlError
 from executor.commit.control import Control, Mark
 from executor.commit.files import Files, disk_error, replace_file
 from executor.commit.lines import End, Lines, add_lines, read_lines

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Table
-from catalog.types import SPANS
+from catalog.values.types import SPANS
 from executor.commit.frames import ValuesEncoder
 
 Key = tuple[object, ...]

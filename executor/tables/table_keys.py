@@ -20,8 +20,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import Table, is_temporary
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.embedded.connection import Parameters
 from executor.embedded.tables.journal import Entry, RowsChanged

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 
 #: What reading a document raises that is not what was written; also a plan that is too deep (RecursionError), or has

@@ -27,7 +27,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
 from executor.trace.checked import as_written, pack, unpack
 from executor.trace.parquet import StoredFile, describe_file, verify_file

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.carriers import packed_table, unpacked_table
 from executor.commit.files import disk_error, open_plain
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
 from executor.trace.layout import Layout

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 _LOGGER = logging.getLogger(__name__)
 #: Seconds for which a look at a stream's backlog holds: commits come more often than it can change much.

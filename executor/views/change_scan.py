@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import undefined_table
+from catalog.values.errors import undefined_table
 from executor.streams.scanning import PAUSE, ArrivalScan, Interval
 from executor.trace.layout import LSN, ORDINAL
 from executor.views.changes import Difference

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute
 from msgspec import Struct
 
-from catalog.errors import SqlError, undefined_table
-from catalog.types import BOOL, INT8
+from catalog.values.errors import SqlError, undefined_table
+from catalog.values.types import BOOL, INT8
 from executor.core import Core
 from executor.views.indexes import ViewIndexes
 from executor.views.runtime import Follower, ViewRuntime

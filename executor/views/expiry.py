@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from catalog.types import BOOL, INT8
+from catalog.values.types import BOOL, INT8
 from planner.algebra import Filter, Project, Relation, Snapshot, SortKey, Window
 from planner.eventtime import later
 from planner.expression import Call, Case, Column, ColumnRef, Literal, WindowCall

@@ -11,7 +11,7 @@ import threading
 from functools import partial
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.lines import End
 from executor.core import Core
 from executor.files.arrived import FileFeed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.moving.replica import Replicas
 from executor.trace.index import Row

@@ -18,8 +18,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import qualified
+from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 from executor.core import Core
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult

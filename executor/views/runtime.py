@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
-from catalog.names import quote_name
 from catalog.objects import View
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import quote_name
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
 from executor.streams.runtime import Feed

@@ -27,7 +27,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from catalog.errors import SqlError, undefined_table
+from catalog.values.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine

@@ -20,9 +20,9 @@ import pyarrow.compute
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import View
 from catalog.privileges import OF_TABLE
+from catalog.values.errors import SqlError
 from executor.queries import Reader
 from executor.streams.scanning import PAUSE
 from executor.views.changes import ChangeFeed, Difference

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import check_equality
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import check_equality
 from planner.algebra import SortKey
 from planner.bind.alike import alike
 from planner.bind.calls.eventtime import is_placeholder

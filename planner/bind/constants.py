@@ -8,9 +8,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from catalog.errors import SqlError
-from catalog.forms.bits import read_bits
-from catalog.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
+from catalog.values.errors import SqlError
+from catalog.values.forms.bits import read_bits
+from catalog.values.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
 from planner.bind.environment import Environment
 from planner.bind.literals import unsigned_zero
 from planner.expression import Literal, Scalar

@@ -16,14 +16,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import PUBLIC
-from catalog.types import TEXT, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.times.styles import USUAL, Reading
+from catalog.values.types import TEXT, SqlType
 from planner.algebra import Relation
 from planner.expression import Column, Scalar
 from planner.parse import Raw, literal_positions
 from planner.statements import Delete, Insert, Locking, Output, Update
-from planner.text_reading import USUAL, Reading
 
 #: What the rows of a separated query look like, by its id: a select list, and the types in which it is computed.
 Separated = Callable[[str], tuple[tuple[Output, SqlType], ...]]

@@ -19,7 +19,7 @@ from pglast.enums.parsenodes import (
     CURSOR_OPT_SCROLL,
 )
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.changes.current_of import current_rows
 from planner.bind.context import Binding
 from planner.bind.definitions.table_as import into_of

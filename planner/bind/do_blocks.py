@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pglast import parse_plpgsql, parser
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.error_conditions import state_of, states_of
 from planner.procedural import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps

@@ -18,12 +18,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
-from catalog.names import quote_name
-from catalog.nesting import holds
 from catalog.objects import ColumnDefinition, Domain
-from catalog.precision import expressed
-from catalog.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
+from catalog.values.errors import unsupported
+from catalog.values.identifiers import quote_name
+from catalog.values.nested_types import holds
+from catalog.values.times.precision import expressed
+from catalog.values.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
 from planner.bind.context import Binding
 from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.functions import FUNCTIONS

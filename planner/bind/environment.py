@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery
 from planner.bind.scope import Scope

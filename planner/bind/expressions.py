@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind, BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import KEYED, check_sorted, refuse_order
-from catalog.shapes import is_shaped
-from catalog.types import (
+from catalog.values.array_shapes import is_shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import KEYED, check_sorted, refuse_order
+from catalog.values.types import (
     BOOL,
     DATE,
     NUMERIC,

@@ -15,9 +15,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import LimitOption
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import check_equality
-from catalog.types import BOOL, INT8
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import check_equality
+from catalog.values.types import BOOL, INT8
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.bind.calls.calling import is_fixed, required
 from planner.bind.context import Binding

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import INT8, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8, SqlType
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.arrays import array_of_rows
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call

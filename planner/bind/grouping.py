@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, INT4
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT4
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.bind.alike import of_queries
 from planner.bind.calls.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pglast.enums import GroupingSetKind
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.expression import Scalar
 

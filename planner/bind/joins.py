@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import JoinType
 
-from catalog.errors import SqlError
-from catalog.types import BOOL
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL
 from planner.algebra import Join, JoinKind, Project, Relation
 from planner.bind.calls.operation import operate
 from planner.bind.context import Binding

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import SqlType, record
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType, record
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.scope import Scope, Source

@@ -13,22 +13,25 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
-from catalog import multiranges, ranges
-from catalog.errors import SqlError, invalid_text, out_of_range
-from catalog.forms.bits import fit_bits
-from catalog.forms.numbers import read_unsigned
-from catalog.intervals import FULL_RANGE, parse_interval
-from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
-from catalog.money import read_money
-from catalog.multiranges import range_of
-from catalog.nested import split_array, split_row
-from catalog.nesting import delimiter_of
-from catalog.opaque import canonical as canonical_opaque
-from catalog.precision import expressed, fit_moment
-from catalog.ranges import subtype_of
-from catalog.scales import is_padded
-from catalog.shapes import split_shaped
-from catalog.types import (
+from catalog.values import multiranges, ranges
+from catalog.values.array_shapes import split_shaped
+from catalog.values.errors import SqlError, invalid_text, out_of_range
+from catalog.values.forms.bits import fit_bits
+from catalog.values.forms.numbers import read_unsigned
+from catalog.values.json_documents import canonical, check, parse
+from catalog.values.jsonpath.text import canonical_path
+from catalog.values.money import read_money
+from catalog.values.multiranges import range_of
+from catalog.values.nested_texts import split_array, split_row
+from catalog.values.nested_types import delimiter_of
+from catalog.values.opaque import canonical as canonical_opaque
+from catalog.values.ranges import subtype_of
+from catalog.values.scales import is_padded
+from catalog.values.times.intervals import FULL_RANGE, parse_interval
+from catalog.values.times.precision import expressed, fit_moment
+from catalog.values.times.styles import USUAL, Reading
+from catalog.values.times.timestamps import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.values.types import (
     BITS,
     DISPLAY,
     MAX_PRECISION,
@@ -42,10 +45,7 @@ from catalog.types import (
     Composite,
     SqlType,
 )
-from planner.documents import canonical, check, parse
 from planner.expression import Value
-from planner.jsonpath.text import canonical_path
-from planner.text_reading import USUAL, Reading
 
 INTEGER_BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pglast.enums import LockClauseStrength, LockWaitPolicy
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.levels import InFrom
 from planner.bind.relations import look_up

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from pglast.enums import SortByDir, SortByNulls
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import check_sorted, refuse_order
-from catalog.types import TEXT, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import check_sorted, refuse_order
+from catalog.values.types import TEXT, SqlType
 from planner.bind.calls.operation import NO_OPERATOR
 from planner.bind.calls.resolution import Ambiguous, operator, pathway
 from planner.bind.context import Binding

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, BYTEA, TEXT
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, BYTEA, TEXT
 from planner.bind.calls.operation import operate
 from planner.bind.calls.regex_functions import similar_pattern
 from planner.bind.environment import GROUPING, Environment

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from catalog.errors import SqlError
 from catalog.objects import (
     PG_TEMP,
     CatalogObject,
@@ -28,6 +27,7 @@ from catalog.objects import (
 )
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE, column_grants
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
+from catalog.values.errors import SqlError
 from planner.algebra import Project, Scan
 from planner.bind.context import Binding, Need
 from planner.bind.relations import WORDS, require_room

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from pglast.enums import SetOperation as SetKind
 from pglast.visitors import Visitor
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
 from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused

@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 from pglast.enums import OnCommitAction
 
-from catalog.errors import SqlError, duplicate_table, undefined_table, unsupported
-from catalog.names import join_names, quote_name, split_list
 from catalog.objects import (
     PG_CATALOG,
     PG_TEMP,
@@ -28,11 +26,13 @@ from catalog.objects import (
     View,
 )
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
+from catalog.values.errors import SqlError, duplicate_table, undefined_table, unsupported
+from catalog.values.identifiers import join_names, quote_name, split_list
+from catalog.values.times.styles import USUAL
 from planner.bind.context import Binding, Context, within
 from planner.bind.search_path import find_relation, usable_path
 from planner.bind.typenames import names_of
 from planner.parse import Raw
-from planner.text_reading import USUAL
 
 
 def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.types import DATE, INT4, TIMESTAMPTZ, SqlType
+from catalog.values.types import DATE, INT4, TIMESTAMPTZ, SqlType
 from planner.expression import Call, Cast, Literal, Scalar
 
 _DAYS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}

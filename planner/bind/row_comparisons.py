@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pglast.enums import SubLinkType
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Filter, Project
 from planner.bind.calls.operation import any_of, compare, operate
 from planner.bind.environment import Environment

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
-from catalog.opaque import check_equality, check_sorted, refuse_order
-from catalog.types import BOOL, INT4, Composite, SqlType, plain
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.opaque import check_equality, check_sorted, refuse_order
+from catalog.values.types import BOOL, INT4, Composite, SqlType, plain
 from planner.bind.context import Binding
 from planner.bind.domains import has_domains, into_domain
 from planner.expression import Call, Case, Cast, Literal, Scalar

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import unsupported
-from catalog.types import INT8, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import INT8, SqlType
 from planner.algebra import Relation, Scan, SortKey, Window
 from planner.bind.context import Binding
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall

@@ -1,8 +1,8 @@
 """Rows as values: ROW(...), the row of an item of FROM, and the fields of either.
 
-Owns: what these become, ``Call("row", fields)`` of a type that has the fields' names (``catalog.types.Composite``),
-and ``Call("field", (row, place))``; a field of a row that is written out is that field. Comparisons of rows are in
-``row_comparisons``, conversions between their types in ``row_types``.
+Owns: what these become, ``Call("row", fields)`` of a type that has the fields' names
+(``catalog.values.types.Composite``), and ``Call("field", (row, place))``; a field of a row that is written out is that
+field. Comparisons of rows are in ``row_comparisons``, conversions between their types in ``row_types``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
 from catalog.objects import domains_of, rows_of
-from catalog.precision import expressed
-from catalog.types import BOOL, INT4, Composite, SqlType, record
-from catalog.types import row as row_type
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.times.precision import expressed
+from catalog.values.types import BOOL, INT4, Composite, SqlType, record
+from catalog.values.types import row as row_type
 from planner.algebra import Relation
 from planner.bind.environment import Environment
 from planner.bind.scope import Entry, Source

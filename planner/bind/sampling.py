@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, FLOAT8, INT8
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, FLOAT8, INT8
 from planner.algebra import ROW_ID, Filter, Relation, Scan
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import FIRST_OID
-from catalog.types import BOOL, OID, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, OID, SqlType
 from planner.bind.context import Binding
 from planner.bind.row_versions import version_of
 from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar

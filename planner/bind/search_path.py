@@ -9,9 +9,9 @@ https://www.postgresql.org/docs/15/ddl-schemas.html#DDL-SCHEMAS-PATH
 from __future__ import annotations
 
 from catalog.catalog import whole_path
-from catalog.errors import SqlError
 from catalog.objects import CatalogObject, UserType
 from catalog.routines import Function, named
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding, restricted
 
 

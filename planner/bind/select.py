@@ -16,9 +16,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import SetOperation as SetKindNode
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import check_equality
-from catalog.types import INT8, TEXT, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import check_equality
+from catalog.values.types import INT8, TEXT, SqlType
 from planner.algebra import (
     Filter,
     Project,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from planner.bind.calls.arrays import subscripted
 from planner.bind.environment import Environment
 from planner.bind.rows import field_of_source, fields_of, named_field, source_of_row

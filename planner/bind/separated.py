@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import SqlError, unsupported
 from catalog.own_types import own_type, shown_type
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra import Project, Relation, Scan
 from planner.bind.calls.sequence_calls import written_name
 from planner.bind.environment import Environment

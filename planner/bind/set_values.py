@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.intervals import parse_interval
-from catalog.names import join_names
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import join_names
+from catalog.values.times.intervals import parse_interval
 
 #: Settings whose values are lists of names, and of words, which need no quotes.
 _LISTS: Final = ("search_path", "temp_tablespaces")

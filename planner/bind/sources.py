@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra import Join, Project, Relation, Scan, Working
 from planner.bind.context import Binding, restricted
 from planner.bind.derived import derived

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from planner.bind import utility
 from planner.bind.changes import dml, merge
 from planner.bind.changes.modifying import with_modifications

@@ -11,8 +11,8 @@ from typing import Any
 
 from pglast.enums import SubLinkType
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pglast.enums import A_Expr_Kind
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import ROUNDED
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import ROUNDED
 from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar

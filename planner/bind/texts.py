@@ -6,9 +6,10 @@ import copy
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.times.styles import USUAL
+from catalog.values.types import SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -18,7 +19,6 @@ from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
 from planner.expression import Column, ColumnRef, Scalar
 from planner.parse import nodes, parse
-from planner.text_reading import USUAL
 
 
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pglast import ast
 from pglast.enums import A_Expr_Kind, CoercionForm, SetOperation
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Domain
 from catalog.privileges import OF_TYPE
-from catalog.types import ARRAYS, Composite, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import ARRAYS, Composite, SqlType
 from planner.bind.context import Binding
 from planner.definitions import (
     AlterTable,

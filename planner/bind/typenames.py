@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
-from catalog.forms.bits import LONGEST_DECLARED
-from catalog.intervals import FULL_RANGE
-from catalog.nesting import delimiter_of
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
-from catalog.types import (
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.forms.bits import LONGEST_DECLARED
+from catalog.values.nested_types import delimiter_of
+from catalog.values.times.intervals import FULL_RANGE
+from catalog.values.types import (
     BITS,
     DISPLAY,
     FULL_PRECISION,

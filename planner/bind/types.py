@@ -2,7 +2,7 @@
 
 Owns: turning an expression of one type into another (literals are converted here and now, the rest becomes ``Cast``),
 the resolution of UNION, CASE and the like (https://www.postgresql.org/docs/15/typeconv-union-case.html), and the
-numeric result rules of ``catalog.types``.
+numeric result rules of ``catalog.values.types``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, out_of_range, unsupported
-from catalog.forms.bits import fit_bits
-from catalog.nested import no_dimensions
-from catalog.nesting import is_declared
-from catalog.opaque import FORMED
-from catalog.precision import expressed, fit_moment
-from catalog.scales import is_padded
-from catalog.shapes import is_list, listed
-from catalog.types import (
+from catalog.values.array_shapes import is_list, listed
+from catalog.values.errors import SqlError, out_of_range, unsupported
+from catalog.values.forms.bits import fit_bits
+from catalog.values.nested_texts import no_dimensions
+from catalog.values.nested_types import is_declared
+from catalog.values.opaque import FORMED
+from catalog.values.scales import is_padded
+from catalog.values.times.precision import expressed, fit_moment
+from catalog.values.times.styles import USUAL, Reading
+from catalog.values.types import (
     BITS,
     DISPLAY,
     INT4,
@@ -55,7 +56,6 @@ from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
 from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
-from planner.text_reading import USUAL, Reading
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))

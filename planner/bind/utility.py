@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 from msgspec.structs import replace
 from pglast.enums import DiscardMode, ObjectType, ReindexObjectType, TransactionStmtKind, VariableSetKind
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Sequence, Stream, Table, View
-from catalog.precision import expressed
 from catalog.privileges import OF_TABLE
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.precision import expressed
+from catalog.values.types import SqlType
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.changes.modifying import with_modifications

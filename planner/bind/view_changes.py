@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.names import split_name
 from catalog.objects import View
-from catalog.types import INT8
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import split_name
+from catalog.values.types import INT8
 from planner.algebra import CHANGE_SOURCES, Scan
 from planner.bind.calls.calling import Bind
 from planner.bind.calls.sequence_calls import written_name

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from planner.algebra import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.eventtime import Keeping
 from planner.expression import Column, ColumnRef, Scalar

@@ -28,8 +28,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
 from planner.algebra import SortKey
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
 from planner.incremental.signature import key_of
@@ -58,7 +58,7 @@ _DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "json
 _COLLECTING: Final = _DOCUMENTS | {"string_agg", "array_agg"}
 _ORDERED_SETS: Final = frozenset(("percentile_cont", "percentile_disc", "mode"))
 _INTEGER_DIGITS: Final = {"int2": 5, "int4": 10, "int8": 19}
-#: Squares keep this many decimals where 38 digits do not hold all (catalog.types.UNCONSTRAINED).
+#: Squares keep this many decimals where 38 digits do not hold all (catalog.values.types.UNCONSTRAINED).
 _SQUARE_SCALE: Final = 18
 
 

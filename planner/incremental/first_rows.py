@@ -18,8 +18,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, DATE, INT4, INT8, TEXT, array, numeric, record
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.lowering.outer_values import has_equal_values

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from planner.algebra import Aggregate, Project, Relation
 from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.incremental.aggregates import Child, Split, StateColumn, split

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
 from planner.eventtime import later
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall

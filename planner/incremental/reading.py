@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from functools import reduce
 from itertools import chain
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Snapshot, SortKey
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.incremental.groupings import Grouping, Source, Values

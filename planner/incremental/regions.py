@@ -20,7 +20,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from planner.algebra import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.expression import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.incremental.components import flatten, join_components

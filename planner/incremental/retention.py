@@ -27,8 +27,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan
 from planner.eventtime import SHOWN_SESSION, Keeping, Watermark, later, microseconds
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT8, JSONB, TEXT
+from catalog.values.types import BOOL, INT8, JSONB, TEXT
 from planner.algebra import Aggregate, Project, Window
 from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.gathering import separator

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from planner.algebra import Limit, SortKey, Window
 from planner.expression import ColumnRef, WindowCall
 from planner.lowering.aggregates import Calls

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT4, INT8, SqlType, array
+from catalog.values.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, SetOperation, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
 from planner.rules.support import Fresh, filtered, keep_columns

@@ -19,7 +19,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
+from catalog.values.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
 from planner.algebra import Aggregate, Join, Project, Relation, SortKey, Window
 from planner.expression import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.functions import AGGREGATES

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Filter, Relation
 from planner.expression import Call, Case, Scalar
 from planner.rules.support import FALSE, TRUE, conjuncts, filtered

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.types import array
+from catalog.values.types import array
 from planner.algebra import Project, Window
 from planner.expression import Call, Column, ColumnRef, Scalar, WindowCall
 from planner.lowering.aggregates import Calls

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.opaque import KEYED
-from catalog.types import BYTEA, TEXT
+from catalog.values.opaque import KEYED
+from catalog.values.types import BYTEA, TEXT
 from planner.algebra import SortKey
 from planner.expression import Call, Scalar
 from planner.lowering.intervals import is_of_intervals, length

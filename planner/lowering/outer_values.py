@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.nesting import holds
-from catalog.types import BOOL, TEXT, SqlType
+from catalog.values.nested_types import holds
+from catalog.values.types import BOOL, TEXT, SqlType
 from planner.algebra import Join, Project, Relation
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.nesting import holds
-from catalog.scales import is_unconstrained
+from catalog.values.nested_types import holds
+from catalog.values.scales import is_unconstrained
 from planner.algebra import Project, Relation, Snapshot, Values
 from planner.expression import Call, Column, ColumnRef, Parameter, Scalar
 from planner.walk import RELATION_KINDS, contains, kinds_of, transform, walk

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import INT4
+from catalog.values.types import INT4
 from planner.algebra import Filter, Join, Limit, Project, Relation, Values
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.rules.correlation import rows_at_most_one

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import cycle, islice
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.algebra import Relation
 from planner.rules.compare_dates import compare_dates
 from planner.rules.compute_ntile import compute_ntile

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Final
 
-from catalog.types import BOOL, DATE, TIMESTAMP
+from catalog.values.types import BOOL, DATE, TIMESTAMP
 from planner.expression import Call, Cast, Literal, Scalar
 from planner.rules.node_rule import node_rule
 from planner.walk import kinds_of

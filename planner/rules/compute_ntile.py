@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT4, INT8, TEXT, SqlType
+from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.algebra import Project, Relation, Window
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.number_rows import is_constant

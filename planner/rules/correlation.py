@@ -19,7 +19,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra import (
     Aggregate,
     Filter,

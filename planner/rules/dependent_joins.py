@@ -24,7 +24,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.types import BOOL, TEXT, SqlType
+from catalog.values.types import BOOL, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
     Filter,

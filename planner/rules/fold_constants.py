@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
-from catalog.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
+from catalog.values.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
 from planner.expression import Call, Case, Cast, Literal, Scalar
 from planner.functions import COMPARISONS
 from planner.rules.node_rule import node_rule

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.types import BOOL, INT8, TEXT
+from catalog.values.types import BOOL, INT8, TEXT
 from planner.algebra import Aggregate, Join, Project, Relation, Window
 from planner.expression import (
     AggregateCall,

@@ -20,7 +20,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL
+from catalog.values.types import BOOL
 from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
 from planner.expression import Call, Case, Scalar, ScalarSubquery
 from planner.rules.correlation import rows_at_most_one

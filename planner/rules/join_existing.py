@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.algebra import Filter, Join, JoinKind, Relation, Scan
 from planner.expression import Call, Exists, Scalar
 from planner.rules.correlation import Pulled, equal_parts, pull, without_top

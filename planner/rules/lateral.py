@@ -11,7 +11,7 @@ What no rule takes out stays as it is: an engine evaluates it for each row where
 
 from __future__ import annotations
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
 from planner.expression import Column, ColumnRef, Scalar
 from planner.rules.correlation import equal_parts, name_of, pull, refuse

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, INT8
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
 from planner.expression import (
     AggregateCall,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from catalog.types import BOOL, INT8, TEXT
+from catalog.values.types import BOOL, INT8, TEXT
 from planner.algebra import Limit, Project, Relation, Sort, SortKey, Window
 from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import Fresh, filtered

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeGuard
 
 from msgspec.structs import replace
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from planner.algebra import (
     Aggregate,
     Filter,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from catalog.errors import division_by_zero
+from catalog.values.errors import division_by_zero
 from planner.algebra import Filter, Join, Limit, Project, Relation, Sort
 from planner.expression import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.walk import calls_of, contains, walk

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.precision import expressed
-from catalog.types import SqlType
+from catalog.values.times.precision import expressed
+from catalog.values.types import SqlType
 from planner.expression import Call, Cast, Literal
 from planner.rules.nulls import TOTAL
 from planner.walk import Node, walk

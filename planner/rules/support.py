@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, SqlType
+from catalog.values.types import BOOL, SqlType
 from planner.algebra import Filter, Project, Relation
 from planner.expression import (
     Call,

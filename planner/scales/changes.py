@@ -11,9 +11,9 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream, Table, View
-from catalog.scales import has_unconstrained, scale_name
+from catalog.values.errors import SqlError
+from catalog.values.scales import has_unconstrained, scale_name
 from planner.algebra import Project, Relation, Values
 from planner.definitions import AlterTable, CreateView
 from planner.expression import Call, Column, Literal, Parameter, Scalar

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT4, INT8, SqlType, array
+from catalog.values.types import BOOL, INT4, INT8, SqlType, array
 from planner.algebra import Aggregate, Project, Relation, SortKey, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import has_subquery, volatility

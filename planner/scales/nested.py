@@ -1,11 +1,11 @@
-"""Scales of arrays and rows (``catalog.scales``) in expressions, and the types of values as they show."""
+"""Scales of arrays and rows (``catalog.values.scales``) in expressions, and the types of values as they show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from catalog.scales import has_unconstrained, is_padded, scale_kind
-from catalog.types import TEXT, SqlType, array, row, shaped
+from catalog.values.scales import has_unconstrained, is_padded, scale_kind
+from catalog.values.types import TEXT, SqlType, array, row, shaped
 from planner.expression import Literal, Scalar
 
 #: Integers show no decimals.

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.nesting import holds
 from catalog.objects import CatalogObject, Stream, Table, View
-from catalog.scales import is_padded, scale_kind, scale_name
-from catalog.types import BOOL, INT4, JSON, TEXT, SqlType
+from catalog.values.nested_types import holds
+from catalog.values.scales import is_padded, scale_kind, scale_name
+from catalog.values.types import BOOL, INT4, JSON, TEXT, SqlType
 from planner.algebra import (
     Aggregate,
     Fixpoint,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from catalog.scales import scale_kind
-from catalog.types import BOOL, INT8
+from catalog.values.scales import scale_kind
+from catalog.values.types import BOOL, INT8
 from planner.algebra import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import conjunction

@@ -16,8 +16,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.objects import CatalogObject, Stream, View
-from catalog.scales import is_padded
-from catalog.types import BOOL
+from catalog.values.scales import is_padded
+from catalog.values.types import BOOL
 from planner.algebra import Scan
 from planner.definitions import (
     AlterTable,

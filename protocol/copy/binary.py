@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.copy.chain import find_rows, no_rows
 from protocol.copy.format import CopyTarget
 from protocol.copy.split import LONGEST, too_long

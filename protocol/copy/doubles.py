@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from protocol.values.codec import from_vector, vector
 
 #: Digits of which every number is a double.

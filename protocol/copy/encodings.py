@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.compute import constant, pc
 from protocol.copy.exact import parse_exactly
 from protocol.copy.format import CopyFormat, CopyTarget

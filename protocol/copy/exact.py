@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.copy.format import CopyFormat, CopyTarget
 from protocol.copy.split import Block
 from protocol.copy.text import unescape_value

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from msgspec import Struct
 
-from catalog.types import MAX_PRECISION, SqlType
+from catalog.values.types import MAX_PRECISION, SqlType
 from protocol.compute import constant, pc
 from protocol.copy.doubles import decimals_of, is_double
 from protocol.copy.format import CopyFormat, CopyTarget

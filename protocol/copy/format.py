@@ -10,8 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 
 #: PostgreSQL shows at most so many characters of a line or a value in an error's context.
 _SHOWN = 100

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.scales import scale_kind
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.scales import scale_kind
+from catalog.values.types import SqlType
 from protocol.copy.binary import BinaryBlock, BinarySplitter, parse_binary
 from protocol.copy.encodings import recoded
 from protocol.copy.exact import check_header, line_of, parse_exactly

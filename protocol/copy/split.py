@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.copy.format import CopyFormat
 from protocol.values.codec import Vector
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.copy.binary import SIGNATURE, TRAILER
 from protocol.copy.encodings import encoded, encoded_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.forms.addresses import Address, address, octets_of, shown_octets
+from catalog.values.errors import SqlError
+from catalog.values.forms.addresses import Address, address, octets_of, shown_octets
 from protocol.values.codec import Codec
 from protocol.values.formed import Binary, exactly, formed_codec, short, too_long
 

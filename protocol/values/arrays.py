@@ -13,10 +13,10 @@ from struct import unpack_from
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.nested import no_dimensions, split_array
-from catalog.nesting import delimiter_of
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.nested_texts import no_dimensions, split_array
+from catalog.values.nested_types import delimiter_of
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, Codecs, ColumnError, Value, Vector, bad_binary, codec_over, joined, variable
 from protocol.values.framing import framed

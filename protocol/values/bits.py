@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.forms.bits import fit_bits
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.forms.bits import fit_bits
+from catalog.values.types import SqlType
 from protocol.values.codec import Codec, Value, by_value
 from protocol.values.formed import Binary, exactly, formed_codec, short
 

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import invalid_text
-from catalog.types import SqlType
+from catalog.values.errors import invalid_text
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import BLANKS, Codec, ColumnError, bad_binary, fixed, network_vector
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, by_value, offsets, value_bytes, variable
 from protocol.values.hexadecimal import from_digits, to_digits

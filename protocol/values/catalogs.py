@@ -11,9 +11,9 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import invalid_text
-from catalog.forms.numbers import read_unsigned
-from catalog.types import INTERNAL, NAMED_OIDS, VECTORS, SqlType, array
+from catalog.values.errors import invalid_text
+from catalog.values.forms.numbers import read_unsigned
+from catalog.values.types import INTERNAL, NAMED_OIDS, VECTORS, SqlType, array
 from protocol.compute import constant, pc
 from protocol.utf8 import decode_utf8
 from protocol.values import numbers, strings

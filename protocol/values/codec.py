@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 
 Value = object

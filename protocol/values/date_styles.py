@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.zones import arrow_zone
+from catalog.values.times.zones import arrow_zone
 from protocol.compute import constant, pc
 from protocol.values import styles
 from protocol.values.codec import vector

@@ -1,8 +1,8 @@
 """date, time, timestamp and timestamptz: ISO text, and counts from 2000-01-01 in binary.
 
-Columns in the ISO form are converted by Arrow; what is written otherwise is read by ``catalog.moments``. A timestamptz
-is an instant in UTC; its text shows the session's wall clock and offset. Arrow values outside of the years 1 to 9999
-(and DuckDB's infinities) are printed as PostgreSQL prints them.
+Columns in the ISO form are converted by Arrow; what is written otherwise is read by
+``catalog.values.times.timestamps``. A timestamptz is an instant in UTC; its text shows the session's wall clock and
+offset. Arrow values outside of the years 1 to 9999 (and DuckDB's infinities) are printed as PostgreSQL prints them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
-from catalog.types import SqlType
-from catalog.zoned_times import offset_text
-from catalog.zones import arrow_zone, is_ruled
+from catalog.values.errors import SqlError
+from catalog.values.times.timestamps import (
+    carried_day,
+    carried_moment,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+    parse_timestamptz,
+)
+from catalog.values.times.timetz import offset_text
+from catalog.values.times.zones import arrow_zone, is_ruled
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import MAX_PRECISION, UNCONSTRAINED, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import MAX_PRECISION, UNCONSTRAINED, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import ColumnError, Vector, bad_binary, from_vector, offsets, pieces, value_bytes, variable
 from protocol.values.decimal_text import (

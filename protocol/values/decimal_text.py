@@ -16,8 +16,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, invalid_text, unsupported
-from catalog.types import MAX_PRECISION, SPREAD, UNCONSTRAINED, SqlType
+from catalog.values.errors import SqlError, invalid_text, unsupported
+from catalog.values.types import MAX_PRECISION, SPREAD, UNCONSTRAINED, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     BLANKS,

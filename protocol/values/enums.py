@@ -1,4 +1,4 @@
-"""Enums: their labels in both formats. Arrow carries the labels' places (``catalog.types.Enumeration``)."""
+"""Enums: their labels in both formats. Arrow carries the labels' places (``catalog.values.types.Enumeration``)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import Enumeration, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import Enumeration, SqlType
 from protocol.compute import pc
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec, ColumnError

@@ -1,5 +1,5 @@
-"""Types whose values are texts of their own form (``catalog.forms``): a codec made of how one value is written in
-binary, and read.
+"""Types whose values are texts of their own form (``catalog.values.forms``): a codec made of how one value is written
+in binary, and read.
 
 Owns: ``formed_codec``, and ``Binary``, what a family's file says of each of its types.
 """
@@ -12,9 +12,9 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import canonical
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import canonical
+from catalog.values.types import SqlType
 from protocol.values import strings
 from protocol.values.codec import Codec, Value, by_value
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from struct import pack, unpack
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.forms.geometry import Point, box_text, circle_text, line_text, numbers_of, path_text, point_text
+from catalog.values.errors import SqlError
+from catalog.values.forms.geometry import Point, box_text, circle_text, line_text, numbers_of, path_text, point_text
 from protocol.values.codec import Codec
 from protocol.values.formed import Binary, exactly, formed_codec, short
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.forms.hstores import pairs, shown, unique
+from catalog.values.errors import SqlError
+from catalog.values.forms.hstores import pairs, shown, unique
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec
 from protocol.values.formed import Binary, formed_codec, short, too_long

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.intervals import FULL_RANGE, Interval, carried_interval
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.times.intervals import FULL_RANGE, Interval, carried_interval
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec, ColumnError, by_value

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from catalog.zones import is_ruled, session_zone
+from catalog.values.times.zones import is_ruled, session_zone
 from protocol.values.codec import Vector
 
 #: Seconds. Clocks change at quarters of an hour.

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.forms.lexemes import (
+from catalog.values.errors import SqlError
+from catalog.values.forms.lexemes import (
     Operand,
     Operation,
     Places,

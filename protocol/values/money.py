@@ -7,8 +7,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.money import money_text, read_money
-from catalog.types import SqlType
+from catalog.values.money import money_text, read_money
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values import numbers
 from protocol.values.codec import Codec, Value, by_value

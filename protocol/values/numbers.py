@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import invalid_text, out_of_range
-from catalog.types import SqlType
+from catalog.values.errors import invalid_text, out_of_range
+from catalog.values.types import SqlType
 from protocol.compute import pc
 from protocol.values.codec import (
     BLANKS,

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.forms.numbers import carried_xid8, read_unsigned
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.forms.numbers import carried_xid8, read_unsigned
+from catalog.values.types import SqlType
 from protocol.values import numbers
 from protocol.values.codec import Codec, Value, by_value
 from protocol.values.formed import Binary, as_bytes, exactly, formed_codec, short

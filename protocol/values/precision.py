@@ -1,7 +1,7 @@
 """Columns of times and intervals as their types' modifiers want them: timestamp(3), interval hour to minute.
 
 Owns: ``fit_column``, and ``fitted``, which gives a codec's decoders what the modifier does. The rules are
-``catalog.precision``'s.
+``catalog.values.times.precision``'s.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.moments import INFINITE_MICROSECONDS
-from catalog.precision import EPOCH, end_of_day, fit_interval, fit_moment, fit_zoned, is_fitted, rounded, unit_of
-from catalog.types import SqlType
-from catalog.zoned_times import DAY
+from catalog.values.times.precision import (
+    EPOCH,
+    end_of_day,
+    fit_interval,
+    fit_moment,
+    fit_zoned,
+    is_fitted,
+    rounded,
+    unit_of,
+)
+from catalog.values.times.timestamps import INFINITE_MICROSECONDS
+from catalog.values.times.timetz import DAY
+from catalog.values.types import SqlType
 from protocol.values.codec import Codec, ColumnError, Value, Vector, from_vector, vector
 
 #: Arrow's intervals in memory.

@@ -1,8 +1,8 @@
 """Ranges: ``[1,5)`` and the binary form, made of their bounds' codecs.
 
 Owns: both forms as PostgreSQL's range_out() and range_send() write them, and columns of ranges as columns of their
-bounds (``catalog.ranges`` has the bytes). A text without escapes, which is every text that PostgreSQL writes of such
-types, is taken apart with its whole column; others one by one.
+bounds (``catalog.values.ranges`` has the bytes). A text without escapes, which is every text that PostgreSQL writes of
+such types, is taken apart with its whole column; others one by one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.ranges import (
+from catalog.values.errors import SqlError
+from catalog.values.ranges import (
     ABOVE,
     AT,
     BELOW,
@@ -32,7 +32,7 @@ from catalog.ranges import (
     subtype_of,
     width_of,
 )
-from catalog.types import RANGES, SqlType
+from catalog.values.types import RANGES, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,

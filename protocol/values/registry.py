@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.encodings import UTF8
-from catalog.errors import SqlError
-from catalog.shapes import is_shaped
-from catalog.types import MULTIRANGES, RANGES, ROUNDED, TYPES, SqlType
+from catalog.values.array_shapes import is_shaped
+from catalog.values.encodings import UTF8
+from catalog.values.errors import SqlError
+from catalog.values.types import MULTIRANGES, RANGES, ROUNDED, TYPES, SqlType
 from protocol.transcoding import transcoder
 from protocol.utf8 import decode_utf8
 from protocol.values import (

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.nested import split_row
-from catalog.types import Composite, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.nested_texts import split_row
+from catalog.values.types import Composite, SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, Codecs, ColumnError, Value, bad_binary, codec_over
 from protocol.values.framing import fixed_binaries, framed

@@ -1,4 +1,4 @@
-"""How many decimals or blanks a column's values are written with: the scales beside them (``catalog.scales``).
+"""How many decimals or blanks a column's values are written with: the scales beside them (``catalog.values.scales``).
 
 Owns: both forms' scales, column by column; arrays and rows are taken apart as their codecs do. Numerics of declared
 digits have none, as all that is no numeric. Texts and binary forms are those of well-formed values.
@@ -11,11 +11,11 @@ from functools import partial
 
 import pyarrow as pa
 
-from catalog.nested import split_array, split_row
-from catalog.nesting import delimiter_of
-from catalog.scales import is_padded, is_unconstrained, scale_kind
-from catalog.shapes import split_shaped
-from catalog.types import SqlType
+from catalog.values.array_shapes import split_shaped
+from catalog.values.nested_texts import split_array, split_row
+from catalog.values.nested_types import delimiter_of
+from catalog.values.scales import is_padded, is_unconstrained, scale_kind
+from catalog.values.types import SqlType
 from protocol.compute import pc
 from protocol.values import arrays, rows, shaped_arrays
 from protocol.values.decimal_binary import sent_scales

@@ -1,7 +1,7 @@
 """Arrays of several dimensions, or with bounds of their own: ``[0:1]={{1,2},{3,NULL}}`` and the binary form.
 
-Arrow carries the elements, flat, and their shape (``catalog.shapes``). Elements are encoded and decoded as one column;
-a column in which all arrays are lists is written as one of lists.
+Arrow carries the elements, flat, and their shape (``catalog.values.array_shapes``). Elements are encoded and decoded as
+one column; a column in which all arrays are lists is written as one of lists.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.nesting import delimiter_of
-from catalog.shapes import EMPTY, MOST, Shape, dimensions, lowers, shaped, split_shaped, too_many, written
-from catalog.types import SqlType
+from catalog.values.array_shapes import EMPTY, MOST, Shape, dimensions, lowers, shaped, split_shaped, too_many, written
+from catalog.values.errors import SqlError
+from catalog.values.nested_types import delimiter_of
+from catalog.values.types import SqlType
 from protocol.compute import pc
 from protocol.values.codec import Codec, Codecs, ColumnError, Value, bad_binary, codec_over
 from protocol.values.framing import framed

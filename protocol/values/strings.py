@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from protocol.compute import pc
 from protocol.utf8 import decode_utf8, first_invalid, invalid_encoding
 from protocol.values.codec import Codec, ColumnError, offsets, value_bytes

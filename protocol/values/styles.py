@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.clock_texts import MDY
-from catalog.encodings import UTF8
+from catalog.values.encodings import UTF8
+from catalog.values.times.time_fields import MDY
 
 ISO_8601: Final = "iso_8601"
 SQL_STANDARD: Final = "sql_standard"

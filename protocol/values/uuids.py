@@ -10,8 +10,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import invalid_text
-from catalog.types import SqlType
+from catalog.values.errors import invalid_text
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import Codec, ColumnError, Vector, bad_binary, fast_or_exact, fixed, offsets, value_bytes
 from protocol.values.hexadecimal import from_digits, to_digits

@@ -7,8 +7,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.forms.xmls import shown_xml
-from catalog.types import SqlType
+from catalog.values.forms.xmls import shown_xml
+from catalog.values.types import SqlType
 from protocol.compute import pc
 from protocol.utf8 import decode_utf8
 from protocol.values.codec import Codec

@@ -1,6 +1,6 @@
 """timetz: ``10:20:30.5+02`` and, in binary, microseconds of the day with the zone's seconds west of Greenwich.
 
-Arrow carries the numbers of ``catalog.zoned_times``.
+Arrow carries the numbers of ``catalog.values.times.timetz``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import SqlError
-from catalog.moments import parse_timetz
-from catalog.types import SqlType
-from catalog.zoned_times import DAY, LIMIT, packed, unpacked, written
+from catalog.values.errors import SqlError
+from catalog.values.times.timestamps import parse_timetz
+from catalog.values.times.timetz import DAY, LIMIT, packed, unpacked, written
+from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
     Codec,

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded import apart
 from executor.embedded.apart import Apart, is_long
 from executor.embedded.connection import Connection

@@ -9,8 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, TEXT
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT4, TEXT
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
 from planner.algebra import Join, Relation, Scan

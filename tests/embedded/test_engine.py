@@ -9,8 +9,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, INT8, TEXT, SqlType, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded import engine as engine_module
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows

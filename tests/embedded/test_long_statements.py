@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.printing.dialect import DuckPrinter
 from planner.algebra import Filter, Scan

@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
+from catalog.values.times.pattern_reading import read_date, read_instant
+from catalog.values.times.patterns import moment_reader
 from executor.embedded.engine import EmbeddedEngine
-from planner.formats import moment_reader
-from planner.moment_reading import read_date, read_instant
 from tests.embedded.sql import evaluate
 from tests.rig.postgres import Postgres
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, TEXT
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT4, TEXT
 from executor.embedded.printing.dialect import DuckPrinter
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Scan, SetOperation, Sort, SortKey
 from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar

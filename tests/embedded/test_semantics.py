@@ -11,7 +11,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
 from tests.embedded.sql import evaluate
 from tests.rig.postgres import Postgres

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.records import TableChange
 from executor.embedded.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.moving import artifact as of_views
 from executor.moving import entering
 from executor.separation.artifact import digest

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.separation import choosing, service, slicing
 from executor.separation.running import Request, RunningQuery, Wish

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.options import Options
 from tests.executor.client import Client

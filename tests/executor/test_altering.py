@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import Table
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.planned import Planned
 from tests.executor.client import Client, open_database

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import INT4
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4
 from executor.commit.delay import CommitDelay
 from executor.commit.recovery import replay
 from executor.database import Database

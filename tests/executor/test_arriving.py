@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 
-from catalog import multiranges, ranges
-from catalog.errors import SqlError
-from catalog.types import SqlType
+from catalog.values import multiranges, ranges
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from executor.database import Database
 from executor.streams.scanning import Patience, StreamScan
 from planner.bind import bind

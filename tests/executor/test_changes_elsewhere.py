@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.streams.scanning import Patience
 from executor.views import watch

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster import lock as lock_module
 from executor.cluster import storage as storage_module
 from executor.cluster.claims import Claim, Claims

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.logs import place_log, published
 from executor.commit import aio
 from executor.options import Options

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.control import Control, Mark
 from executor.commit.encoding import encode_parts
 from executor.commit.lines import End, add_lines, read_lines

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit import aio
 from executor.commit.background import BackgroundFiles
 from executor.commit.encoding import encode_record

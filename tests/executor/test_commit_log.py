@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.commit.encoding import encode_data, encode_record
 from executor.commit.files import Files

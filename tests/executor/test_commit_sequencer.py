@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.encoding import encode_record
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange, Spooled, StreamRows, TransactionRecord

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed

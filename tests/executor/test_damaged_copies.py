@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.moving import artifact
 from executor.moving.ownership import Owned
 from tests.executor.client import Client

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.trace.checked import pack, unpack
 from executor.views.runtime import ViewError

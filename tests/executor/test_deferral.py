@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from tests.executor.client import Client, open_database
 
 TABLES = (

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.files import foreign as files
 from tests.executor.client import Client
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from tests.executor.client import Client, open_database
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import FileTable
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.embedded.instance import Instance
 from executor.embedded.printing.dialect import DuckPrinter

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner import placement
 from tests.executor.client import Client, open_database
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
-from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.values.errors import SqlError
+from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
 from executor.tables.finite import require_finite
 
 _DATES = pa.array([1, -INFINITE_DAYS], pa.int32()).view(pa.date32())

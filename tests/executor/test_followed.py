@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import Stream
+from catalog.values.errors import SqlError
 from executor.commit.encoding import decode_record
 from executor.commit.records import FilesArrived
 from executor.database import Database

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.codec import encode
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT8, NUMERIC, TEXT, array
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT8, NUMERIC, TEXT, array
 from executor.database import Database
 from executor.separation.artifact import digest
 from tests.executor.client import Client, open_database

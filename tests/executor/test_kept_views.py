@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
 from executor.moving import artifact, checkpoints, extracting, keeping
 from tests.executor.client import Client

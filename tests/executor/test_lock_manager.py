@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Locks, Owner, Request
 from executor.locks.modes import CONFLICTS, Mode

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.queries import Reader
 from executor.separation import service

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.moving import artifact, checkpoints, entering, giving
 from executor.moving.ownership import Owned

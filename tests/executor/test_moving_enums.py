@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from tests.executor.client import Client
 from tests.executor.moving import Servers
 from tests.rig.process import wait_until

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.moving import adopting
 from executor.moving.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed

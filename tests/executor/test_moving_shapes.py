@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from tests.executor.client import Client, open_database
 from tests.executor.moving import Servers
 from tests.rig.process import wait_until

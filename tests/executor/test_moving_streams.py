@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.following import EVERY, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.moving.replica import log_of, placed

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.moving import borrowing
 from executor.moving.elsewhere import answer
 from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question

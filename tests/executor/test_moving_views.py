@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.records import Followed
 from executor.moving import elsewhere, giving
 from executor.moving import replica as replica_module

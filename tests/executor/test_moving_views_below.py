@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.moving import checkpoints, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.questions import decode_question

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from catalog.multiranges import made, parts_of
-from catalog.ranges import Bounds, canonical, packed, unpacked
-from catalog.types import by_name
+from catalog.values.multiranges import made, parts_of
+from catalog.values.ranges import Bounds, canonical, packed, unpacked
+from catalog.values.types import by_name
 from executor.embedded.instance import Instance
 
 RANGE, MULTIRANGE = by_name("int4range"), by_name("int4multirange")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor import core as opened
 from executor.database import Database
 from executor.point_sources import point_reader

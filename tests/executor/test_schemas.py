@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.definitions.stored_catalog import dump_catalog, load_catalog
 from executor.system import system_catalog
 from tests.executor.client import Client, open_database

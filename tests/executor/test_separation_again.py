@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.embedded.kept import KeptResults
 from executor.separation.stepwise import Stepwise

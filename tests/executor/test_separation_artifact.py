@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from catalog.codec import encode
-from catalog.errors import SqlError
-from catalog.types import INT4
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4
 from executor.cluster import storage as storage_module
 from executor.database import Database
 from executor.embedded.kept import Kept, KeptResults

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import force_setattr
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.files import foreign as files
 from executor.separation import service, slicing

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import Sequence
-from catalog.types import INT8
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8
 from executor.tables.sequences import AHEAD, SequenceStore
 from tests.executor.client import Client, open_database
 from tests.rig.beside import at_once

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from catalog.types import BOOL, FLOAT8, INT8, TEXT, numeric
+from catalog.values.types import BOOL, FLOAT8, INT8, TEXT, numeric
 from executor.database import Database
 from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values

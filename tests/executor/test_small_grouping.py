@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.small import grouping, grouping_of
 from executor.small.grouping import ROWS

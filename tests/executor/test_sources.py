@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
-from catalog.types import BOOL, DATE, FLOAT8, INT8, TEXT, TIMESTAMP, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, DATE, FLOAT8, INT8, TEXT, TIMESTAMP, numeric
 from executor.files.following import ROW_BITS, FileSource, SourceFile
 from executor.files.reader import read_files
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import View
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.moving import checkpoints, rebuilding
 from planner.program import State

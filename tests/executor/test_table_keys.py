@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.point_sources import point_reader
 from executor.tables import keyed_rows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.moving import artifact, checkpoints, entering, taking
 from executor.moving.artifact import LeavingView
 from executor.moving.heirs import Heirs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.tables.temporary import FIRST_OID
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed

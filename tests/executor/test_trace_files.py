@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.carriers import INTERVAL
 from executor.trace.index import KeyIndex
 from executor.trace.parquet import read_table, to_schema, to_stored, write_table

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.trace.manifest import MANIFEST, Manifest, NewRun, StateSchema
 from executor.trace.parquet import write_table
 from tests.rig.beside import at_once

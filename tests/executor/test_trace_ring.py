@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.frames import ValuesEncoder
 from executor.commit.log import Log
 from executor.commit.records import Part, RowValues, Spooled, StreamRows, TransactionRecord

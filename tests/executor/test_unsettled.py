@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor import core as opened
 from executor.database import Database
 from tests.executor.client import Client, open_database

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.catalog import Catalog
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from planner.bind import Bound, Context, bind
 from planner.definitions import CreateSchema, CreateStream, CreateTable, CreateView
 from planner.expression import AggregateCall, Scalar

@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-from catalog.types import BOOL, INT4, INT8, QUOTIENT, SqlType, array, numeric
+from catalog.values.types import BOOL, INT4, INT8, QUOTIENT, SqlType, array, numeric
 from planner.algebra import (
     Aggregate,
     Filter,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.algebra import Delta, Join, Relation, Scan
 from planner.arriving import Slice, plan_arriving
 from planner.statements import Query

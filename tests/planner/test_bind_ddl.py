@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import Check, ForeignKey, UniqueKey
-from catalog.types import INT4, INT8, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, INT8, SqlType
 from planner.definitions import AlterView, CreateStream, CreateTable, CreateView, Drop, Truncate
 from planner.statements import NoOperation
 from tests.planner.binding import Database, standard

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import INT4, NUMERIC, TEXT, SqlType, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, NUMERIC, TEXT, SqlType, numeric
 from planner.algebra import Filter, Join, Project, Scan
 from planner.expression import Call, Cast, ColumnRef, Literal, Parameter
 from planner.parse_literals import parameterise

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.pq import DiagnosticField, ExecStatus
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind import Bound
 from planner.statements import Query
 from tests.planner.binding import STATEMENTS, TABLES, Database

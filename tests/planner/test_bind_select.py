@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import INT4, INT8, QUOTIENT, TEXT, SqlType, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, INT8, QUOTIENT, TEXT, SqlType, numeric
 from planner.algebra import Aggregate, Filter, Join, Limit, Project, Scan, SetOperation, Sort, Values
 from planner.definitions import CreateView
 from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.intervals import parse_interval
-from catalog.types import (
+from catalog.values.errors import SqlError
+from catalog.values.times.intervals import parse_interval
+from catalog.values.types import (
     BOOL,
     BYTEA,
     DATE,

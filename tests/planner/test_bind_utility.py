@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import INT4, TEXT, UNKNOWN
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, TEXT, UNKNOWN
 from planner.expression import Literal
 from planner.statements import (
     CloseCursor,

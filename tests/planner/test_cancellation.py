@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.cancellation import Calls, Left, leave, to_the_end
 from planner.parse import parse
 from tests.rig.beside import Beside

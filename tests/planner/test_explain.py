@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from catalog.catalog import Catalog
-from catalog.types import (
+from catalog.values.types import (
     BOOL,
     BYTEA,
     DATE,

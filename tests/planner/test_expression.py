@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from catalog.types import BOOL, INT4
+from catalog.values.types import BOOL, INT4
 from planner.expression import Call, Case, Cast, Literal, Scalar
 
 ONE = Literal(1, INT4)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import INT4, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, SqlType
 from planner.definitions import CreateFunction, DropFunction
 from planner.statements import Query
 from tests.planner.binding import Database

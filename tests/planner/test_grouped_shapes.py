@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.incremental import plan
 from tests.planner.binding import Database
 from tests.rig.grouped_shapes import shape

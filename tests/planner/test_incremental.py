@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, array, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, SqlType, array, numeric
 from planner.algebra import Delta, Relation, Scan, Snapshot, SortKey
 from planner.expression import AggregateCall, Literal
 from planner.incremental import plan

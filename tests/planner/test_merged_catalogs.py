@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.merging import merged
 from catalog.objects import Schema, Table
+from catalog.values.errors import SqlError
 
 
 def table(oid: int, name: str) -> Table:

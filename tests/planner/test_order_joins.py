@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.types import FLOAT8, INT4
+from catalog.values.types import FLOAT8, INT4
 from planner.algebra import Filter, Join, Limit, Relation
 from planner.expression import Call, Scalar
 from planner.rules import RULES, optimise, rewrite, with_ordered_joins

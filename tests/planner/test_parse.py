@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pglast import enums
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.lengths import LIMIT, MOST
 from planner.parse import literal_positions, nodes, parse, text_after_as
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
+from catalog.values.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
 from planner.expression import Literal
 from planner.parse_literals import Parameteriser, parameterise
 

@@ -7,7 +7,7 @@ import random
 import duckdb
 import pytest
 
-from planner.patterns import read, rewrite
+from catalog.values.regex.backtracking import read, rewrite
 from tests.rig.postgres import Postgres
 
 TAKEN = ["[0-9]+", r"\d+-\d+", "^a*b$", "a.*?b", "(a+)(b*)c", r"^https?://([^/]+)/.*$", "(?:ab)c+", "x{2,3}y", ""]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import TIMESTAMPTZ, UUID
+from catalog.values.errors import SqlError
+from catalog.values.types import TIMESTAMPTZ, UUID
 from planner.algebra import Aggregate, Join, Limit, Relation, Sort
 from planner.expression import Call
 from planner.incremental import normalise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.types import INT4
+from catalog.values.types import INT4
 from planner.algebra import Aggregate, Filter, Join, Relation, Scan, Sort, SortKey
 from planner.expression import AggregateCall, Call, Column, ColumnRef
 from planner.placement import KERNEL_PASSES, SPARK_ROWS, SPARK_START, Cost, Power, Size, estimate, with_kernel

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.types import BOOL, INT8
+from catalog.values.types import BOOL, INT8
 from planner.algebra import Relation, Sort, SortKey
 from planner.expression import (
     AggregateCall,

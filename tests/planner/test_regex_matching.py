@@ -8,9 +8,9 @@ from typing import Final
 import psycopg
 import pytest
 
-from catalog.errors import SqlError
-from planner.regex_matching import find_all
-from planner.regex_syntax import parse
+from catalog.values.errors import SqlError
+from catalog.values.regex.matching import find_all
+from catalog.values.regex.syntax import parse
 from tests.rig.postgres import Postgres
 
 SEED = 7

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from catalog.types import FLOAT8, INT4, INT8, NUMERIC, TEXT, SqlType, numeric
+from catalog.values.types import FLOAT8, INT4, INT8, NUMERIC, TEXT, SqlType, numeric
 from planner.algebra import Project, Relation, Snapshot, Values
 from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.lowering.repeated_rows import repeated_rows

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, INT4, INT8
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra import Filter, Join, Limit, Project, Relation, Values
 from planner.expression import Case, Literal, Scalar
 from planner.rules import decorrelate, optimise, unnest

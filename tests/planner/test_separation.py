@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.types import BOOL, FLOAT8, INT4, INT8, TEXT
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT
 from planner.algebra import (
     Aggregate,
     Fixpoint,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.types import (
+from catalog.values.types import (
     BOOL,
     BYTEA,
     DATE,

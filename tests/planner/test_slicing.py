@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from catalog.types import FLOAT8, INT8
+from catalog.values.types import FLOAT8, INT8
 from planner.algebra import ROW_ID, Aggregate, Limit, Relation, Scan, Snapshot
 from planner.expression import ColumnRef
 from planner.incremental.names import stored_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.string_escapes import conforming
 
 

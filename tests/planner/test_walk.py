@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.types import BOOL, INT4, INT8
+from catalog.values.types import BOOL, INT4, INT8
 from planner import walk
 from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, SortKey
 from planner.expression import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from catalog.types import TYPES, SqlType, array, by_name, numeric
+from catalog.values.types import TYPES, SqlType, array, by_name, numeric
 from protocol.copy import CopyFormat
 
 TIMEZONE: Final = "Europe/Berlin"

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from catalog import multiranges
-from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
-from catalog.ranges import Bounds, canonical
-from catalog.ranges import packed as range_bytes
-from catalog.types import MULTIRANGES, RANGES, SqlType, by_name, numeric
-from catalog.zoned_times import DAY, LIMIT, packed
+from catalog.values import multiranges
+from catalog.values.ranges import Bounds, canonical
+from catalog.values.ranges import packed as range_bytes
+from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.values.times.timetz import DAY, LIMIT, packed
+from catalog.values.types import MULTIRANGES, RANGES, SqlType, by_name, numeric
 from protocol.values.jsons import canonical_jsonb
 
 ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "+05:30"]

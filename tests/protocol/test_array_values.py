@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.shapes import shaped as shaped_as
-from catalog.types import Composite, array, by_name, row, shaped
+from catalog.values.array_shapes import shaped as shaped_as
+from catalog.values.errors import SqlError
+from catalog.values.types import Composite, array, by_name, row, shaped
 from protocol.values.registry import decode_binary_column, decode_text_column, decode_value, encode_binary, encode_text
 from tests.protocol.generated import SCALARS, arrow_value, as_list, column, same
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.batch import Batch, Part, batch_of, frame_of, messages_of, parse_of
 from protocol.messages import Bind
 from tests.server.wire import FLUSH, SYNC, Message, bind, close, describe, execute, frame, parse

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import by_name
+from catalog.values.errors import SqlError
+from catalog.values.types import by_name
 from protocol.copy import CopyFormat, CopyReader
 from protocol.copy.binary import SIGNATURE, TRAILER
 from protocol.copy.chain import find_rows

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import SqlType, array, by_name, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType, array, by_name, numeric
 from protocol.copy import Block, CopyFormat, CopyReader
 from protocol.copy.exact import parse_exactly
 from protocol.copy.fast import NotFast, fast_parser

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.copy import split as splitting
 from protocol.copy.fast import _escapes_structure
 from protocol.copy.format import CopyFormat

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import BYTEA, INT4, TEXT, TIMESTAMPTZ, SqlType, by_name, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BYTEA, INT4, TEXT, TIMESTAMPTZ, SqlType, by_name, numeric
 from protocol import rowmessages
 from protocol.copy import CopyFormat, CopyReader, CopyWriter
 from tests.protocol.test_values import SCALARS, column

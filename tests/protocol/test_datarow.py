@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import BYTEA, DATE, FLOAT8, INT4, INT8, TEXT, SqlType, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BYTEA, DATE, FLOAT8, INT4, INT8, TEXT, SqlType, numeric
 from protocol import datarow, rowmessages
 from protocol.datarow import encode_rows
 from protocol.values.registry import encode_column

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.types import UNCONSTRAINED, numeric
+from catalog.values.types import UNCONSTRAINED, numeric
 from protocol.values.registry import decode_binary_column, encode_binary, encode_text
 
 _EXACT = Context(prec=60)

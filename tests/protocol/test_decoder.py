@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import messages as m
 from protocol.decoder import Decoder, Limits
 from tests.protocol.wire import bind, message, request, startup

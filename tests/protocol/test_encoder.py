@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import encoder
 from protocol.encoder import FieldDescription
 from tests.protocol.wire import message, split

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol.copy import CopyReader
 from protocol.values.codec import ColumnError
 from protocol.values.registry import (

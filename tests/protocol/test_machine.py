@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from protocol import messages as m
 from protocol.machine import IGNORED, MOVES, Machine, Phase
 

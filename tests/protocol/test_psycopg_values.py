@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 
-from catalog.types import SPANS, array, by_name
+from catalog.values.types import SPANS, array, by_name
 from protocol.values.registry import decode_value, encode_column
 from tests.protocol.generated import SCALARS, as_list, column, same
 

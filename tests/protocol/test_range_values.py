@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog import multiranges, ranges
-from catalog.errors import SqlError
-from catalog.ranges import Bounds, canonical, unpacked
-from catalog.ranges import packed as range_bytes
-from catalog.types import RANGES, SqlType, by_name
+from catalog.values import multiranges, ranges
+from catalog.values.errors import SqlError
+from catalog.values.ranges import Bounds, canonical, unpacked
+from catalog.values.ranges import packed as range_bytes
+from catalog.values.types import RANGES, SqlType, by_name
 from protocol.values.codec import ColumnError
 from protocol.values.registry import decode_binary_column, decode_text_column, decode_value, encode_binary, encode_text
 from tests.protocol.generated import bounds_of, column, same

@@ -8,8 +8,8 @@ import hmac
 
 import pytest
 
-from catalog.errors import SqlError
 from catalog.passwords import is_md5, make_verifier, read_verifier, saslprep
+from catalog.values.errors import SqlError
 from protocol.scram import PLAIN, PLUS, Exchange, Keys, initial_response, mechanisms
 
 PASSWORD = "pencil"

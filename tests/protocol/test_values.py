@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, SqlType, by_name, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, QUOTIENT, TYPES, UNCONSTRAINED, SqlType, by_name, numeric
 from protocol.values.codec import ColumnError
 from protocol.values.registry import (
     decode_binary_column,

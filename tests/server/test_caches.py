@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.options import Options
 from executor.session import DatabaseSession

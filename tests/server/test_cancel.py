@@ -16,7 +16,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from server.cancel import CancelRegistry
 from server.config import Address, Config
 from server.memory_guard import Account

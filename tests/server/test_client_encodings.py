@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.pq import DiagnosticField, ExecStatus
 
-from catalog.encodings import CODECS, PLAIN, UTF8
+from catalog.values.encodings import CODECS, PLAIN, UTF8
 from tests.rig.postgres import Postgres
 from tests.rig.sampling import sample
 from tests.rig.server import Millstream

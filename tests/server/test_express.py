@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed

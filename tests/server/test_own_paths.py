@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
 from catalog.system_errors import exhausted, state_of, state_of_file
+from catalog.values.errors import SqlError
 from executor.embedded.errors import translate
 from server.config import Config
 from server.own_paths import OwnPaths

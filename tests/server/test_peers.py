@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.moving.questions import Unwanted, decode_answer
 from protocol.decoder import SSL
 from server.peers import Peers, proof

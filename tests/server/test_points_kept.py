@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from catalog.types import by_name
+from catalog.values.types import by_name
 from executor.points import Picked
 from executor.trace.index import Row
 from server.points import Form, Rows

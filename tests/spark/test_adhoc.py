@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor import analytics
 from executor.analytics import Analytics
 from executor.database import Database

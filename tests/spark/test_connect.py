@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from catalog.types import INT4, TEXT
+from catalog.values.types import INT4, TEXT
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.trace.manifest import schema_of

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric, record
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, FLOAT8, INT4, INTERVAL, TEXT, TIME, array, numeric, record
 from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
 from executor.spark.adhoc import AdhocPrinter

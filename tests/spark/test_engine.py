@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
-from catalog.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, FLOAT8, INT2, INT4, INT8, TEXT, numeric
 from executor.engine import EngineUnavailable, Inputs, Job
 from executor.spark.engine import SparkEngine
 from planner.expression import AggregateCall, Cast, Scalar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.types import BOOL, INT4
+from catalog.values.types import BOOL, INT4
 from executor.spark.membership import three_valued
 from planner.algebra import Project, Relation
 from planner.expression import Exists, InSubquery, Scalar

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
-from catalog.types import INT4, INT8, TEXT, numeric
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, INT8, TEXT, numeric
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from planner.algebra import Delta

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, Stream
-from catalog.types import INT8
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8
 from executor.engine import Inputs, Job
 from executor.files.following import SourceFile
 from executor.files.reader import read_files

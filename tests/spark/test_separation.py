@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor import analytics
 from executor.analytics import Analytics
 from executor.database import Database

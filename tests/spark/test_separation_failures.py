@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.analytics import Analytics
 from executor.database import Database
 from executor.separation import artifact, moving, service

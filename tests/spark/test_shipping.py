@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.types import INT4
+from catalog.values.types import INT4
 from executor.spark.shipping import archive, lacking_here
 from tests.spark.build import snapshot
 from tests.spark.test_delegation import hexadecimal, printed

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from catalog.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
+from catalog.values.types import BOOL, INT4, INT8, INTERVAL, TEXT, TIME, numeric
 from executor.spark.dialect import SparkPrinter
 from executor.spark.statements import print_statements, reason
 from planner.algebra import InZone, Limit, Scan, Sort, SortKey, Values

@@ -9,9 +9,9 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from catalog.errors import SqlError
-from catalog.moments import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
-from catalog.zoned_times import unpacked
+from catalog.values.errors import SqlError
+from catalog.values.times.timestamps import parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
+from catalog.values.times.timetz import unpacked
 from tests.rig.postgres import Postgres
 from tests.rig.server import Millstream
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.separation import choosing
 from tests.executor.separating import Leaving, cut_small, leave, outcome, separable
 from tests.executor.separating import whole as as_a_whole

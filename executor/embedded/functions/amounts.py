@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.money import money_text, read_money
+from catalog.values.money import money_text, read_money
 from executor.embedded.functions.batches import Functions
 
 FUNCTIONS: Final[Functions] = {

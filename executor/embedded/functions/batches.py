@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.cancellation import Left, Stretch, cancelled
 
 #: Result types by DuckDB's names.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from operator import and_, or_, xor
 from typing import Final
 
-from catalog.errors import SqlError, out_of_range
-from catalog.forms.bits import bits_of, fit_bits
+from catalog.values.errors import SqlError, out_of_range
+from catalog.values.forms.bits import bits_of, fit_bits
 from executor.embedded.functions.batches import Functions
 
 _LARGEST: Final = 2**31 - 1

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
+from catalog.values.json_documents import Number, canonical, parse
 from executor.embedded.functions.batches import Functions, error, raised
-from planner.documents import Number, canonical, parse
 
 _MISSING: Final = object()
 _INDEX: Final = re.compile(r"\s*[+-]?[0-9]+")

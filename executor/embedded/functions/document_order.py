@@ -10,7 +10,7 @@ import struct
 from decimal import Decimal
 from typing import Any, Final
 
-from planner.documents import Number, parse, sorted_keys
+from catalog.values.json_documents import Number, parse, sorted_keys
 
 _NULL, _STRING, _NUMBER, _BOOLEAN, _ARRAY, _OBJECT = (bytes((tag,)) for tag in (0, 1, 2, 3, 16, 17))
 _BIAS: Final = 1 << 31

@@ -2,7 +2,7 @@
 jsonb's.
 
 Owns: the functions ``doc_*`` over values. Documents are text: json as written, jsonb canonical, so that a part is a
-slice in both (``planner.documents``).
+slice in both (``catalog.values.json_documents``).
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from executor.embedded.functions.batches import Functions, error
-from executor.embedded.functions.document_order import order_key
-from planner.documents import (
+from catalog.values.json_documents import (
     Number,
     canonical,
     check,
@@ -27,6 +25,8 @@ from planner.documents import (
     sorted_keys,
     text_of,
 )
+from executor.embedded.functions.batches import Functions, error
+from executor.embedded.functions.document_order import order_key
 
 _INDEX: Final = re.compile(r"\s*[+-]?[0-9]+")
 

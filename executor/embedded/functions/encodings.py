@@ -12,8 +12,8 @@ import unicodedata
 from functools import cache
 from typing import Final, Literal
 
-from catalog.errors import SqlError, unsupported
 from catalog.postgres import rows
+from catalog.values.errors import SqlError, unsupported
 from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.octets import as_text
 

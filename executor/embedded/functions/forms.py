@@ -1,4 +1,4 @@
-"""Texts with a form of their own, read by functions of the engine (``catalog.forms``).
+"""Texts with a form of their own, read by functions of the engine (``catalog.values.forms``).
 
 Owns: ``FUNCTIONS``: ``form_*`` of each such type, an xml as it is shown, and keys of orders (``opaque.KEYED``); and
 ``STATEMENTS``, ``ms_lsn_*``.
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from catalog.forms import places
-from catalog.forms.addresses import address, address_ordered
-from catalog.forms.numbers import read_unsigned
-from catalog.forms.sizes import read_size
-from catalog.forms.xmls import shown_xml
-from catalog.opaque import FORMED, canonical
-from catalog.types import INTERNAL
+from catalog.values.forms import places
+from catalog.values.forms.addresses import address, address_ordered
+from catalog.values.forms.numbers import read_unsigned
+from catalog.values.forms.sizes import read_size
+from catalog.values.forms.xmls import shown_xml
+from catalog.values.opaque import FORMED, canonical
+from catalog.values.types import INTERNAL
 from executor.embedded.functions.batches import Functions
 
 

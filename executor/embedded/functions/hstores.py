@@ -1,4 +1,5 @@
-"""Operators and functions of hstore, whose values are texts (``catalog.forms.hstores``), as functions of the engine.
+"""Operators and functions of hstore, whose values are texts (``catalog.values.forms.hstores``), as functions of the
+engine.
 
 Owns: ``FUNCTIONS`` and ``OF_NULL``, ``hs_*``, with PostgreSQL's errors (hstore_op.c, hstore_io.c).
 """
@@ -9,11 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.forms.hstores import Pairs, of_order_key, order_key, pairs, shown, unique
-from catalog.shapes import dimensions, split_shaped
+from catalog.values.array_shapes import dimensions, split_shaped
+from catalog.values.errors import SqlError
+from catalog.values.forms.hstores import Pairs, of_order_key, order_key, pairs, shown, unique
+from catalog.values.json_documents import canonical, parse, quoted
 from executor.embedded.functions.batches import Functions
-from planner.documents import canonical, parse, quoted
 
 Keys = Sequence[str | None]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.nested import split_array, split_row
+from catalog.values.errors import SqlError
+from catalog.values.nested_texts import split_array, split_row
 from executor.embedded.functions.batches import Functions
 
 _QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')

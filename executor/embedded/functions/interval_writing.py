@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
+from catalog.values.times.patterns import Between, Word, moment_pattern
 from executor.embedded.functions.batches import Functions
-from planner.formats import Between, Word, moment_pattern
 
 _ROMAN: Final = ("XII", "XI", "X", "IX", "VIII", "VII", "VI", "V", "IV", "III", "II", "I")
 _HINT: Final = "Intervals are not tied to specific calendar dates."

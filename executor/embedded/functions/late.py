@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.codec import classes, decode, encode
-from catalog.errors import SqlError, unsupported
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import Expr, function, leaf_name, text
 from planner.algebra import Project, Relation, Snapshot

@@ -11,9 +11,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
+from catalog.values.times.pattern_reading import read_date, read_instant, read_timestamp
 from executor.embedded.functions.batches import ColumnFunctions, raised
-from planner.moment_reading import read_date, read_instant, read_timestamp
 
 
 def _over_columns(read: Callable[..., date], kind: pa.DataType) -> Callable[..., pa.Array]:

@@ -9,8 +9,8 @@ import calendar
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from catalog.errors import SqlError
-from catalog.zones import session_zone, to_utc
+from catalog.values.errors import SqlError
+from catalog.values.times.zones import session_zone, to_utc
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO: Final = timedelta(microseconds=1)

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from catalog.intervals import carried_interval
-from catalog.moments import carried_day, carried_moment, parse_date, parse_time, parse_timestamp, parse_timestamptz
-from catalog.precision import EPOCH, is_fitted, smallest_field, unit_of
-from catalog.types import SqlType
-from catalog.zones import east_at, east_of_local, session_zone
+from catalog.values.times.intervals import carried_interval
+from catalog.values.times.precision import EPOCH, is_fitted, smallest_field, unit_of
+from catalog.values.times.timestamps import (
+    carried_day,
+    carried_moment,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+    parse_timestamptz,
+)
+from catalog.values.times.zones import east_at, east_of_local, session_zone
+from catalog.values.types import SqlType
 from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.moment_series import moment_series
 from executor.embedded.printing.nodes import macro
@@ -96,7 +103,7 @@ CREATE MACRO ms_fitted_interval(x, months, days, cut, rounded) AS ms_interval_to
 
 
 def fitted(value: Expr, kind: SqlType) -> Expr:
-    """A value of a time or an interval as its type keeps it (``catalog.precision``)."""
+    """A value of a time or an interval as its type keeps it (``catalog.values.times.precision``)."""
     unit, smallest = number(unit_of(kind)), smallest_field(kind)
     if not is_fitted(kind):
         return value

@@ -1,7 +1,8 @@
-"""Multiranges in DuckDB: a BLOB (``catalog.multiranges``), taken apart into lists of ranges and put together again.
+"""Multiranges in DuckDB: a BLOB (``catalog.values.multiranges``), taken apart into lists of ranges and put together
+again.
 
-Owns: unions (``catalog.unions``, a batch at a time) and complements, of which all else is made, and the operators and
-functions over them. All are NULL for NULL.
+Owns: unions (``catalog.values.multirange_unions``, a batch at a time) and complements, of which all else is made, and
+the operators and functions over them. All are NULL for NULL.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from catalog import ranges
-from catalog.multiranges import range_of
-from catalog.types import MULTIRANGES, SqlType
-from catalog.unions import united
+from catalog.values import ranges
+from catalog.values.multirange_unions import united
+from catalog.values.multiranges import range_of
+from catalog.values.types import MULTIRANGES, SqlType
 from executor.embedded.functions.batches import ColumnFunctions
 from executor.embedded.functions.ranges import number_of
 from executor.embedded.functions.ranges import written as written_range

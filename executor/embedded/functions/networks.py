@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, out_of_range
-from catalog.forms.addresses import Address, address, octets_of, shown_octets
+from catalog.values.errors import SqlError, out_of_range
+from catalog.values.forms.addresses import Address, address, octets_of, shown_octets
 from executor.embedded.functions.batches import Functions
 
 Both = Callable[[Address, Address], Address]

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 
 _NAMES: Final = ("EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH", *",.09BCDGLSV")
 _KEYWORDS: Final = (*_NAMES, *(name.lower() for name in _NAMES if name.isalpha()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.number_patterns import Item, Shape, number_shape
 

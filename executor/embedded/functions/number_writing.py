@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.number_patterns import Item, Shape, number_shape
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.functions.batches import Functions
 from planner.bind.literals import read_bytea
 

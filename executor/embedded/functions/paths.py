@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
+from catalog.values.json_documents import canonical, parse
+from catalog.values.jsonpath.datetimes import Moment
+from catalog.values.jsonpath.errors import PathError
+from catalog.values.jsonpath.evaluation import finds, found
+from catalog.values.jsonpath.syntax import parse_path
+from catalog.values.jsonpath.text import canonical_path
 from executor.embedded.functions.batches import Functions
-from planner.documents import canonical, parse
-from planner.jsonpath.errors import PathError
-from planner.jsonpath.evaluation import finds, found
-from planner.jsonpath.moments import Moment
-from planner.jsonpath.syntax import parse_path
-from planner.jsonpath.text import canonical_path
 
 
 def _raised(error: PathError) -> SqlError:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from catalog.types import QUOTIENT
+from catalog.values.types import QUOTIENT
 from executor.embedded.functions.batches import ColumnFunctions
 from executor.small.vectors import Values
 

@@ -1,4 +1,4 @@
-"""Ranges in DuckDB: a BLOB (``catalog.ranges``), taken apart and compared by macros.
+"""Ranges in DuckDB: a BLOB (``catalog.values.ranges``), taken apart and compared by macros.
 
 Owns: what makes such bytes of bounds, shows them, and the operators and functions over them. Cuts are slices of the
 bytes and compare as they do; those of the empty range lie below all others, which most comparisons need not ask for.
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from catalog import ranges
-from catalog.moments import INFINITE_DAYS, INFINITE_MICROSECONDS
-from catalog.types import INT8, RANGES, SqlType, by_name
+from catalog.values import ranges
+from catalog.values.times.timestamps import INFINITE_DAYS, INFINITE_MICROSECONDS
+from catalog.values.types import INT8, RANGES, SqlType, by_name
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, function, number, text

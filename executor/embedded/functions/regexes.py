@@ -1,7 +1,8 @@
 """Functions of regular expressions as functions of the engine, where RE2 would find another match than PostgreSQL.
 
-Owns: ``FUNCTIONS``, ``re_*``, and what each makes of the matches that ``planner.regex_matching`` finds (regexp.c), and
-``match`` and ``split``, which print the operators and the splitting of texts, by RE2 where that is the same.
+Owns: ``FUNCTIONS``, ``re_*``, and what each makes of the matches that ``catalog.values.regex.matching`` finds
+(regexp.c), and ``match`` and ``split``, which print the operators and the splitting of texts, by RE2 where that is the
+same.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.types import TEXT
+from catalog.values.errors import SqlError
+from catalog.values.regex.backtracking import BY_FLAG, common, read, similar
+from catalog.values.regex.matching import Match, Span, find, find_all
+from catalog.values.regex.syntax import options, parse
+from catalog.values.regex.tree import Pattern
+from catalog.values.types import TEXT
 from executor.embedded.functions.batches import Functions
 from executor.printing.nodes import Build, Expr, function, text
 from planner.expression import Call, Literal
-from planner.patterns import BY_FLAG, common, read, similar
-from planner.regex_matching import Match, Span, find, find_all
-from planner.regex_syntax import options, parse
-from planner.regex_tree import Pattern
 
 
 def _start(value: int) -> int:

@@ -1,4 +1,5 @@
-"""Arrays of any dimensions in DuckDB: a struct of the elements in one list and of the shape (``catalog.shapes``).
+"""Arrays of any dimensions in DuckDB: a struct of the elements in one list and of the shape
+(``catalog.values.array_shapes``).
 
 Owns: ``SHAPED``, their functions, and what makes such an array of a list and back. DuckDB compares the structs as
 PostgreSQL does the arrays: by elements, then by shape.
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from catalog import shapes
-from catalog.errors import SqlError
-from catalog.types import INT4, INT8, TEXT, SqlType, array, shaped
+from catalog.values import array_shapes as shapes
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function

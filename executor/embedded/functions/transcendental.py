@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, Overflow
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.embedded.functions.batches import Functions
 
 _EXACT: Final = Context(prec=100, rounding=ROUND_HALF_UP, Emax=10_000, Emin=-10_000)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from catalog.intervals import FIELD_RANGES, fields_text
 from catalog.system.functions import NO_MODIFIER
+from catalog.values.times.intervals import FIELD_RANGES, fields_text
 from executor.embedded.functions.batches import Functions
 
 _BPCHAR: Final = 1042

@@ -1,4 +1,4 @@
-"""timetz in DuckDB: a BIGINT (``catalog.zoned_times``), taken apart by macros.
+"""timetz in DuckDB: a BIGINT (``catalog.values.times.timetz``), taken apart by macros.
 
 Owns: what makes, shows, moves and takes apart such numbers. A time without a zone gets the session's of today; AT TIME
 ZONE means a region's offset of now, as timetz_zone() does.
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.moments import parse_timetz
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.times.timestamps import parse_timetz
+from catalog.values.types import SqlType
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import called, in_zone, macro
 from executor.printing.nodes import Build, Expr, function, text

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import MULTIRANGES, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import MULTIRANGES, SqlType
 from executor.embedded.functions import multiranges
 from executor.embedded.printing import arithmetic
 from executor.embedded.printing.jsons import sort_key

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.scales import is_padded, is_unconstrained
-from catalog.types import LARGE_QUOTIENT, NUMERIC, QUOTIENT, TEXT, SqlType, array
+from catalog.values.scales import is_padded, is_unconstrained
+from catalog.values.types import LARGE_QUOTIENT, NUMERIC, QUOTIENT, TEXT, SqlType, array
 from executor.embedded.functions import shapes, zoned_times
 from executor.embedded.printing import floats, rows
 from executor.embedded.printing.arrays import each

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import BOOL, TEXT, SqlType
+from catalog.values.types import BOOL, TEXT, SqlType
 from executor.embedded.printing.casts import shown
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.nesting import delimiter_of
-from catalog.opaque import FORMED
-from catalog.precision import expressed
-from catalog.types import (
+from catalog.values.errors import unsupported
+from catalog.values.nested_types import delimiter_of
+from catalog.values.opaque import FORMED
+from catalog.values.times.precision import expressed
+from catalog.values.types import (
     BITS,
     DISPLAY,
     INTERNAL,

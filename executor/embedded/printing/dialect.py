@@ -25,10 +25,10 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator
 
-from catalog.errors import unsupported
-from catalog.nesting import holds
-from catalog.scales import is_padded
-from catalog.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
+from catalog.values.errors import unsupported
+from catalog.values.nested_types import holds
+from catalog.values.scales import is_padded
+from catalog.values.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import casts, files, functions, jsons, rows, sets, windows
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from executor.files.foreign import FileColumn, FileRows
 from planner.algebra import ROW_ID
 

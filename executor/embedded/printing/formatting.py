@@ -1,6 +1,7 @@
 """to_char() in DuckDB's SQL, a concatenation of the pattern's fields; and to_timestamp(), which takes a text apart.
 
-Owns: how each field of ``planner.formats`` is written, of times and intervals and of numbers (formatting.c).
+Owns: how each field of ``catalog.values.times.patterns`` is written, of times and intervals and of numbers
+(formatting.c).
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import INT4, TEXT, SqlType
+from catalog.values.times.patterns import Between, NumberPattern, Word, moment_pattern, moment_reader, number_pattern
+from catalog.values.types import INT4, TEXT, SqlType
 from executor.embedded.printing.casts import FLOATS, local
 from executor.embedded.printing.nodes import bound, cast_to, decimal, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.expression import Call, Literal
-from planner.formats import Between, NumberPattern, Word, moment_pattern, moment_reader, number_pattern
 
 Value = Callable[[Expr], Expr]
 

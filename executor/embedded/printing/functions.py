@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import OIDS
+from catalog.values.types import OIDS
 from executor.embedded.functions import bit_strings, hstores, late, networks, octets, regexes
 from executor.embedded.functions.multiranges import BUILDS as MULTIRANGES
 from executor.embedded.functions.ranges import BUILDS as RANGES

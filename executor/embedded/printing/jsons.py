@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.opaque import KEYED
-from catalog.types import SqlType
+from catalog.values.json_documents import quoted
+from catalog.values.opaque import KEYED
+from catalog.values.types import SqlType
 from executor.embedded.functions import shapes
 from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import shown as output
@@ -20,7 +21,6 @@ from executor.embedded.printing.nodes import bound, cast_to, macro
 from executor.embedded.printing.rows import fields, unless_null
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.bind.row_types import check_ordered
-from planner.documents import quoted
 from planner.expression import Call
 
 _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))

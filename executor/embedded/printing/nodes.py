@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import SqlType
-from catalog.zones import fixed_offset, is_region
+from catalog.values.times.zones import fixed_offset, is_region
+from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function, number, text
 from planner.expression import Call, Scalar
 from planner.walk import walk

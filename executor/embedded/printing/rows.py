@@ -1,4 +1,5 @@
-"""Rows in DuckDB: structs whose fields are f1, f2, ... (``catalog.types``), which it compares as PostgreSQL does rows.
+"""Rows in DuckDB: structs whose fields are f1, f2, ... (``catalog.values.types``), which it compares as PostgreSQL does
+rows.
 
 Owns: ``ROWS``, the functions of rows; how a struct's type is written, and a row's text (record_out() in rowtypes.c).
 """
@@ -10,8 +11,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import SqlType
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.expression import Call, Literal

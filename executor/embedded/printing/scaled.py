@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from catalog.scales import is_padded
-from catalog.types import INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType, array
+from catalog.values.scales import is_padded
+from catalog.values.types import INT4, QUOTIENT, TEXT, UNCONSTRAINED, SqlType, array
 from executor.embedded.functions import shapes
 from executor.embedded.printing import rows
 from executor.embedded.printing.arrays import each

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import VECTORS
+from catalog.values.errors import unsupported
+from catalog.values.types import VECTORS
 from executor.embedded.printing.nodes import cast_to, macro
 from executor.printing.nodes import Build, Expr, column_name, function, identifier, number, text
 from planner.algebra import Unnest, Values

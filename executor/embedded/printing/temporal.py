@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
-from catalog.types import INT4, TEXT, SqlType
-from catalog.zones import UTC_NAMES
+from catalog.values.errors import unsupported
+from catalog.values.times.zones import UTC_NAMES
+from catalog.values.types import INT4, TEXT, SqlType
 from executor.embedded.functions import zoned_times
 from executor.embedded.printing.casts import local
 from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, macro

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.types import INT8
+from catalog.values.types import INT8
 from executor.embedded.printing.casts import shown, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, case, chain, function, number, operand, text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from catalog.errors import unsupported
+from catalog.values.errors import unsupported
 from executor.embedded.printing.nodes import cast_to
 from executor.printing.nodes import Expr, binary, case, function, text
 from planner.expression import WindowCall

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import ForeignKey, Table
-from catalog.scales import scale_name
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.scales import scale_name
 from executor.embedded.tables.changes import Change, listed, removal, replacement
 from executor.embedded.tables.referring import Referring, numbered
 from planner.algebra import ROW_ID

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition, ForeignKey, Index, Table, UniqueKey, subject
+from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import DuckPrinter, type_text
 from executor.embedded.tables.changes import listed, quoted, stored

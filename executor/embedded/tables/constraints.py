@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.errors import SqlError
 from catalog.objects import ForeignKey, Index, Table, UniqueKey, null_value
+from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.tables.actions import Actions
 from executor.embedded.tables.changes import Change, listed, quoted

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import ForeignKey, Table, UniqueKey, subject
+from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import listed, quoted, stored
 from executor.embedded.tables.showing import pair

@@ -9,8 +9,8 @@ import json
 from typing import Final
 
 from catalog.codec import encode
-from catalog.errors import unsupported
 from catalog.objects import Table
+from catalog.values.errors import unsupported
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE, type_text
 from executor.embedded.tables.changes import quoted, stored

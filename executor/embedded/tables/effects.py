@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import Table, subject
-from catalog.types import INT8
+from catalog.values.errors import SqlError
+from catalog.values.types import INT8
 from executor.embedded.connection import Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.tables.changes import Change, distinct_ids, insertion, nothing, removal, replacement
 from executor.embedded.tables.constraints import check_not_null

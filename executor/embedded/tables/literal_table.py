@@ -10,10 +10,10 @@ import datetime
 
 import pyarrow as pa
 
-from catalog.nesting import holds
-from catalog.precision import expressed
-from catalog.types import TIMESTAMP, TIMESTAMPTZ, SqlType
-from catalog.zones import session_zone
+from catalog.values.nested_types import holds
+from catalog.values.times.precision import expressed
+from catalog.values.times.zones import session_zone
+from catalog.values.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.connection import Parameters
 from executor.points import key_value
 from executor.printing.nodes import column_name

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError
 from catalog.objects import ForeignKey, Table
+from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import Change, bound, listed, names_of, nothing, quoted, stored
 from executor.embedded.tables.deferral import still_referenced

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from catalog import multiranges, ranges, shapes
-from catalog.money import money_text
-from catalog.nesting import delimiter_of
 from catalog.objects import ColumnDefinition, Table
-from catalog.scales import scale_name
-from catalog.types import ARRAYS, MULTIRANGES, RANGES, SqlType
-from catalog.zoned_times import written
+from catalog.values import array_shapes as shapes
+from catalog.values import multiranges, ranges
+from catalog.values.money import money_text
+from catalog.values.nested_types import delimiter_of
+from catalog.values.scales import scale_name
+from catalog.values.times.timetz import written
+from catalog.values.types import ARRAYS, MULTIRANGES, RANGES, SqlType
 from executor.printing.literals import infinite
 
 _EXACT: Final = Context(prec=40)

@@ -24,8 +24,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from catalog.codec import CATALOG_CLASSES, decode
-from catalog.errors import SqlError
 from catalog.objects import Table
+from catalog.values.errors import SqlError
 from executor.commit.files import require_space
 from executor.embedded.connection import Bindings, Connection, Parameters
 from executor.embedded.instance import Instance

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from catalog.names import quote_name
 from catalog.objects import Index, Table, UniqueKey
-from catalog.types import SqlType
+from catalog.values.identifiers import quote_name
+from catalog.values.types import SqlType
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.tables.changes import quoted, stored
 from executor.embedded.tables.showing import shown

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.embedded.tables.journal import RowsChanged
 from executor.tables.shapes import Columns, Key, shape_of

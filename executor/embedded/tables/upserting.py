@@ -13,9 +13,9 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Table
-from catalog.types import INT8
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import INT8
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import listed, names_of, quoted
 from executor.embedded.tables.unique_keys import Key

@@ -18,8 +18,8 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, failed_transaction
 from catalog.objects import Stream, Table, is_temporary
+from catalog.values.errors import SqlError, failed_transaction
 from executor.commit.records import TableChange, TableValues
 from executor.embedded.connection import NOTHING, Bindings, Connection, Evaluate, Parameters, plainly
 from executor.embedded.printing.dialect import STORE

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
-from catalog.multiranges import multirange_of
-from catalog.opaque import KEYED, check_equality, refuse_order
-from catalog.types import (
+from catalog.values.errors import unsupported
+from catalog.values.multiranges import multirange_of
+from catalog.values.opaque import KEYED, check_equality, refuse_order
+from catalog.values.types import (
     BOOL,
     FLOAT8,
     INT4,

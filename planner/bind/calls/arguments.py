@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pglast import ast
 
-from catalog.errors import SqlError, unsupported
 from catalog.postgres import functions
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.calls.choice import NO_MATCH
 from planner.bind.calls.resolution import places_of
 from planner.bind.environment import Environment

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind
 
-from catalog.errors import unsupported
-from catalog.opaque import check_equality
-from catalog.shapes import EMPTY, too_many
-from catalog.shapes import MOST as DIMENSIONS
-from catalog.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
+from catalog.values.array_shapes import EMPTY, too_many
+from catalog.values.array_shapes import MOST as DIMENSIONS
+from catalog.values.errors import unsupported
+from catalog.values.opaque import check_equality
+from catalog.values.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
 from planner.algebra import Aggregate, Project, Relation
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.jsons import bind_parts

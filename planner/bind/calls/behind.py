@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.postgres import PgProc, cast_behind, operator_behind
-from catalog.types import by_oid, is_known
+from catalog.values.types import by_oid, is_known
 from planner.bind.calls.operation import operate, prefix
 from planner.bind.calls.overloads import Table, chosen_function
 from planner.bind.calls.resolution import OF_RANGES, UNKNOWN, Ambiguous, polymorphic_types

@@ -11,7 +11,7 @@ from typing import Any
 
 from pglast import ast
 
-from catalog.types import BOOL, TEXT, SqlType
+from catalog.values.types import BOOL, TEXT, SqlType
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Parameter, Scalar
 from planner.functions import FUNCTIONS

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from catalog.opaque import KEYED
-from catalog.types import INT8, TEXT, SqlType, numeric
+from catalog.values.opaque import KEYED
+from catalog.values.types import INT8, TEXT, SqlType, numeric
 from planner.expression import AggregateCall, Call, Scalar, WindowCall
 from planner.lowering.orders import order_key
 

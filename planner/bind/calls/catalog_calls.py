@@ -12,7 +12,6 @@ from functools import cache, partial
 from typing import Any, Final
 
 from catalog.catalog import whole_path
-from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP
 from catalog.system.functions import (
     ALLOWED,
@@ -25,7 +24,8 @@ from catalog.system.functions import (
     SERIAL_OID,
     TABLES,
 )
-from catalog.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
 from planner.algebra import Project
 from planner.bind.calls.calling import required
 from planner.bind.calls.overloads import chosen_function

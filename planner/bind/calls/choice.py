@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import is_known
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import is_known
 from planner.bind.calls.overloads import Beyond, Overload, Table, find_function
 from planner.bind.calls.resolution import Ambiguous, TypeCall
 from planner.bind.environment import Environment

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import unsupported
-from catalog.types import array
+from catalog.values.errors import unsupported
+from catalog.values.types import array
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced

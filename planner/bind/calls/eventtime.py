@@ -16,8 +16,8 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeGuard
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
 from planner.algebra import Filter, Join, Relation, Values
 from planner.bind.calls.choice import NO_MATCH
 from planner.bind.calls.sessions import in_sessions

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from catalog.opaque import KEYED
-from catalog.types import MULTIRANGES
+from catalog.values.opaque import KEYED
+from catalog.values.types import MULTIRANGES
 
 #: Types of which values are compared: their carriers are, or keys of their order.
 COMPARED: Final = ("bit", "varbit", "money", "macaddr", "macaddr8", "xid8", *KEYED)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from pglast import ast
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.arguments import by_position, unlabelled

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra import Project, Relation, Unnest, Values
 from planner.bind.calls.choice import NO_MATCH
 from planner.bind.domains import element_of, has_domains, into_domain, into_type, is_constrained

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from catalog.errors import unsupported
 from catalog.system.functions import SHOWN
-from catalog.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.bind.calls.choice import NO_MATCH, choose_overload, no_function
 from planner.bind.calls.named_oids import shown_oid, shown_oids
 from planner.bind.calls.overloads import Table, signatures

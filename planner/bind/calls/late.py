@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from catalog.types import TEXT, SqlType
+from catalog.values.types import TEXT, SqlType
 from planner.expression import Call, Literal, Scalar
 
 #: By PostgreSQL's name: the places of the arguments that are read when a call is bound.

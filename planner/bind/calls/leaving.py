@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.system.naming import OWN_SCHEMA
-from catalog.types import BOOL, INT4, INT8, TEXT, SqlType
+from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.bind.calls.calling import Bind
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display

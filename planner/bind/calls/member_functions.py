@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import unsupported
 from catalog.routines import Function
-from catalog.types import RECORD_OID, TEXT, SqlType, array, shaped
+from catalog.values.errors import unsupported
+from catalog.values.types import RECORD_OID, TEXT, SqlType, array, shaped
 from planner.bind.calls.shapes import is_shaped
 from planner.bind.environment import Environment
 from planner.bind.rows import fields_of

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.names import split_name
-from catalog.nested import split_array
 from catalog.objects import PG_TEMP, Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
 from catalog.system.indexes import indexes_of
 from catalog.system.names import NAMED
-from catalog.types import TEXT, SqlType, array
+from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.identifiers import split_name
+from catalog.values.nested_texts import split_array
+from catalog.values.types import TEXT, SqlType, array
 from planner.bind.calls.calling import wrong_for
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context

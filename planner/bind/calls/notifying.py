@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from catalog.types import TEXT, SqlType
+from catalog.values.types import TEXT, SqlType
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
 from planner.expression import Call, Scalar

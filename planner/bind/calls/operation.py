@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from catalog.errors import unsupported
-from catalog.opaque import KEYED, check_equality, has_order, refuse_order
-from catalog.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
+from catalog.values.errors import unsupported
+from catalog.values.opaque import KEYED, check_equality, has_order, refuse_order
+from catalog.values.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, SETS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result

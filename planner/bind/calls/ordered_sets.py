@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.opaque import KEYED
-from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.opaque import KEYED
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function

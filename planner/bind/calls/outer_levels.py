@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.environment import Environment
 from planner.bind.scope import Scope
 from planner.expression import ColumnRef

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.postgres import PgProc, type_row
-from catalog.types import DISPLAY
+from catalog.values.types import DISPLAY
 from planner.bind.calls.resolution import TypeCall, function_call, operator
 
 #: Pseudo-types that an overload may ask for.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.multiranges import multirange_of, range_of
-from catalog.nesting import is_declared
 from catalog.postgres import type_oids
-from catalog.ranges import subtype_of
-from catalog.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
+from catalog.values.errors import SqlError
+from catalog.values.multiranges import multirange_of, range_of
+from catalog.values.nested_types import is_declared
+from catalog.values.ranges import subtype_of
+from catalog.values.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
 from planner.bind.calls.overloads import ANY_SPAN, Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment

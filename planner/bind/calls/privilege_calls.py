@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.names import is_the_database
 from catalog.objects import FIRST_OID
 from catalog.privileges import (
     LETTERS,
@@ -25,7 +23,9 @@ from catalog.privileges import (
     OF_TABLE,
     OF_TYPE,
 )
-from catalog.types import BOOL, OID, TEXT, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import is_the_database
+from catalog.values.types import BOOL, OID, TEXT, SqlType
 from planner.bind.calls.calling import required
 from planner.bind.environment import Environment
 from planner.expression import Call, Cast, Literal, Scalar

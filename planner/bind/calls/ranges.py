@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.multiranges import multirange_of
-from catalog.multiranges import range_of as single_of
-from catalog.ranges import made, read_flags, subtype_of
-from catalog.types import MULTIRANGES, RANGES, TEXT, SqlType, array, by_name
+from catalog.values.errors import SqlError
+from catalog.values.multiranges import multirange_of
+from catalog.values.multiranges import range_of as single_of
+from catalog.values.ranges import made, read_flags, subtype_of
+from catalog.values.types import MULTIRANGES, RANGES, TEXT, SqlType, array, by_name
 from planner.bind.calls.calling import called
 from planner.bind.calls.choice import choose, no_function
 from planner.bind.calls.overloads import Overload, table

@@ -1,19 +1,20 @@
 """Functions of regular expressions.
 
 Owns: their arguments, and which constant patterns go to the engines' own functions, since every engine finds the same
-match of them (``planner.patterns``). All others are matched exactly as PostgreSQL does (``planner.regex_matching``), by
-calls that have all their arguments: start and N at 1, no flags, the whole match.
+match of them (``catalog.values.regex.backtracking``). All others are matched exactly as PostgreSQL does
+(``catalog.values.regex.matching``), by calls that have all their arguments: start and N at 1, no flags, the whole
+match.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.types import BOOL, INT4, TEXT, SqlType, array
+from catalog.values.regex.backtracking import BY_FLAG, Regex, read, rewrite, similar
+from catalog.values.types import BOOL, INT4, TEXT, SqlType, array
 from planner.bind.calls.calling import Special
 from planner.bind.environment import Environment
 from planner.expression import Call, Literal, Scalar
-from planner.patterns import BY_FLAG, Regex, read, rewrite, similar
 
 _TEXTS: Final = array(TEXT)
 #: The later arguments of each function: what stands for one that is not given.

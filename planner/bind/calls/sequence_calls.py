@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from pglast.ast import String
 
-from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.names import quote_name, split_name
 from catalog.objects import Sequence, Table
-from catalog.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
+from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.identifiers import quote_name, split_name
+from catalog.values.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.relations import require_named

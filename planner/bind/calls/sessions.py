@@ -18,8 +18,8 @@ from collections.abc import Hashable, Sequence
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, INT4, INT8, array
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT4, INT8, array
 from planner.algebra import Aggregate, Filter, Project, Relation, SortKey, Unnest, Window
 from planner.bind.context import Binding
 from planner.eventtime import SHOWN_SESSION, later, microseconds

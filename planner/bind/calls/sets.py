@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, TEXT, SqlType, array, record
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, TEXT, SqlType, array, record
 from planner.bind.calls import jsons
 from planner.bind.calls.arguments import by_position
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from catalog.errors import SqlError
-from catalog.shapes import UNSAID, stacked
-from catalog.types import INT4, INT8, TEXT, SqlType, array, shaped
+from catalog.values.array_shapes import UNSAID, stacked
+from catalog.values.errors import SqlError
+from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
 from planner.bind.calls.overloads import Overload
 from planner.bind.environment import Environment
 from planner.bind.types import coerced_implicitly, common_type

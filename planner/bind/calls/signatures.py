@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from catalog.types import RANGES
+from catalog.values.types import RANGES
 from planner.bind.calls.formed import SIGNATURES as FORMED
 from planner.bind.calls.overloads import signatures
 from planner.functions import ADVISORY

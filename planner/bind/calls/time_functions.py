@@ -9,10 +9,10 @@ import zoneinfo
 from datetime import timedelta
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.intervals import unit_of_word
-from catalog.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
-from catalog.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.intervals import unit_of_word
+from catalog.values.times.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
+from catalog.values.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from planner.bind.calls.calling import Bind, Special, called, required, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment

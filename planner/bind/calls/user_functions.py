@@ -24,13 +24,14 @@ from pglast import ast
 from pglast.enums import LimitOption, SubLinkType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
 from catalog.objects import PG_CATALOG
 from catalog.postgres import functions
 from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function
-from catalog.types import BOOL, RECORD_OID, SqlType, by_oid, record
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.styles import USUAL
+from catalog.values.types import BOOL, RECORD_OID, SqlType, by_oid, record
 from planner.algebra import Filter, Project
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.arguments import labels_of, unlabelled
@@ -59,7 +60,6 @@ from planner.expression import Call, Case, ColumnRef, Literal, Scalar
 from planner.functions import FUNCTIONS
 from planner.parse import parse
 from planner.statements import Output
-from planner.text_reading import USUAL
 from planner.walk import walk
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final
 
-from catalog.errors import unsupported
-from catalog.types import BOOL, INT4, MULTIRANGES, TEXT
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, MULTIRANGES, TEXT
 from planner.bind.calls.calling import required
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.ranges import multirange_make, multirange_of_array

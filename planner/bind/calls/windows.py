@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
 from planner.algebra import SortKey
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
 from planner.bind.calls.calling import bare_call, is_fixed, required

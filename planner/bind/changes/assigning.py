@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.nested import is_of_dimensions
 from catalog.objects import ColumnDefinition, Stream, Table
-from catalog.types import SqlType, shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_texts import is_of_dimensions
+from catalog.values.types import SqlType, shaped
 from planner.algebra import Project
 from planner.bind.changes.fields import assign_part
 from planner.bind.context import Binding

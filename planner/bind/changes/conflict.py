@@ -12,8 +12,8 @@ from typing import Any
 from pglast import ast
 from pglast.enums import OnConflictAction
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.changes.assigning import assignments, scope_of_target
 from planner.bind.changes.through_views import EXCLUDED, Through
 from planner.bind.definitions.index_parts import index_parts

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.encodings import PLAIN, UTF8, encoding_named
-from catalog.errors import SqlError, unsupported
+from catalog.values.encodings import PLAIN, UTF8, encoding_named
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of
 from planner.statements import CopyOptions

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra import Project
 from planner.bind.changes.assigning import default_of, scope_of_target
 from planner.bind.changes.copy_options import Given, bind_options

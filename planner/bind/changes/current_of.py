@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
 from catalog.objects import Table
-from catalog.types import BOOL, INT4, INT8, TEXT
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, INT8, TEXT
 from planner.algebra import Filter, Limit, Project, Relation, Scan, Sort
 from planner.bind.context import Binding
 from planner.expression import Call, Column, ColumnRef, Literal, Scalar

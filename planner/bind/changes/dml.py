@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from pglast.enums import OnConflictAction
 
 from catalog import objects
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
-from catalog.types import INT8, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import INT8, SqlType
 from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict

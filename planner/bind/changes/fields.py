@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.types import JSONB, TEXT, SqlType, shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import JSONB, TEXT, SqlType, shaped
 from planner.bind.calls.arrays import hstore_key, place_of, require_dimensions, subscripted
 from planner.bind.calls.jsons import with_part as with_member
 from planner.bind.calls.shapes import is_shaped, put

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from pglast.enums import CmdType, MergeMatchKind
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, Table, View
-from catalog.types import BOOL, INT4, INT8
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra import ROW_ID, Join, Project
 from planner.bind.changes.assigning import assignments, default_of
 from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable

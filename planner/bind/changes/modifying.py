@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream
+from catalog.values.errors import SqlError, unsupported
 from planner.algebra import Snapshot
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Level, Refused, Returned

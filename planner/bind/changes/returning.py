@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
 from catalog.objects import Stream, Table
+from catalog.values.errors import unsupported
 from planner.algebra import Relation
 from planner.bind.changes.assigning import scope_of_target
 from planner.bind.changes.through_views import Through

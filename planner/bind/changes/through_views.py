@@ -16,9 +16,9 @@ from pglast import ast
 from pglast.enums import SetOperation
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Table, View
-from catalog.types import BOOL
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL
 from planner.algebra import Filter, Relation, Scan
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Groups, Sets, Windows

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Stream, SystemView, Table, View
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions import altered_columns, altered_constraints
 from planner.bind.definitions.alteration import (

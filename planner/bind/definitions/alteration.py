@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import ForeignKey, Index, Table, View, is_temporary
-from catalog.types import BOOL, INT8, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation, Scan
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding

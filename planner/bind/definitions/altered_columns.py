@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import AlterTableType
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
 from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import ConstrType
 
-from catalog.errors import SqlError
 from catalog.objects import UniqueKey
+from catalog.values.errors import SqlError
 from planner.bind.definitions.alteration import Alteration, drop_views, interim, release, take_constraints
 from planner.bind.definitions.constraints import add_table_constraint
 from planner.bind.definitions.renames import constraint_names

@@ -12,9 +12,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import ObjectType
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import SYSTEM_SCHEMAS
 from catalog.routines import Function, named
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.functions import (
     attributes_of,

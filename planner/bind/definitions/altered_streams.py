@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Stream, with_scales
-from catalog.scales import scale_name
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.scales import scale_name
 from planner.algebra import Project, Values
 from planner.bind.context import Binding
 from planner.bind.definitions.alteration import needed

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Set
 
 from msgspec.structs import replace
 
-from catalog.errors import unsupported
 from catalog.objects import Table
-from catalog.types import BOOL, INT4, SqlType
+from catalog.values.errors import unsupported
+from catalog.values.types import BOOL, INT4, SqlType
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import readers

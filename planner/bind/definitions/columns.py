@@ -12,10 +12,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import ConstrType
 
-from catalog.errors import SqlError, unsupported
-from catalog.nested import is_of_dimensions
 from catalog.objects import ColumnDefinition, Sequence, Table
-from catalog.types import shaped
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_texts import is_of_dimensions
+from catalog.values.types import shaped
 from planner.bind.context import Binding
 from planner.bind.definitions.constraints import add_constraint, refuse_subquery
 from planner.bind.definitions.expression_texts import expression_text

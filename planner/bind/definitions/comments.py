@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 from pglast.enums import ObjectType
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import (
     Check,
     FileTable,
@@ -25,7 +24,8 @@ from catalog.objects import (
     UniqueKey,
     View,
 )
-from catalog.types import Composite
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import Composite
 from planner.bind.context import Binding
 from planner.bind.definitions.domains import bind_comment_constraint
 from planner.bind.definitions.extensions import bind_comment_extension

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from pglast.enums import AlterTableType
 
 from catalog.catalog import following
-from catalog.errors import SqlError, undefined_table, unsupported
-from catalog.nesting import holds
 from catalog.objects import Table
-from catalog.types import Composite, SqlType
+from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.types import Composite, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.attributes import reshaped
 from planner.bind.definitions.dependents import first_broken

@@ -10,10 +10,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import ConstrType
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Check, ColumnDefinition, ForeignKey, Table, UniqueKey, is_temporary
-from catalog.scales import is_unconstrained
-from catalog.types import BOOL, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.scales import is_unconstrained
+from catalog.values.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import labels_of

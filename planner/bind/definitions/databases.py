@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.statements import NoOperation, Statement
 

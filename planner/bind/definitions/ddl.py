@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pglast.enums import ObjectType
 
-from catalog.errors import SqlError, unsupported
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.alter import bind_alter
 from planner.bind.definitions.altered_functions import (

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.default_privileges import KINDS, DefaultRights, beginning
-from catalog.errors import SqlError
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.definitions.grants import Target, changed_rights, grantees_of, letters_of
 from planner.bind.definitions.roles import current_role, role_of

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import Domain, Stream, Table, View
-from catalog.types import BOOL, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import BOOL, SqlType
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
 from planner.bind.select import bind_query

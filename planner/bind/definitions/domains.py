@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from pglast.enums import ConstrType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.names import quote_name
-from catalog.nesting import holds
 from catalog.objects import Check, ColumnDefinition, Domain, Stream, Table, subject
-from catalog.types import BOOL, INT8, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import quote_name
+from catalog.values.nested_types import holds
+from catalog.values.types import BOOL, INT8, SqlType
 from planner.algebra import Filter, Limit, Project, Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default

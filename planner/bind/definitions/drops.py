@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType, Extension
 from catalog.objects import (
     PG_TEMP,
@@ -28,8 +27,9 @@ from catalog.objects import (
     Table,
     View,
 )
-from catalog.oids import row_oid
 from catalog.routines import Function, every
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.oids import row_oid
 from planner.bind.context import Binding, within
 from planner.bind.definitions.extensions import bind_drop_extension
 from planner.bind.definitions.functions import bind_drop_function, dependents_of, signature

@@ -14,10 +14,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.catalog import Catalog, following
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import enum_of
 from catalog.objects import UserType, View
-from catalog.types import Enumeration
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import enum_of
+from catalog.values.types import Enumeration
 from planner.algebra import Relation
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog.types import SqlType
+from catalog.values.types import SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.kept import kept_text
 from planner.bind.deparsing import AsWrittenError

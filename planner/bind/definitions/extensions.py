@@ -14,12 +14,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import DropBehavior
 
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import About, BaseType, Extension, available, members
-from catalog.names import quote_name
 from catalog.routines import Argument, Function, every
 from catalog.system.naming import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
-from catalog.types import RECORD_OID, is_known
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import quote_name
+from catalog.values.types import RECORD_OID, is_known
 from planner.bind.calls.resolution import ANYELEMENT
 from planner.bind.context import Binding
 from planner.bind.definitions.type_drops import drop_types

@@ -18,10 +18,10 @@ from pglast.enums import DropBehavior, FunctionParameterMode
 from pglast.stream import RawStream
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Domain, Stream, Table, View
 from catalog.routines import Argument, Function, every, named
-from catalog.types import RECORD_OID
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import RECORD_OID
 from planner.bind.calls.user_functions import body_of, rows_of, type_by_oid, value_node
 from planner.bind.context import Binding, within
 from planner.bind.definitions.dependents import texts_calling

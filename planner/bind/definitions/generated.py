@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.texts import bind_expression, bind_tree, row_of
 from planner.bind.types import coerce, display

@@ -15,8 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pglast.enums import DropBehavior, GrantTargetType, ObjectType, RoleSpecType
 
-from catalog.errors import SqlError, unsupported
-from catalog.names import is_the_database
 from catalog.objects import (
     PG_TEMP,
     SYSTEM_SCHEMAS,
@@ -46,6 +44,8 @@ from catalog.privileges import (
 )
 from catalog.roles import EVERYBODY
 from catalog.routines import Function, every
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import is_the_database
 from planner.bind.context import Binding
 from planner.bind.definitions.functions import find_function, signature
 from planner.bind.definitions.redefinition import redefined

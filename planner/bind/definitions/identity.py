@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pglast.enums import OverridingKind
 
-from catalog.errors import SqlError
 from catalog.objects import ColumnDefinition
+from catalog.values.errors import SqlError
 
 
 def takes_given(column: ColumnDefinition, override: OverridingKind | None) -> bool:

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from pglast.enums import DropBehavior, SortByDir, SortByNulls
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.names import made_name, quote_name
 from catalog.objects import Index, Indexed, Table, UniqueKey, View, keys_of
-from catalog.types import BOOL, SqlType
+from catalog.values.errors import SqlError, duplicate_table, unsupported
+from catalog.values.identifiers import made_name, quote_name
+from catalog.values.types import BOOL, SqlType
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import index_parts, labels_of

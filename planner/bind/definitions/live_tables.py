@@ -20,9 +20,9 @@ from pglast import ast
 from pglast.enums import BoolExprType, JoinType, SetOperation
 from pglast.stream import RawStream
 
-from catalog.errors import SqlError
-from catalog.names import quote_name
 from catalog.objects import Stream, View
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import quote_name
 from planner.bind.context import Binding, Context
 from planner.bind.relations import as_created, look_up
 from planner.bind.select import bind_query

@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from catalog.errors import SqlError
-from catalog.opaque import check_equality
 from catalog.postgres import casts, rows, with_members
-from catalog.types import ARRAYS, MULTIRANGES, RANGES, RECORD_OID, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.opaque import check_equality
+from catalog.values.types import ARRAYS, MULTIRANGES, RANGES, RECORD_OID, SqlType
 from planner.bind.calls.resolution import ANYARRAY, ANYENUM, ANYMULTIRANGE, ANYRANGE, category, is_preferred
 from planner.bind.types import display
 

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType
 
-from catalog.errors import SqlError, unsupported
 from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
 from catalog.privileges import Rights, column_grants
 from catalog.roles import Role
 from catalog.routines import Function
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.grants import target_of
 from planner.bind.definitions.redefinition import redefined

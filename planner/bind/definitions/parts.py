@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from catalog.errors import SqlError
-from catalog.names import made_name
 from catalog.objects import Check, ColumnDefinition, Index, UniqueKey
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import made_name
 
 
 class Attributes(Struct, frozen=True):

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, duplicate_table, unsupported
-from catalog.names import quote_name
 from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, Stream, SystemView, Table, View
+from catalog.values.errors import SqlError, duplicate_table, unsupported
+from catalog.values.identifiers import quote_name
 from planner.algebra import Project
 from planner.bind.context import Binding
 from planner.bind.definitions.composites import bind_rename_attribute

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
-from catalog.names import quote_name
 from catalog.objects import ColumnDefinition, View
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import quote_name
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import above_replaced, bind_text
 from planner.bind.types import display

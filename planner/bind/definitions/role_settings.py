@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from pglast.enums import VariableSetKind
 
-from catalog.errors import SqlError, unsupported
-from catalog.names import is_the_database
 from catalog.privileges import DATABASE
 from catalog.roles import EVERYBODY, Roles
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import is_the_database
 from planner.bind.context import Binding
 from planner.bind.definitions.roles import current_role, require_settable, role_of
 from planner.bind.set_values import set_text

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from pglast.enums import RoleSpecType, RoleStmtType
 
 from catalog.default_privileges import DefaultRights
-from catalog.errors import SqlError, unsupported
 from catalog.objects import Sequence, SystemView
 from catalog.passwords import is_empty, is_md5
 from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
-from catalog.types import SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import SqlType
 from planner.bind.context import Binding
 from planner.bind.literals import value_of
 from planner.definitions import ChangeRoles

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
 from catalog.routines import Function, every
+from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.definitions.functions import dependents_of
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation

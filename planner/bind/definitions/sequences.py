@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from pglast.ast import A_Const, Integer
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
-from catalog.names import made_name
 from catalog.objects import ColumnDefinition, Sequence, Table
-from catalog.types import INT2, INT4, INT8, SqlType
+from catalog.values.errors import SqlError
+from catalog.values.identifiers import made_name
+from catalog.values.types import INT2, INT4, INT8, SqlType
 from planner.bind.calls.sequence_calls import sequence_named, written_name
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, look_up, require_named, require_object, target_schema

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.objects import ColumnDefinition, Table
-from catalog.precision import declared
-from catalog.types import SqlType, plain
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.precision import declared
+from catalog.values.types import SqlType, plain
 from planner.algebra import Project, Relation
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, on_commit, target_schema

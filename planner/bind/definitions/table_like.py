@@ -12,8 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.errors import SqlError
 from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.relations import require_object
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from catalog.errors import SqlError, unsupported
-from catalog.nesting import holds
 from catalog.objects import PG_TEMP, FileTable, Stream, Table
-from catalog.opaque import FORMED
-from catalog.precision import is_fitted
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.opaque import FORMED
+from catalog.values.times.precision import is_fitted
 from planner.bind.changes.copy_options import check_csv
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import add_column, check_generations, constrain_column, with_sequences

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.errors import SqlError
 from catalog.objects import Table
+from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.search_path import searched

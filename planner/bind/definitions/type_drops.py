@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from pglast.enums import DropBehavior, ObjectType
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
-from catalog.nesting import holds
 from catalog.objects import FIRST_OID, Domain, Stream, Table, UserType, View
 from catalog.routines import Function, every
-from catalog.types import Composite, SqlType
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_types import holds
+from catalog.values.types import Composite, SqlType
 from planner.bind.context import Binding, within
 from planner.bind.definitions import altered_columns
 from planner.bind.definitions.alteration import finish, start

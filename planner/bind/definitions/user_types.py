@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from pglast.enums import ObjectType
 
 from catalog.catalog import following
-from catalog.errors import SqlError, unsupported
 from catalog.extensions import BaseType
 from catalog.objects import Domain, UserType
-from catalog.types import Composite, Enumeration
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import Composite, Enumeration
 from planner.bind.context import Binding
 from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import alter_enum

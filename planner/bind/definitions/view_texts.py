@@ -19,10 +19,10 @@ from pglast import ast
 from pglast.stream import IndentedStream
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.objects import PG_TEMP, CatalogObject, View
 from catalog.postgres import functions
 from catalog.system.naming import MARK
+from catalog.values.identifiers import quote_name
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_view
 from planner.bind.names import output_name

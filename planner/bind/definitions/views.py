@@ -14,10 +14,10 @@ from pglast.enums import AlterTableType, ObjectType, ViewCheckOption
 from pglast.stream import RawStream
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError, unsupported
-from catalog.names import quote_name
 from catalog.objects import PG_TEMP, ColumnDefinition, Index, View, is_temporary
-from catalog.precision import declared
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.identifiers import quote_name
+from catalog.values.times.precision import declared
 from planner.algebra import Relation
 from planner.bind.changes.through_views import require_checkable
 from planner.bind.context import Binding

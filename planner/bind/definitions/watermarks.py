@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from catalog.errors import SqlError, unsupported
-from catalog.intervals import parse_interval
 from catalog.objects import ColumnDefinition, Stream
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.intervals import parse_interval
 from planner.bind.context import Binding
 from planner.bind.texts import bind_expression, is_expression
 from planner.eventtime import Keeping, Watermark, microseconds, span

@@ -8,10 +8,10 @@ that is none.
 from __future__ import annotations
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
-from catalog.nesting import delimiter_of
 from catalog.objects import ColumnDefinition, Table
-from catalog.types import shaped
+from catalog.values.errors import SqlError
+from catalog.values.nested_types import delimiter_of
+from catalog.values.types import shaped
 from planner.bind.context import Binding, Context
 from planner.bind.definitions.alteration import finish, start
 from planner.bind.definitions.altered_columns import widen

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from pglast.enums import CoercionForm
 
-from catalog.names import quote_name
 from catalog.postgres import PgProc, functions
 from catalog.system.naming import prefix
-from catalog.types import by_oid
+from catalog.values.identifiers import quote_name
+from catalog.values.types import by_oid
 from planner.bind.calls.resolution import (
     ANY,
     UNKNOWN,

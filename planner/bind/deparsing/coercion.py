@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from catalog.extensions import is_member
 from catalog.objects import FIRST_OID
-from catalog.types import ARRAYS, SqlType, by_oid, is_known
+from catalog.values.types import ARRAYS, SqlType, by_oid, is_known
 from planner.bind.calls.resolution import TEXT, UNKNOWN, array_of, common, pathway
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.place import Place

@@ -21,8 +21,8 @@ from pglast.enums import (
 )
 from pglast.enums import SQLValueFunctionOp as ValueOp
 
-from catalog.names import quote_name
-from catalog.types import by_name
+from catalog.values.identifiers import quote_name
+from catalog.values.types import by_name
 from planner.bind.calls.resolution import (
     BOOL,
     RECORD,

@@ -11,11 +11,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.names import quote_name
 from catalog.objects import FIRST_OID, CatalogObject, Domain
-from catalog.precision import declared
 from catalog.system.naming import prefix
-from catalog.types import ARRAYS, SqlType, by_oid
+from catalog.values.identifiers import quote_name
+from catalog.values.times.precision import declared
+from catalog.values.types import ARRAYS, SqlType, by_oid
 from planner.bind.context import Binding
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source

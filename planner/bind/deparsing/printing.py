@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from catalog.names import quote_name
+from catalog.values.identifiers import quote_name
 from planner.bind.deparsing.naming import NOTHING, Named
 from planner.bind.deparsing.trees import (
     Aggregate,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from catalog.catalog import Catalog
-from catalog.errors import SqlError
 from catalog.objects import View
-from catalog.types import SqlType
+from catalog.values.errors import SqlError
+from catalog.values.types import SqlType
 from planner.bind.calls.resolution import UNKNOWN, Ambiguous
 from planner.bind.context import Binding, Context
 from planner.bind.deparsing import AsWrittenError

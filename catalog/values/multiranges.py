@@ -1,0 +1,105 @@
+"""Multiranges, each carried as the bytes of its ranges one behind the other: these order as multirange_cmp() does.
+
+Owns: the canonical form (ranges that are not empty, in order, with something between any two), and the text form. Bytes
+are ``catalog.values.ranges``'; of a multirange of one range they are that range's, of one without ranges none.
+
+The union of many ranges needs their lower cuts, sorted, and their upper cuts, sorted, and not which belong together: a
+range of it begins at the i-th lower cut where the i-1st upper cut lies below that, and ends at the i-th upper cut where
+the i+1st lower cut lies above that. Everything else is made of unions and complements: ``a * b`` is the complement of
+the union of both complements.
+https://www.postgresql.org/docs/15/rangetypes.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from catalog.values import ranges
+from catalog.values.errors import SqlError
+from catalog.values.types import MULTIRANGES, SqlType, by_name
+
+_BLANKS: Final = " \t\n\v\f\r"
+_RANGE: Final = re.compile(r'[\[(](?:[^"\\\])]|\\.|"(?:[^"\\]|\\.|"")*")*[\])]', re.DOTALL)
+
+
+def range_of(kind: SqlType) -> SqlType:
+    """The type of a multirange's ranges."""
+    return by_name(MULTIRANGES[kind.name])
+
+
+def multirange_of(kind: SqlType) -> SqlType:
+    """The type of multiranges of a range's type."""
+    return by_name(kind.name.replace("range", "multirange"))
+
+
+def width_of(kind: SqlType) -> int:
+    """Bytes of a range."""
+    return 2 * ranges.width_of(range_of(kind)) + 4
+
+
+def made(kind: SqlType, parts: Iterable[bytes]) -> bytes:
+    """The union of ranges."""
+    half = width_of(kind) // 2
+    present = [part for part in parts if part[0] != ranges.EMPTY]
+    lower, upper = (sorted(part[side : side + half] for part in present) for side in (0, half))
+    starts = [cut for place, cut in enumerate(lower) if not place or upper[place - 1] < cut]
+    ends = [cut for place, cut in enumerate(upper, 1) if place == len(lower) or cut < lower[place]]
+    return b"".join(cut for pair in zip(starts, ends, strict=True) for cut in pair)
+
+
+def parts_of(kind: SqlType, data: bytes) -> list[bytes]:
+    """A multirange's ranges."""
+    width = width_of(kind)
+    return [data[place : place + width] for place in range(0, len(data), width)]
+
+
+def malformed_multirange(text: str, detail: str) -> SqlError:
+    """22P02."""
+    return SqlError("22P02", f'malformed multirange literal: "{text}"', detail)
+
+
+def split_multirange(text: str) -> Iterator[str]:
+    """The texts of a multirange's ranges that do not say "empty" (multirange_in()). Raises 22P02."""
+    body = text.strip(_BLANKS)
+    if body[:1] != "{":
+        raise malformed_multirange(text, "Missing left brace.")
+    place = _after_blanks(text, body, 1)
+    while body[place] != "}":
+        if (found := _RANGE.match(body, place)) is not None:
+            yield found[0]
+            place = found.end()
+        elif body[place] in "[(":
+            raise malformed_multirange(text, "Unexpected end of input.")
+        elif body[place : place + 5].lower() == "empty":
+            place += 5
+        else:
+            raise malformed_multirange(text, "Expected range start.")
+        place = _after_blanks(text, body, place)
+        if body[place] == ",":
+            place = _after_blanks(text, body, place + 1)
+            if body[place] == "}":
+                raise malformed_multirange(text, "Expected range start.")
+        elif body[place] != "}":
+            raise malformed_multirange(text, "Expected comma or end of multirange.")
+    if place + 1 != len(body):
+        raise malformed_multirange(text, "Junk after closing right brace.")
+
+
+def _after_blanks(text: str, body: str, place: int) -> int:
+    while place < len(body) and body[place] in _BLANKS:
+        place += 1
+    if place == len(body):
+        raise malformed_multirange(text, "Unexpected end of input.")
+    return place
+
+
+def read(text: str, kind: SqlType, value: Callable[[str], object]) -> bytes:
+    """A multirange of its text; ``value`` reads a bound's. Raises 22P02 and what that raises."""
+    return made(kind, [ranges.read(part, range_of(kind), value) for part in split_multirange(text)])
+
+
+def written(kind: SqlType, data: bytes, shown: Callable[[object], str] = str) -> str:
+    """A multirange's text; ``shown`` writes a bound's value (multirange_out())."""
+    return "{" + ",".join(ranges.written(range_of(kind), part, shown) for part in parts_of(kind, data)) + "}"
