@@ -44,7 +44,7 @@ from executor.options import Options
 from executor.separation import choosing, service, slicing
 from executor.separation.artifact import SeparatedQueries, SeparatedQuery
 from executor.separation.running import Request, RunningQuery
-from planner.separation import Place, Rows
+from planner.separation.cuts import Place, Rows
 from tests.executor.client import Client
 from tests.rig import tpcds, tpch
 from tests.rig.benchmarks import Suite, queries

@@ -20,9 +20,9 @@ from catalog.catalog import Catalog
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.plans import PlanCache as Optimised
 from planner.bind import Context, bind
-from planner.definitions import CreateTable
-from planner.parse import parse
-from planner.statements import Query
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateTable
+from planner.statements.statement import Query
 from server.planning import PlanCache, Surroundings
 from tests.rig.benchmarks import queries
 from tests.rig.tpch import TABLES

@@ -33,10 +33,10 @@ from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.views.content import Content
 from planner.bind import Context, bind
-from planner.definitions import CreateView
 from planner.incremental import plan
-from planner.parse import parse
-from planner.program import Program
+from planner.incremental.programs.program import Program
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateView
 from tests.rig.tpch import QUERIES
 
 TITLE: Final = "Spark maintaining a view beside Structured Streaming, time per interval"

@@ -16,7 +16,7 @@ from executor.locks.manager import Locks, Owner
 from executor.locks.modes import Mode
 from executor.locks.targets import Advisory, advisory
 from executor.transaction import Transaction
-from planner.functions import UNLOCK_ALL
+from planner.algebra.functions import UNLOCK_ALL
 
 EXCLUSIVE: Final = Mode.EXCLUSIVE
 SHARED: Final = Mode.SHARE

@@ -28,17 +28,17 @@ from executor.tables.finite import require_finite
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
-from planner.algebra import Project, Relation, Scan, Snapshot, With
-from planner.expression import Column, Literal, Value
+from planner.algebra.relations import Project, Relation, Scan, Snapshot, With
+from planner.algebra.scalars import Column, Literal, Value
+from planner.algebra.walk import replace_parameters, transform, walk
+from planner.incremental.programs.program import State, Statement
 from planner.lowering import lowered
 from planner.lowering.outer_values import uses_equal_values
 from planner.placement import Power
-from planner.program import State, Statement
 from planner.rules import optimise, unnest, with_ordered_joins
 from planner.rules.guard_subqueries import may_fail
 from planner.rules.inline_shared import inline_shared
 from planner.statistics import Statistics, TableStatistics
-from planner.walk import replace_parameters, transform, walk
 
 if TYPE_CHECKING:
     from executor.spark.printing import Printed

@@ -18,8 +18,8 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Relation
 from executor.points import PointReader
 from executor.trace.index import Row
-from planner.expression import Value
-from planner.statements import Insert
+from planner.algebra.scalars import Value
+from planner.statements.statement import Insert
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

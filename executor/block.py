@@ -13,7 +13,7 @@ from typing import Final
 from catalog.values.errors import SqlError, failed_transaction
 from executor.result import Result
 from executor.transaction import Transaction
-from planner.statements import TransactionControl
+from planner.statements.statement import TransactionControl
 
 #: Levels whose transactions see the database of one moment.
 _FIXED: Final = ("repeatable read", "serializable")

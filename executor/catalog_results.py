@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from executor.embedded.connection import Bindings
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
 
 _MOST: Final = 256
 #: Bytes of a result that is not worth keeping.

@@ -23,9 +23,9 @@ from executor.streams.row_values import row_values
 from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
 from executor.transaction import Transaction
-from planner.definitions import CreateTable, CreateTableAs
-from planner.expression import Value
-from planner.statements import Delete, Insert, Merge, Modifying, Query, Update
+from planner.algebra.scalars import Value
+from planner.statements.definitions import CreateTable, CreateTableAs
+from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

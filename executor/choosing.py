@@ -19,7 +19,7 @@ from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.plans import Plan
 from executor.statistics import statistics_of
-from planner.expression import Value
+from planner.algebra.scalars import Value
 from planner.placement import Cost, estimate, with_kernel
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from executor.remembered import Remembered
 from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
 from executor.transaction import Transaction
-from planner.algebra import Project, Relation, Values
-from planner.expression import Column, ColumnRef
-from planner.rows import bound
-from planner.statements import CopyIn
+from planner.algebra.relations import Project, Relation, Values
+from planner.algebra.rows import bound
+from planner.algebra.scalars import Column, ColumnRef
+from planner.statements.statement import CopyIn
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

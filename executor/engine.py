@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from executor.files.following import OwnFiles
-from planner.program import State, Statement
+from planner.incremental.programs.program import State, Statement
 
 
 class Inputs(Struct, frozen=True):

@@ -28,14 +28,13 @@ from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.streams.arriving import with_values
 from executor.transaction import Transaction
 from executor.views.runtime import Away, ViewRuntime
-from planner.algebra import Relation
-from planner.arriving import plan_arriving
-from planner.definitions import CreateTableAs, CreateView
-from planner.explain import Facts, Rows, explain_program, explain_relation, program_json, relation_json
-from planner.explain_changes import Explained, change_json, explain_change, relations_of
-from planner.expression import Value
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Value
+from planner.explain.changes import Explained, change_json, explain_change, relations_of
+from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.rules.cardinality import Cardinality
-from planner.statements import (
+from planner.statements.definitions import CreateTableAs, CreateView
+from planner.statements.statement import (
     DeclareCursor,
     Delete,
     Explain,
@@ -46,6 +45,7 @@ from planner.statements import (
     Query,
     Update,
 )
+from planner.stream_queries import plan_arriving
 
 if TYPE_CHECKING:
     from executor.database import Database

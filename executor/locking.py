@@ -26,12 +26,12 @@ from executor.remembered import Remembered
 from executor.skip_locked import skipping
 from executor.tables.shapes import identity_of
 from executor.transaction import Transaction
-from planner.algebra import Relation as Algebra
-from planner.algebra import Scan
-from planner.definitions import AlterSequence, CreateTableAs, Truncate
-from planner.expression import Value
-from planner.statement_nodes import roots
-from planner.statements import (
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.relations import Scan
+from planner.algebra.scalars import Value
+from planner.algebra.walk import walk
+from planner.statements.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.statements.statement import (
     CopyIn,
     CopyOut,
     DeclareCursor,
@@ -46,7 +46,7 @@ from planner.statements import (
     Statement,
     Update,
 )
-from planner.walk import walk
+from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.embedded.tables.store import WriteTransaction

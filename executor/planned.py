@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from catalog.catalog import Catalog
-from planner.statements import Statement
+from planner.statements.statement import Statement
 
 
 class Planned(Struct, frozen=True):

@@ -14,14 +14,14 @@ from msgspec import Struct
 from executor.analytics import joined_scans
 from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
-from planner.algebra import Fixpoint, Join, Project, Relation, Scan, Unnest
+from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
+from planner.algebra.scalars import Call, ColumnRef
+from planner.algebra.walk import Node, contains, find, kinds_of
 from planner.cancellation import leave
-from planner.expression import Call, ColumnRef
-from planner.order_system_rows import order_system_rows
 from planner.placement import BREAKERS
 from planner.rules import optimise
+from planner.rules.order_system_rows import order_system_rows
 from planner.rules.support import conjuncts, volatility
-from planner.walk import Node, contains, find, kinds_of
 
 _REMEMBERED: Final = 1024
 SCANS: Final = kinds_of(Scan)

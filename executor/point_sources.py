@@ -13,7 +13,7 @@ from catalog.values.errors import SqlError
 from executor.points import Finder, Key, PointReader, recognise
 from executor.tables.shapes import keys_of
 from executor.trace.index import Row
-from planner.statements import Query
+from planner.statements.statement import Query
 
 if TYPE_CHECKING:
     from executor.database import Database

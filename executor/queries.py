@@ -45,13 +45,13 @@ from executor.streams.scanning import ArrivalScan, Notify, Patience
 from executor.tables.finite import require_finite
 from executor.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
-from planner.algebra import Relation, Values
+from planner.algebra.relations import Relation, Values
+from planner.algebra.scalars import Value
+from planner.algebra.walk import find
 from planner.bind.context import restricted
-from planner.expression import Value
-from planner.large_quotients import with_large_quotients
-from planner.statement_nodes import roots
-from planner.statements import Output, Query, Statement
-from planner.walk import find
+from planner.scales.large_quotients import with_large_quotients
+from planner.statements.statement import Output, Query, Statement
+from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.database import Database

@@ -22,9 +22,9 @@ from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
 from executor.trace.layout import home_of
 from executor.views.storage import Handover, StoredView
-from planner.algebra import Values
-from planner.expression import Column
-from planner.program import Path, Program
+from planner.algebra.relations import Values
+from planner.algebra.scalars import Column
+from planner.incremental.programs.program import Path, Program
 
 _LOGGER = logging.getLogger(__name__)
 

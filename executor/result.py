@@ -8,7 +8,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
-from planner.statements import Output, Returning
+from planner.statements.statement import Output, Returning
 
 
 class Result(Struct, frozen=True):

@@ -47,10 +47,10 @@ from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
 from executor.transaction import OutdatedError, Transaction
 from executor.widening import run_widening
-from planner.algebra import Relation
-from planner.definitions import CreateTableAs, CreateView, Truncate
-from planner.expression import Value
-from planner.statements import (
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Value
+from planner.statements.definitions import CreateTableAs, CreateView, Truncate
+from planner.statements.statement import (
     CopyIn,
     CopyOut,
     DeclareCursor,

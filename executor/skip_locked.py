@@ -22,12 +22,12 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
 from executor.tables.shapes import Columns, Key, identity_of
 from executor.transaction import Transaction
-from planner.algebra import Filter, Join, Limit, Project, Relation, Scan, Sort
-from planner.expression import Column, ColumnRef, Value
-from planner.rows import bound
+from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
+from planner.algebra.rows import bound
+from planner.algebra.scalars import Column, ColumnRef, Value
+from planner.algebra.walk import walk
 from planner.rules.support import conjunction, equality
-from planner.statements import Query
-from planner.walk import walk
+from planner.statements.statement import Query
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

@@ -16,9 +16,9 @@ from catalog.objects import Table
 from executor.embedded.tables.store import TableStore
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
-from planner.algebra import PART, ROW_ID, Join, Relation, Scan
+from planner.algebra.relations import PART, ROW_ID, Join, Relation, Scan
+from planner.algebra.walk import walk
 from planner.statistics import Statistics, TableStatistics
-from planner.walk import walk
 
 
 def statistics_of(

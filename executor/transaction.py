@@ -26,9 +26,9 @@ from executor.savepoints import Savepoints
 from executor.tables.temporary import Temporary
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
-from planner.algebra import Relation, Scan
-from planner.program import Program
-from planner.walk import walk
+from planner.algebra.relations import Relation, Scan
+from planner.algebra.walk import walk
+from planner.incremental.programs.program import Program
 
 
 class OutdatedError(SqlError):

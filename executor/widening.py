@@ -18,7 +18,7 @@ from executor.definitions.needs import definition_needs
 from executor.result import Result
 from executor.transaction import Transaction
 from planner.bind.definitions.widened_arrays import may_be_widened, widened
-from planner.statements import Explain, Insert, Merge, Modifying, Statement, Update
+from planner.statements.statement import Explain, Insert, Merge, Modifying, Statement, Update
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

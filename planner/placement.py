@@ -20,9 +20,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra import Aggregate, Join, Relation, SetOperation, Snapshot, Sort, Window
-from planner.program import State, Statement
-from planner.walk import walk
+from planner.algebra.relations import Aggregate, Join, Relation, SetOperation, Snapshot, Sort, Window
+from planner.algebra.walk import walk
+from planner.incremental.programs.program import State, Statement
 
 #: Rows a second that one core of the embedded engine takes through one pass.
 EMBEDDED_ROWS: Final = 40e6

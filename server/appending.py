@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
-from planner.expression import Value
-from planner.statements import Delete, Insert, Update
+from planner.algebra.scalars import Value
+from planner.statements.statement import Delete, Insert, Update
 from server.planning import Plan
 
 if TYPE_CHECKING:

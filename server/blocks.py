@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError
-from planner.expression import Value
-from planner.functions import SESSION_VALUES
-from planner.statements import Delete, Insert, Query, Statement, TransactionControl, Update
+from planner.algebra.functions import SESSION_VALUES
+from planner.algebra.scalars import Value
+from planner.statements.statement import Delete, Insert, Query, Statement, TransactionControl, Update
 from protocol.encoder import command_complete
 from server.appending import change_tag, hold
 from server.execution import run

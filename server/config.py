@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from executor.memory import default_limit, result_cache_share, ring_share, table_keys_share
 from executor.options import MaintenanceEngine, Options, is_server_name
-from planner.lengths import LIMIT, MOST
+from planner.parse.lengths import LIMIT, MOST
 
 CONFIG_FILE: Final = "millstream.toml"
 ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"

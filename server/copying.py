@@ -30,8 +30,8 @@ from executor.copying import CopySink, Prepared
 from executor.planned import Planned
 from executor.result import Result
 from planner.cancellation import cancelled, leave
-from planner.statements import CopyIn as CopyInStatement
-from planner.statements import CopyOptions, CopyOut, Query
+from planner.statements.statement import CopyIn as CopyInStatement
+from planner.statements.statement import CopyOptions, CopyOut, Query
 from protocol import encoder
 from protocol import messages as m
 from protocol.copy import BinaryBlock, Block, CopyFormat, CopyReader, CopyWriter

@@ -19,8 +19,8 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.result import Result
 from executor.savepoints import Savepoints
-from planner.expression import Value
-from planner.statements import CloseCursor, DeclareCursor, Fetch, Output
+from planner.algebra.scalars import Value
+from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output
 from server.forward import PORTION_ROWS, Forward
 from server.rows import sent_value
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError, Subject, unsupported
 from executor.result import Result
-from planner.error_conditions import state_of
-from planner.expression import Value
-from planner.procedural import DoBlock, If, Raise, Run, RunText, Step, Steps
-from planner.statements import CopyIn, CopyOut, Query, TransactionControl
+from planner.algebra.scalars import Value
+from planner.statements.do_blocks import DoBlock, If, Raise, Run, RunText, Step, Steps
+from planner.statements.error_conditions import state_of
+from planner.statements.statement import CopyIn, CopyOut, Query, TransactionControl
 from server.one_transaction import as_one_transaction
 from server.planning import Plan
 

@@ -19,9 +19,11 @@ from catalog.values.nested_types import delimiter_of
 from catalog.values.types import SqlType, shaped
 from executor.planned import Planned
 from executor.result import Result
-from planner.algebra import Project, Values
+from planner.algebra.relations import Project, Values
+from planner.algebra.scalars import Column, Value
 from planner.bind.utility import execute_argument
-from planner.definitions import (
+from planner.scales import showing
+from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
     AlterSequence,
@@ -47,10 +49,8 @@ from planner.definitions import (
     Redefine,
     Truncate,
 )
-from planner.expression import Column, Value
-from planner.procedural import DoBlock
-from planner.scales import showing
-from planner.statements import (
+from planner.statements.do_blocks import DoBlock
+from planner.statements.statement import (
     CloseCursor,
     CopyIn,
     Deallocate,

@@ -25,8 +25,8 @@ from msgspec import Struct
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.points import PointReader
-from planner.expression import Value
-from planner.statements import Delete, Insert, Update
+from planner.algebra.scalars import Value
+from planner.statements.statement import Delete, Insert, Update
 from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query

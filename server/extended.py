@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType, by_oid, is_known
 from executor.result import Result
+from planner.algebra.scalars import Value
 from planner.cancellation import leave
-from planner.expression import Value
-from planner.statements import CopyIn, Delete, Insert, Output, TransactionControl, Update
+from planner.statements.statement import CopyIn, Delete, Insert, Output, TransactionControl, Update
 from protocol import encoder
 from protocol import messages as m
 from protocol.values.registry import BINARY_FORMAT, TEXT_FORMAT

@@ -1,6 +1,6 @@
 """Functions of the session: now(), current_user, current_setting() and the like become literals before a query runs.
 
-Owns: their values, one per transaction or session (planner.functions.SESSION_FUNCTIONS lists them). Engines never see
+Owns: their values, one per transaction or session (planner.algebra.functions.SESSION_FUNCTIONS lists them). Engines never see
 them. Arguments must be constant, but for functions that may be called for each row (CALLED_BY_ROW): these are called
 between what engines compute (planner/drawing).
 """
@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.zones import session_zone
 from catalog.values.types import TEXT
-from planner.algebra import Filter, Project, Values
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
-from planner.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
+from planner.algebra.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
+from planner.algebra.relations import Filter, Project, Values
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
+from planner.algebra.walk import walk
 from planner.rules.support import conjuncts, substitute
-from planner.statement_nodes import rewrite
-from planner.statements import Statement
-from planner.walk import walk
+from planner.statements.statement import Statement
+from planner.statements.walk import rewrite
 from server import named_views, signals
 from server.identity import require_examinable, take_on
 from server.parameters import SERVER_VERSION

@@ -18,8 +18,8 @@ from catalog.values.identifiers import split_name
 from executor.moving import artifact
 from executor.moving.ownership import Owned
 from executor.separation.artifact import is_query_id
+from planner.algebra.scalars import Value
 from planner.bind.relations import find_named
-from planner.expression import Value
 from server import signals
 from server.identity import is_superuser
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from planner.statements import TransactionControl
+from planner.statements.statement import TransactionControl
 
 if TYPE_CHECKING:
     from server.session import Session

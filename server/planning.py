@@ -23,19 +23,19 @@ from catalog.values.scales import is_padded
 from catalog.values.times.intervals import FULL_RANGE
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType
-from planner.algebra import Scan
+from planner.algebra.functions import SESSION_FUNCTIONS, SESSION_VALUES
+from planner.algebra.relations import Scan
+from planner.algebra.scalars import Call, Cast, Literal, Parameter, Value
+from planner.algebra.walk import by_class, find, kinds_of, walk
 from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
 from planner.cancellation import leave
-from planner.expression import Call, Cast, Literal, Parameter, Value
-from planner.functions import SESSION_FUNCTIONS, SESSION_VALUES
-from planner.lengths import LIMIT
-from planner.parse import Raw, parse
-from planner.parse_literals import Parameteriser
+from planner.parse.lengths import LIMIT
+from planner.parse.literals import Parameteriser
+from planner.parse.parser import Raw, parse
 from planner.scales.nested import given_kind
-from planner.statement_nodes import rewrite, roots
-from planner.statements import Delete, Insert, Merge, Modifying, Query, Statement, Update
-from planner.walk import by_class, find, kinds_of, walk
+from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Statement, Update
+from planner.statements.walk import rewrite, roots
 from server.settings import Settings
 from server.styled import PLAIN, Styled, styled
 

@@ -17,8 +17,8 @@ from executor.point_sources import point_reader
 from executor.points import Picked, PointReader
 from executor.tables.value_rows import ValueRow
 from executor.trace.index import Row
-from planner.expression import Value
-from planner.statements import Query
+from planner.algebra.scalars import Value
+from planner.statements.statement import Query
 from protocol.datarow import encode_rows
 from protocol.encoder import command_complete
 from server.planning import Bounded, Plan

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError, unsupported
 from executor.savepoints import Savepoints
-from planner.expression import Value
-from planner.statements import Output
+from planner.algebra.scalars import Value
+from planner.statements.statement import Output
 from protocol.messages import Bind
 from server.cursors import SqlCursor
 from server.execution import Cursor, run

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT, SqlType
-from planner.parse import Raw, executing
-from planner.statements import (
+from planner.parse.parser import Raw, executing
+from planner.statements.statement import (
     Delete,
     ExecutePrepared,
     Explain,

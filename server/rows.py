@@ -16,10 +16,10 @@ from catalog.values.errors import SqlError
 from catalog.values.nested_texts import split_array
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from executor.printing.literals import literal_value
+from planner.algebra.scalars import Literal, Value
 from planner.bind.calls.named_oids import oid_named
 from planner.bind.context import Context
-from planner.expression import Literal, Value
-from planner.statements import Output
+from planner.statements.statement import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind
 from protocol.values.registry import TEXT_FORMAT, decode_value, says_shape

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from catalog.values.identifiers import quote_name
 from executor.result import Result
-from planner.definitions import CreateSchema
-from planner.expression import Value
+from planner.algebra.scalars import Value
+from planner.statements.definitions import CreateSchema
 from server.one_transaction import as_one_transaction
 from server.planning import Plan
 

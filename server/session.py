@@ -27,11 +27,12 @@ from executor.result import Result
 from executor.separation.running import Client
 from executor.session import DatabaseSession
 from executor.streams.scanning import Patience
+from planner.algebra.scalars import Value
 from planner.bind.context import restricted
 from planner.cancellation import Calls
-from planner.expression import Value
-from planner.parse import Raw
-from planner.statements import (
+from planner.parse.parser import Raw
+from planner.parse.string_escapes import Conforming, conforming
+from planner.statements.statement import (
     CopyIn,
     CopyOut,
     Delete,
@@ -43,7 +44,6 @@ from planner.statements import (
     TransactionControl,
     Update,
 )
-from planner.string_escapes import Conforming, conforming
 from protocol import encoder
 from protocol import messages as m
 from protocol.transcoding import transcoder

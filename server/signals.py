@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from catalog.roles import SIGNAL_BACKEND
 from catalog.values.errors import SqlError
 from executor.separation.running import Wish
-from planner.expression import Value
+from planner.algebra.scalars import Value
 from server.identity import is_superuser
 from server.serving import SHUTDOWN
 

@@ -18,10 +18,10 @@ from catalog.values.errors import SqlError
 from executor.points import PointReader
 from executor.result import Result
 from executor.trace.index import Row
-from planner.expression import Value
-from planner.parse import Raw, first_parameter
-from planner.statements import CopyIn, CopyOut, Fetch, Insert
-from planner.statements import Query as Select
+from planner.algebra.scalars import Value
+from planner.parse.parser import Raw, first_parameter
+from planner.statements.statement import CopyIn, CopyOut, Fetch, Insert
+from planner.statements.statement import Query as Select
 from protocol import encoder
 from protocol.messages import Query
 from server import blocks, copying

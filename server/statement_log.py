@@ -14,10 +14,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from planner.parse import Raw, without_passwords
+from planner.parse.parser import Raw, without_passwords
 
 if TYPE_CHECKING:
-    from planner.expression import Value
+    from planner.algebra.scalars import Value
     from server.session import Session
 
 logger = logging.getLogger(__name__)

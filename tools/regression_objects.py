@@ -18,7 +18,7 @@ from pglast import ast
 from pglast.parser import ParseError
 
 from catalog.values.errors import SqlError
-from planner.parse import nodes, parse
+from planner.parse.parser import nodes, parse
 
 #: Attributes of parse trees whose text is an object's name, and those that hold a qualified name.
 _NAMES: Final = (

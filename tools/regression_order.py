@@ -14,7 +14,7 @@ from pglast import ast
 from pglast.enums import SetOperation
 
 from catalog.values.errors import SqlError
-from planner.parse import nodes, parse
+from planner.parse.parser import nodes, parse
 from tests.sql.test_scripts import Outcome
 
 #: Window functions of rows' places.

@@ -17,11 +17,11 @@ from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.tables.shapes import schema_of
 from executor.transaction import Transaction
-from planner.algebra import Project, Relation, Scan, Values
-from planner.definitions import AlterTable
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
-from planner.functions import FUNCTIONS
-from planner.walk import used_columns, walk
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.relations import Project, Relation, Scan, Values
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import used_columns, walk
+from planner.statements.definitions import AlterTable
 
 if TYPE_CHECKING:
     from executor.session import DatabaseSession

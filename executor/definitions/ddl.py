@@ -43,11 +43,16 @@ from executor.tables.finite import require_finite
 from executor.tables.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
 from planner import incremental
-from planner.algebra import Scan
+from planner.algebra.relations import Scan
+from planner.algebra.walk import walk
 from planner.bind.context import Context
 from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
-from planner.definitions import (
+from planner.incremental.names import stored_name
+from planner.incremental.programs.labels import labels_of
+from planner.incremental.programs.program import Static
+from planner.incremental.view_rules import RULES
+from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
     AlterSequence,
@@ -72,12 +77,7 @@ from planner.definitions import (
     Redefine,
     Truncate,
 )
-from planner.incremental.names import stored_name
-from planner.labels import labels_of
-from planner.program import Static
 from planner.statistics import Statistics
-from planner.view_rules import RULES
-from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database

@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from executor.definitions.roles import set_rights
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import AlterExtension, CreateExtension
+from planner.statements.definitions import AlterExtension, CreateExtension
 
 
 def create_extension(transaction: Transaction, catalog: Catalog, statement: CreateExtension) -> Result:

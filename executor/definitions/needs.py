@@ -18,8 +18,9 @@ from catalog.objects import CatalogObject, Schema, Table, UserType, is_temporary
 from executor.embedded.tables.needs import Need
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Name, Relation
-from planner.algebra import Scan
-from planner.definitions import (
+from planner.algebra.relations import Scan
+from planner.algebra.walk import walk
+from planner.statements.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
@@ -37,7 +38,6 @@ from planner.definitions import (
     DropType,
     Redefine,
 )
-from planner.walk import walk
 
 #: All definitions of the server.
 EVERY_DEFINITION: Final = Definition(0)

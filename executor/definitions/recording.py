@@ -16,7 +16,7 @@ from executor.core import Core
 from executor.definitions.roles import own
 from executor.definitions.unchanged import require_same
 from executor.transaction import Transaction
-from planner.definitions import Drop
+from planner.statements.definitions import Drop
 
 
 def free_oid(core: Core, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:

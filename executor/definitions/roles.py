@@ -22,7 +22,7 @@ from catalog.roles import BOOTSTRAP, Role, Roles
 from catalog.routines import Function
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import ChangeDefaults, ChangeRights, ChangeRoles
+from planner.statements.definitions import ChangeDefaults, ChangeRights, ChangeRoles
 
 
 def change_roles(transaction: Transaction, catalog: Catalog, statement: ChangeRoles) -> Result:

@@ -13,7 +13,7 @@ from catalog.routines import Function, every
 from executor.definitions.roles import own
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import CreateFunction
+from planner.statements.definitions import CreateFunction
 
 
 def create_function(transaction: Transaction, catalog: Catalog, statement: CreateFunction) -> Result:

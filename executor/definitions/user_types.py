@@ -19,7 +19,7 @@ from executor.definitions.roles import own
 from executor.definitions.unchanged import require_same
 from executor.result import Result
 from executor.transaction import OutdatedError, Transaction
-from planner.definitions import AlterType, CreateType
+from planner.statements.definitions import AlterType, CreateType
 
 
 def define_type(

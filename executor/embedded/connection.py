@@ -35,11 +35,11 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Limit, Relation, Scan
+from planner.algebra.relations import Limit, Relation, Scan
+from planner.algebra.scalars import Literal, Parameter
+from planner.algebra.walk import contains, free_columns, kinds_of, replace_parameters, walk
 from planner.cancellation import cancelled, leave
-from planner.expression import Literal, Parameter
 from planner.scales.nested import written_kind
-from planner.walk import contains, free_columns, kinds_of, replace_parameters, walk
 
 #: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
 #: what was to change tables, or to commit, may have done half of it.

@@ -35,11 +35,11 @@ from executor.engine import Inputs, Job, JobResult
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import Grouping, Merge, grouping_of, merge_of
-from planner.algebra import Aggregate, Delta, Project, Relation, Snapshot
-from planner.expression import ColumnRef
+from planner.algebra.relations import Aggregate, Delta, Project, Relation, Snapshot
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.walk import walk
+from planner.incremental.programs.program import State, Statement
 from planner.placement import Power
-from planner.program import State, Statement
-from planner.walk import walk
 
 _MERGES: Final = 512
 _INPUT: Final = "__runs"

@@ -24,9 +24,9 @@ from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import small_of
 from executor.small.values import CELLS
-from planner.algebra import ROW_ID, Join, Relation, Scan, Snapshot
-from planner.expression import Column
-from planner.walk import walk
+from planner.algebra.relations import ROW_ID, Join, Relation, Scan, Snapshot
+from planner.algebra.scalars import Column
+from planner.algebra.walk import walk
 
 #: What stands for a slice's bounds in a text that is printed once for all of them.
 _LOW: Final = 0x3A5F_0C77_91D2_4E6B

@@ -2,7 +2,7 @@
 
 Owns: ``evaluate``, an instance of the engine for this process, made when first asked, and the relations that it was
 asked for, which stay prepared. An expression comes as the projection of it over a leaf of its arguments (``LEAF``), in
-JSON (``planner.serialize``). Values come and go as ``executor.carriers`` has them.
+JSON (``planner.algebra.serialize``). Values come and go as ``executor.carriers`` has them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from executor.carriers import packed, unpacked
 from executor.embedded.connection import Connection
 from executor.embedded.instance import Instance
 from executor.printing.nodes import leaf_name
-from planner.algebra import Project, Snapshot
-from planner.serialize import decode_relation
+from planner.algebra.relations import Project, Snapshot
+from planner.algebra.serialize import decode_relation
 
 #: The name of the snapshot that stands for the arguments.
 LEAF: Final = "arguments"

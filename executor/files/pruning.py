@@ -19,10 +19,10 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.files.following import OwnFiles
 from executor.printing.nodes import leaf_name
-from planner.algebra import Filter, Project, Relation, Scan
-from planner.expression import ColumnRef
+from planner.algebra.relations import Filter, Project, Relation, Scan
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.walk import RELATIONS, Node, children, used_columns, walk
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, volatility
-from planner.walk import RELATIONS, Node, children, used_columns, walk
 
 _PLACE: Final = "__place"
 

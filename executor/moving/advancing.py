@@ -14,7 +14,7 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.moving.artifact import LeavingView
 from executor.moving.replica import logged_rows
 from executor.views.runtime import ViewRuntime
-from planner.program import State
+from planner.incremental.programs.program import State
 
 
 class _Rows(Struct, frozen=True):

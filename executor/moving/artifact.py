@@ -45,15 +45,15 @@ from executor.trace.checked import WRONG
 from executor.trace.manifest import schema_of
 from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
-from planner.algebra import Delta, Snapshot
-from planner.allowed import check_call, require_zone
-from planner.expression import Column
+from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.relations import Delta, Snapshot
+from planner.algebra.scalars import Column
+from planner.algebra.serialize import decode_program, encode_program
+from planner.algebra.validate import validate
+from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
-from planner.program import Program
-from planner.retargeting import names_within, relations_of, renamed, retargeted, traces_of
-from planner.serialize import decode_program, encode_program
-from planner.validate import validate
-from planner.walk import Node, walk
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1

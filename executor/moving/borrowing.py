@@ -34,9 +34,9 @@ from executor.moving.replica import Replica, replica_of
 from executor.tables.temporary import Temporary
 from executor.transaction import Transaction
 from executor.views.runtime import Lent, ViewRuntime
-from planner.algebra import Scan
+from planner.algebra.relations import Scan
 from planner.incremental.names import stored_name
-from planner.program import Borrowed
+from planner.incremental.programs.program import Borrowed
 
 if TYPE_CHECKING:
     from executor.database import Database

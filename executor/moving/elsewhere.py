@@ -31,11 +31,11 @@ from executor.moving.questions import (
 from executor.moving.replica import replica_of
 from executor.plans import Plan
 from executor.views.runtime import Away, ViewRuntime
-from planner.algebra import Filter, Relation, Scan
-from planner.allowed import check_call
-from planner.expression import Column, Parameter, Value
+from planner.algebra.allowed import check_call
+from planner.algebra.relations import Filter, Relation, Scan
+from planner.algebra.scalars import Column, Parameter, Value
+from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
 from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
-from planner.walk import Node, children, replace_parameters, used_columns, walk
 
 if TYPE_CHECKING:
     from executor.database import Database

@@ -35,8 +35,8 @@ from executor.tables.temporary import Temporary
 from executor.trace.layout import home_of
 from executor.transaction import NewView, Transaction
 from executor.views.storage import Handover
-from planner.program import Program
-from planner.retargeting import retargeted
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.retargeting import retargeted
 
 if TYPE_CHECKING:
     from executor.database import Database

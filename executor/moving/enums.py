@@ -23,7 +23,7 @@ from catalog.values.nested_types import enum_of, over_enums
 from catalog.values.types import Enumeration
 from executor.definitions.user_types import define_type, forget_types
 from executor.transaction import Transaction
-from planner.definitions import AlterType, CreateType
+from planner.statements.definitions import AlterType, CreateType
 
 Columns = tuple[ColumnDefinition, ...]
 #: The same columns, whose types are called otherwise.

@@ -26,8 +26,8 @@ from executor.moving.movable import as_leaving, views_below
 from executor.moving.ownership import Owned, read_owned
 from executor.moving.replica import Replicas, arrived_in, as_at_home, replica_of, streams_of
 from executor.views.runtime import ViewRuntime
-from planner.inlining import names_below
-from planner.retargeting import retargeted
+from planner.incremental.programs.inlining import names_below
+from planner.incremental.programs.retargeting import retargeted
 
 #: How often it is tried to read views that go and come meanwhile.
 _ATTEMPTS: Final = 5

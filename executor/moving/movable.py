@@ -14,12 +14,12 @@ from executor.core import Core
 from executor.moving.replica import streams_of
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime
-from planner.algebra import Scan
-from planner.inlining import Below, inlined
-from planner.lending import lending
-from planner.program import Program
-from planner.renaming import with_current_names
-from planner.walk import walk
+from planner.algebra.relations import Scan
+from planner.algebra.walk import walk
+from planner.incremental.programs.inlining import Below, inlined
+from planner.incremental.programs.lending import lending
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.renaming import with_current_names
 
 
 def views_below(core: Core, runtime: ViewRuntime) -> tuple[ViewRuntime, ...]:

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.trace.checked import WRONG
-from planner.algebra import Filter, Relation, Scan
-from planner.allowed import check_call
-from planner.serialize import decode_relation, encode_relation
-from planner.validate import validate
-from planner.walk import RELATIONS, walk
+from planner.algebra.allowed import check_call
+from planner.algebra.relations import Filter, Relation, Scan
+from planner.algebra.serialize import decode_relation, encode_relation
+from planner.algebra.validate import validate
+from planner.algebra.walk import RELATIONS, walk
 
 _LENGTH: Final = struct.Struct(">I")
 

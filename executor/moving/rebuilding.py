@@ -25,7 +25,7 @@ from executor.moving.ownership import Owned
 from executor.moving.replica import arrived_in, streams_of
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
-from planner.labels import with_labels
+from planner.incremental.programs.labels import with_labels
 
 #: What says only that one of the ways does not lead there.
 _NO_WAY: Final = ("XX001", "72000", "58P01")

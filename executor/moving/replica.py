@@ -36,7 +36,7 @@ from executor.streams.runtime import is_followed
 from executor.trace.checked import WRONG
 from executor.trace.layout import LSN, ORDINAL, Layout, home_of
 from executor.views.runtime import ViewRuntime
-from planner.program import Program
+from planner.incremental.programs.program import Program
 
 _FOLDER: Final = "followed"
 #: Seconds for which a replica may be there without anybody knowing how far it is.

@@ -18,14 +18,14 @@ from sqlglot.generator import Generator
 from catalog.values.errors import unsupported
 from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, column_name, identifier, leaf_name
-from planner.algebra import Delta, Join, Scan, Snapshot, Unnest, Values
-from planner.expression import AggregateCall, Call, Cast, Column, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.algebra.relations import Delta, Join, Scan, Snapshot, Unnest, Values
+from planner.algebra.scalars import AggregateCall, Call, Cast, Column, Literal, Parameter, ScalarSubquery, WindowCall
 
 
 class Dialect(ABC):
     """An engine's types, literals, functions and FROM items."""
 
-    #: Scalar functions of ``planner.functions`` by canonical name.
+    #: Scalar functions of ``planner.algebra.functions`` by canonical name.
     functions: ClassVar[Mapping[str, Build]] = {}
     #: What stands around names.
     quote: ClassVar[str] = '"'

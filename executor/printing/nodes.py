@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from catalog.values.errors import SqlError
 from catalog.values.types import MAX_PRECISION
-from planner.algebra import Delta, Scan, Snapshot
-from planner.expression import Call, Column
+from planner.algebra.relations import Delta, Scan, Snapshot
+from planner.algebra.scalars import Call, Column
 
 #: A node of sqlglot's tree. (sqlglot ships no types that mypy follows here.)
 Expr = Any

@@ -18,8 +18,9 @@ from sqlglot import exp
 
 from executor.printing.nodes import CHAINS, Expr, case, identifier, operand
 from executor.printing.selects import FREEZE, Block, Selects
-from planner.algebra import InZone, Relation, SortKey, With
-from planner.expression import (
+from planner.algebra.functions import RANKING_FUNCTIONS
+from planner.algebra.relations import InZone, Relation, SortKey, With
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,
@@ -33,8 +34,7 @@ from planner.expression import (
     ScalarSubquery,
     WindowCall,
 )
-from planner.functions import RANKING_FUNCTIONS
-from planner.walk import children
+from planner.algebra.walk import children
 
 
 class Printer(Selects):

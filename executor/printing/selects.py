@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from executor.printing.dialect import Dialect
 from executor.printing.nodes import Expr, chain, column_name, function, identifier, reference
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Delta,
     Filter,
@@ -39,8 +39,8 @@ from planner.algebra import (
     Window,
     Working,
 )
-from planner.expression import Column, ColumnRef, Literal
-from planner.walk import is_dependent
+from planner.algebra.scalars import Column, ColumnRef, Literal
+from planner.algebra.walk import is_dependent
 
 #: Levels of an expression that the generator may recurse over.
 FREEZE: Final = 30

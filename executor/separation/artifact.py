@@ -40,12 +40,12 @@ from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.separation.slicing import EngineName
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
-from planner.algebra import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
-from planner.allowed import check_call, require_zone
-from planner.serialize import decode_relation, encode_relation
-from planner.statements import Output
-from planner.validate import validate
-from planner.walk import Node, walk
+from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
+from planner.algebra.serialize import decode_relation, encode_relation
+from planner.algebra.validate import validate
+from planner.algebra.walk import Node, walk
+from planner.statements.statement import Output
 
 #: What is shown of rows and bytes has 64 bits.
 _MOST: Final = (1 << 63) - 1

@@ -25,14 +25,14 @@ from executor.files import foreign as files
 from executor.plans import Plan
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
 from executor.statistics import all_statistics_of, statistics_of
-from planner.algebra import Relation, Scan, Snapshot
-from planner.computing_once import compute_once
-from planner.expression import Value
+from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.scalars import Value
+from planner.algebra.walk import replace_parameters, walk
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipeline, Pipelined, Place, Rows, cut, is_bare, with_order_above
-from planner.walk import replace_parameters, walk
+from planner.separation.common_results import compute_once
+from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_bare, with_order_above
 
 if TYPE_CHECKING:
     from executor.embedded.tables.store import TableStore

@@ -18,13 +18,13 @@ from executor.printing.nodes import leaf_name
 from executor.separation.artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
 from executor.statistics import all_statistics_of
-from planner.algebra import Relation, Scan, Snapshot
-from planner.inputs import inputs_apart
-from planner.leaving import Forecast
+from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.walk import walk
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipelined
+from planner.separation.cuts import Pipelined
+from planner.separation.inputs import inputs_apart
+from planner.separation.leaving import Forecast
 from planner.statistics import Statistics, TableStatistics
-from planner.walk import walk
 
 #: Bytes of a value of which the type does not tell.
 _LONG: Final = 24

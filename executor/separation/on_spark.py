@@ -21,10 +21,10 @@ from msgspec.structs import replace
 from executor.analytics import Analytics, SparkQuery, Stored, trace_of
 from executor.embedded.kept import Kept
 from executor.files.following import OwnFiles
-from planner.algebra import PART, Relation, Scan, Snapshot
-from planner.separation import taken_names
-from planner.slicing import Leaf, slice_of
-from planner.walk import descend
+from planner.algebra.relations import PART, Relation, Scan, Snapshot
+from planner.algebra.walk import descend
+from planner.separation.cuts import taken_names
+from planner.separation.slicing import Leaf, slice_of
 
 
 class SparkResults:

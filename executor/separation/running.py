@@ -18,7 +18,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
-from planner.leaving import Way
+from planner.separation.leaving import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
 #: How many times longer than a copy of its state takes a query runs on before the next one.

@@ -38,11 +38,11 @@ from executor.separation.running import Client, Request, RunningQueries, Running
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
-from planner.algebra import Relation, Scan, Snapshot
-from planner.expression import Value
-from planner.inputs import inputs_apart
-from planner.statements import Output
-from planner.walk import walk
+from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.scalars import Value
+from planner.algebra.walk import walk
+from planner.separation.inputs import inputs_apart
+from planner.statements.statement import Output
 
 if TYPE_CHECKING:
     from executor.database import Database

@@ -23,10 +23,10 @@ from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
 from executor.files.foreign import FileColumn, FileRows
 from executor.printing.nodes import leaf_name
-from planner.algebra import Relation, Scan, Snapshot
+from planner.algebra.relations import Relation, Scan, Snapshot
+from planner.algebra.walk import descend, walk
 from planner.incremental.names import Names
-from planner.separation import taken_names
-from planner.walk import descend, walk
+from planner.separation.cuts import taken_names
 
 if TYPE_CHECKING:
     from executor.options import Options

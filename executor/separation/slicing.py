@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from executor.statistics import all_statistics_of
-from planner.algebra import Aggregate, Limit, Relation, Scan
+from planner.algebra.relations import Aggregate, Limit, Relation, Scan
+from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
 from planner.rules.cardinality import Cardinality
-from planner.separation import Pipelined
-from planner.slicing import Driver, Leaf, driver, gathered, in_slice, in_two_phases, partials
+from planner.separation.cuts import Pipelined
+from planner.separation.slicing import Driver, Leaf, driver, gathered, in_slice, in_two_phases, partials
 from planner.statistics import Statistics
-from planner.walk import walk
 
 if TYPE_CHECKING:
     from executor.database import Database

@@ -21,10 +21,10 @@ from executor.embedded.kept import Kept
 from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery, unknown
 from executor.separation.slicing import Sliced
-from planner.algebra import Relation, Snapshot
-from planner.leaving import LEAST, Decision, decide
-from planner.separation import Pipeline, Pipelined, remaining, select_state
-from planner.slicing import Leaf, merged, rest
+from planner.algebra.relations import Relation, Snapshot
+from planner.separation.cuts import Pipeline, Pipelined, remaining, select_state
+from planner.separation.leaving import LEAST, Decision, decide
+from planner.separation.slicing import Leaf, merged, rest
 
 
 class Results(Protocol):

@@ -21,7 +21,7 @@ from executor.small.expressions import holds, keeps
 from executor.small.operations import chosen, operation, truth_of
 from executor.small.values import EXACT, INTEGERS
 from executor.small.vectors import LARGEST, Nulls, Vector, nulls_of, vector_of
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
+from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar
 
 TEXTS: Final = ("text", "varchar", "bpchar")
 _EPOCH: Final = datetime.datetime(1970, 1, 1)

@@ -22,8 +22,8 @@ from executor.small.columns import Compiler
 from executor.small.computed import Computed, Rows, family, source_of
 from executor.small.values import FAILURES, KEYS, Unusual
 from executor.small.vectors import LARGEST, Values, Vector, column_of, either
-from planner.algebra import Aggregate, Delta, Filter, Project, Relation
-from planner.expression import AggregateCall, Column, ColumnRef
+from planner.algebra.relations import Aggregate, Delta, Filter, Project, Relation
+from planner.algebra.scalars import AggregateCall, Column, ColumnRef
 
 #: Rows up to which numpy, on one thread and with every intermediate column in memory, is quicker than an engine.
 ROWS: Final = 8192

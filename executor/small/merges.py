@@ -1,4 +1,4 @@
-"""The merge of a state's rows of equal key (planner.program.State)."""
+"""The merge of a state's rows of equal key (planner.incremental.programs.program.State)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from executor.small import values
 from executor.small.values import FAILURES, KEYS, Fold, array_of, fold_of, folded, keep_cells, known_cells
-from planner.program import State
+from planner.incremental.programs.program import State
 
 
 class Merge(Struct, frozen=True):

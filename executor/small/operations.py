@@ -17,8 +17,8 @@ from catalog.values.types import SqlType
 from executor.small.computed import Computed, Rows, alike, at, family
 from executor.small.values import DIGITS, Unusual
 from executor.small.vectors import LARGEST, Nulls, Values, Vector, either, size_of
-from planner.expression import Call
-from planner.functions import COMPARISONS
+from planner.algebra.functions import COMPARISONS
+from planner.algebra.scalars import Call
 
 _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,

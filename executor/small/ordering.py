@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.values import ORDERED, Cells
-from planner.algebra import Limit, Sort, SortKey
-from planner.expression import Literal, Scalar
+from planner.algebra.relations import Limit, Sort, SortKey
+from planner.algebra.scalars import Literal, Scalar
 
 #: Order of code points is that of their bytes in UTF-8.
 _TEXTS: Final = frozenset(("text", "varchar", "bpchar"))

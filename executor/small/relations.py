@@ -13,8 +13,8 @@ from executor.small import values
 from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
 from executor.small.ordering import limit_of, sort_of, taken
 from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
-from planner.expression import Cast, ColumnRef, Scalar
+from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
+from planner.algebra.scalars import Cast, ColumnRef, Scalar
 
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 

@@ -20,7 +20,7 @@ from catalog.values.types import TYPES, SqlType
 from executor.printing.nodes import Expr
 from executor.spark.calls import once
 from executor.spark.dialect import spark_type
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 _CARRIERS: Final = {
     "interval": "STRUCT<months: INT, days: INT, microseconds: BIGINT>",

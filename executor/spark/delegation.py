@@ -27,7 +27,7 @@ from catalog.values.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
 from executor.spark.carried import is_held, require_compared, require_groups, spark_name
 from executor.spark.overflows import is_long
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Filter,
     Fixpoint,
@@ -42,14 +42,14 @@ from planner.algebra import (
     Values,
     Window,
 )
-from planner.expression import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.algebra.serialize import encode_relation
+from planner.algebra.walk import RELATIONS, SCALARS, Node, children, descend, inputs, transform, used_columns, walk
 from planner.lowering.intervals import length
 from planner.rules.cardinality import Cardinality
 from planner.rules.raising import may_raise
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, has_subquery, keep_columns, volatility
-from planner.serialize import encode_relation
 from planner.statistics import Statistics
-from planner.walk import RELATIONS, SCALARS, Node, children, descend, inputs, transform, used_columns, walk
 
 #: The call in algebra: the expression's document, the time zone, whether it is volatile, and its arguments.
 DELEGATED: Final = "delegated"

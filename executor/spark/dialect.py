@@ -35,10 +35,10 @@ from executor.spark.quotients import average
 from executor.spark.spreads import SPREADS
 from executor.spark.sums import Around, has_halves, sum_of_bigints, sum_of_numerics
 from executor.spark.temporal import rounded
-from planner.algebra import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
-from planner.labels import shows, writes
-from planner.walk import RELATIONS, children, walk
+from planner.algebra.relations import Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Values
+from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Parameter, Scalar, ScalarSubquery
+from planner.algebra.walk import RELATIONS, children, walk
+from planner.incremental.programs.labels import shows, writes
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 INTEGERS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}  # decimal digits

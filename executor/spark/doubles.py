@@ -15,7 +15,7 @@ from executor.printing.nodes import Expr
 from executor.spark.bound import let
 from executor.spark.calls import cast
 from executor.spark.sums import Around
-from planner.expression import AggregateCall
+from planner.algebra.scalars import AggregateCall
 
 Statistic = Callable[[Any, list[Expr], Around], Expr]
 

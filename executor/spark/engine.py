@@ -30,8 +30,8 @@ from executor.spark.frames import Frame
 from executor.spark.process import SparkProcess, Status
 from executor.spark.settings import SparkSettings, cores, heap
 from planner.cancellation import cancelled
+from planner.incremental.programs.program import State, Statement
 from planner.placement import Power
-from planner.program import State, Statement
 
 if TYPE_CHECKING:
     from executor.spark.printing import Printed, View

@@ -12,7 +12,7 @@ from typing import Any, Final
 from executor.printing.nodes import Build, Expr, function
 from executor.spark.calls import once, refuse
 from executor.spark.overflows import INFINITE, OVERFLOW, UNDERFLOW, raised
-from planner.expression import Call
+from planner.algebra.scalars import Call
 
 _INPUT: Final = raised("22003", "input is out of range")
 _OF_ZERO: Final = raised("2201E", "cannot take logarithm of zero")

@@ -21,7 +21,7 @@ from executor.spark.overflows import CHECKER, FINITE
 from executor.spark.quotients import decimals, quotient
 from executor.spark.temporal import TEMPORAL, add_interval, is_temporal
 from executor.spark.textual import TEXTUAL
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 _INTEGER_TYPES: Final[dict[str, str]] = {"int2": "SMALLINT", "int4": "INT", "int8": "BIGINT"}
 _DIGITS: Final[dict[str, int]] = {"int2": 5, "int4": 10, "int8": 19}

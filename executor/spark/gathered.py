@@ -18,9 +18,9 @@ from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function
 from executor.spark.bound import let
 from executor.spark.sums import Around
-from planner.algebra import SortKey
-from planner.expression import AggregateCall, Literal
-from planner.gathering import separator
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import AggregateCall, Literal
+from planner.lowering.documents import separator
 
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 #: Values of which equality or order in Spark is not PostgreSQL's.

@@ -15,9 +15,9 @@ from catalog.values.errors import unsupported
 from executor.printing.nodes import column_name
 from executor.spark.dialect import spark_type
 from executor.spark.frames import Frame
-from planner.algebra import Fixpoint, Project, Relation, Snapshot, Working
-from planner.expression import Column, ColumnRef
-from planner.walk import free_columns, transform, walk
+from planner.algebra.relations import Fixpoint, Project, Relation, Snapshot, Working
+from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.walk import free_columns, transform, walk
 
 #: What the snapshot of the last round's rows is called behind the recursion's name.
 _LAST: Final = "_last"

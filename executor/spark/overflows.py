@@ -11,7 +11,7 @@ from typing import Final
 
 from executor.printing import floats
 from executor.spark.bound import let
-from planner.expression import Call
+from planner.algebra.scalars import Call
 
 #: Operations of one expression that Spark plans in milliseconds.
 _MOST: Final = 24

@@ -13,7 +13,7 @@ from executor.spark.adhoc import AdhocPrinter
 from executor.spark.delegation import values_of
 from executor.spark.dialect import SparkPrinter, spark_type
 from executor.spark.statements import Printed, View, print_statements
-from planner.program import State, Statement
+from planner.incremental.programs.program import State, Statement
 
 __all__ = ["Printed", "View", "print_path", "print_query", "spark_type", "values_of"]
 

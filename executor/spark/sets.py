@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlglot import exp
 
 from executor.printing.nodes import Expr, column_name, identifier
-from planner.algebra import Unnest, Values
-from planner.expression import Call, Cast, Column, Literal, Scalar
+from planner.algebra.relations import Unnest, Values
+from planner.algebra.scalars import Call, Cast, Column, Literal, Scalar
 
 _INTEGERS: Final = ("int4", "int8")
 

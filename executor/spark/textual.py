@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from executor.printing.nodes import Build, Expr, binary, function
 from executor.spark.calls import cast, literal_int, once, refuse
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 _STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name"))
 _INTEGERS: Final = frozenset(("int2", "int4", "int8"))

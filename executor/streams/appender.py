@@ -23,8 +23,8 @@ from executor.commit.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.streams.row_values import Maker, row_makers
 from executor.trace.layout import schema_of, stored_rows
-from planner.expression import Value
-from planner.statements import Insert
+from planner.algebra.scalars import Value
+from planner.statements.statement import Insert
 
 if TYPE_CHECKING:
     from executor.commit.log import Log

@@ -1,6 +1,6 @@
 """A query of a stream itself, run: the rows that arrive from its beginning on, until none has come for a while.
 
-Owns: what the planner's three ways do with an interval of rows (``planner.arriving``), for which
+Owns: what the planner's three ways do with an interval of rows (``planner.stream_queries``), for which
 ``executor.streams.scanning`` waits. What is computed is the query over exactly the rows of (begin, end]; the changes of
 a continuous view are rows like a stream's (``executor.views.changes``).
 """
@@ -18,12 +18,12 @@ from executor.transaction import Transaction
 from executor.views.change_scan import ChangeScan
 from executor.views.content import Content
 from executor.views.runtime import named, reads_places
-from planner.arriving import Arriving, plan_arriving
-from planner.expression import Literal, Parameter, Value
+from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
-from planner.program import Path, Statement
-from planner.statement_nodes import rewrite
-from planner.statements import Query
+from planner.incremental.programs.program import Path, Statement
+from planner.statements.statement import Query
+from planner.statements.walk import rewrite
+from planner.stream_queries import Arriving, plan_arriving
 
 if TYPE_CHECKING:
     from executor.queries import Reader

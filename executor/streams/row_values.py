@@ -17,8 +17,8 @@ from catalog.values.nested_types import holds
 from catalog.values.times.precision import fit_moment
 from catalog.values.types import ROUNDED, UNCONSTRAINED, SqlType
 from executor.tables.finite import is_moment, require_finite_values
-from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
-from planner.statements import Insert
+from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
+from planner.statements.statement import Insert
 
 
 def row_values(

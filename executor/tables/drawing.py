@@ -25,13 +25,13 @@ from executor.embedded.connection import NOTHING, Run
 from executor.embedded.tables.effects import numbered
 from executor.printing.nodes import column_name
 from executor.tables.sequences import SessionSequences
-from planner.algebra import Relation
+from planner.algebra.functions import ADVISORY, UNLOCK_ALL
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Column, Literal, Value
 from planner.bind.context import Context
 from planner.bind.relations import find_named
 from planner.cancellation import cancelled
-from planner.drawing import Drawing, Site, Step, calls_of, take_apart
-from planner.expression import Column, Literal, Value
-from planner.functions import ADVISORY, UNLOCK_ALL
+from planner.lowering.effects import Drawing, Site, Step, calls_of, take_apart
 
 #: Takes a channel and a payload. Raises 22023.
 Notify = Callable[[str, str], None]

@@ -19,7 +19,7 @@ from catalog.values.errors import SqlError
 from executor.core import Core
 from executor.embedded.tables.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
 from executor.embedded.tables.store import WriteTransaction
-from planner.expression import Value
+from planner.algebra.scalars import Value
 
 if TYPE_CHECKING:
     from executor.transaction import Transaction

@@ -28,7 +28,7 @@ from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.tables.keyed_rows import WORN_ROWS, KeyedRows
 from executor.tables.shapes import Columns, Key
 from executor.trace.index import Row
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
 
 #: Rows that are read in the time of one read by key that an engine answers.
 _ROWS_PER_READ: Final = 4096

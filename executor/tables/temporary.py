@@ -17,7 +17,7 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, CatalogObject, Table
 from executor.embedded.tables.store import TableStore
 from planner.bind.definitions.drops import without
-from planner.definitions import Drop
+from planner.statements.definitions import Drop
 
 #: oids of temporary relations begin here: no other's reach so far, and they are given anew after each start.
 FIRST_OID = 1_000_000_000

@@ -32,7 +32,7 @@ from executor.commit.files import disk_error, replace_file, sync_file, sync_fold
 from executor.trace.checked import as_written, pack, unpack
 from executor.trace.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
-from planner.program import State, Static
+from planner.incremental.programs.program import State, Static
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "manifest.lock"

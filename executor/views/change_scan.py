@@ -17,8 +17,8 @@ from catalog.values.errors import undefined_table
 from executor.streams.scanning import PAUSE, ArrivalScan, Interval
 from executor.trace.layout import LSN, ORDINAL
 from executor.views.changes import Difference
-from planner.algebra import CHANGE_SOURCES
-from planner.arriving import Changes
+from planner.algebra.relations import CHANGE_SOURCES
+from planner.stream_queries import Changes
 
 if TYPE_CHECKING:
     from executor.queries import Reader

@@ -30,10 +30,10 @@ from catalog.values.types import BOOL, INT8
 from executor.core import Core
 from executor.views.indexes import ViewIndexes
 from executor.views.runtime import Follower, ViewRuntime
-from planner.algebra import Join, Snapshot
-from planner.expression import AggregateCall, Call, Column, ColumnRef
+from planner.algebra.relations import Join, Snapshot
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
 from planner.incremental.names import stored_name
-from planner.program import Program, State
+from planner.incremental.programs.program import Program, State
 
 if TYPE_CHECKING:
     from executor.queries import Reader

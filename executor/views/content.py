@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from executor.embedded.engine import EmbeddedEngine
-from planner.program import State
+from planner.incremental.programs.program import State
 
 #: The tails are folded into the base when they have more rows than this, and more than this share of the base.
 TAIL_ROWS = 4096

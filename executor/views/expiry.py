@@ -1,8 +1,9 @@
 """Taking rows out of a state that no result needs any more: groups older than a view's retention.
 
-Owns the one step from what a program says (``planner.program.Expiry``) to rows that stay. A row may go as soon as a
-watermark that will not be taken back has passed it, and need not go at once: the view's query hides it anyway. Where
-sessions are made of a state's rows, a row goes with its session, once all of the state's rows are there::
+Owns the one step from what a program says (``planner.incremental.programs.program.Expiry``) to rows that stay. A row
+may go as soon as a watermark that will not be taken back has passed it, and need not go at once: the view's query hides
+it anyway. Where sessions are made of a state's rows, a row goes with its session, once all of the state's rows are
+there::
 
     last       of each row that no other of its keys follows within the gap, its time; of others NULL
     ends       the first last from each row's time on
@@ -20,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from catalog.values.types import BOOL, INT8
-from planner.algebra import Filter, Project, Relation, Snapshot, SortKey, Window
-from planner.eventtime import later
-from planner.expression import Call, Case, Column, ColumnRef, Literal, WindowCall
+from planner.algebra.relations import Filter, Project, Relation, Snapshot, SortKey, Window
+from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, WindowCall
+from planner.incremental.event_time import later
 from planner.incremental.names import stored_name
-from planner.program import Expiry
+from planner.incremental.programs.program import Expiry
 
 _EPOCHS: Final = {"timestamp": datetime(1970, 1, 1), "timestamptz": datetime(1970, 1, 1, tzinfo=UTC)}
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions

@@ -31,9 +31,9 @@ from executor.views.admission import Admission
 from executor.views.frontiers import Frontiers
 from executor.views.jobs import JobList, JobRecord
 from executor.views.runtime import Progress, ViewError, ViewRuntime, is_of_the_rows
-from planner.algebra import Delta
-from planner.program import State, Statement
-from planner.walk import walk
+from planner.algebra.relations import Delta
+from planner.algebra.walk import walk
+from planner.incremental.programs.program import State, Statement
 
 _LOGGER = logging.getLogger(__name__)
 #: Seconds between looks at all streams: a look costs microseconds, being woken by every commit would cost more.

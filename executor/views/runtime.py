@@ -28,12 +28,12 @@ from executor.trace.layout import LSN, ORDINAL
 from executor.views.content import Content
 from executor.views.expiry import unexpired
 from executor.views.pins import PinnedLsns
-from planner.algebra import Delta, Relation, Snapshot
+from planner.algebra.relations import Delta, Relation, Snapshot
+from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
-from planner.labels import with_labels
-from planner.program import Path, Program, State
-from planner.renaming import with_current_names
-from planner.walk import walk
+from planner.incremental.programs.labels import with_labels
+from planner.incremental.programs.program import Path, Program, State
+from planner.incremental.programs.renaming import with_current_names
 
 if TYPE_CHECKING:
     from executor.views.index import ViewIndex

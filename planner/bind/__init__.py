@@ -1,4 +1,4 @@
-"""Names and types resolved: PostgreSQL's parse trees -> ``planner.statements``.
+"""Names and types resolved: PostgreSQL's parse trees -> ``planner.statements.statement``.
 
 Owns: ``bind``, the entry for statements, and ``bind_expression`` for the texts of DEFAULT and CHECK. The files below
 it go by concept: scope (names), types and casts (coercion), expressions, functions, aggregates, sources (FROM),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from planner.expression import Scalar
-from planner.incremental.signature import key_of
-from planner.walk import RELATION_KINDS, contains
+from planner.algebra.scalars import Scalar
+from planner.algebra.signature import key_of
+from planner.algebra.walk import RELATION_KINDS, contains
 
 
 def alike(scalar: Scalar, known: Iterable[Scalar]) -> Scalar:

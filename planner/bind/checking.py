@@ -6,7 +6,7 @@ relation of its columns. Bound for each of their references, 30 queries that rea
 
 from __future__ import annotations
 
-from planner.algebra import Values
+from planner.algebra.relations import Values
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte
 from planner.bind.sources import bind_cte

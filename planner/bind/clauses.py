@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
-from planner.algebra import SortKey
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.walk import walk
 from planner.bind.alike import alike
 from planner.bind.calls.eventtime import is_placeholder
 from planner.bind.context import Binding
@@ -21,8 +23,6 @@ from planner.bind.expressions import bind_scalar, text_if_unknown
 from planner.bind.grouping_sets import leaves
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.targets import Target
-from planner.expression import Column, ColumnRef, Scalar
-from planner.walk import walk
 
 
 def ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:

@@ -11,9 +11,9 @@ from typing import Any
 from catalog.values.errors import SqlError
 from catalog.values.forms.bits import read_bits
 from catalog.values.types import BIT, BOOL, INT4, INT8, MAX_PRECISION, NUMERIC, UNKNOWN, numeric
+from planner.algebra.scalars import Literal, Scalar
 from planner.bind.environment import Environment
 from planner.bind.literals import unsigned_zero
-from planner.expression import Literal, Scalar
 
 
 def bind_constant(env: Environment, node: Any) -> Scalar:

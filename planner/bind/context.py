@@ -20,10 +20,10 @@ from catalog.objects import PUBLIC
 from catalog.values.errors import SqlError
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import TEXT, SqlType
-from planner.algebra import Relation
-from planner.expression import Column, Scalar
-from planner.parse import Raw, literal_positions
-from planner.statements import Delete, Insert, Locking, Output, Update
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Column, Scalar
+from planner.parse.parser import Raw, literal_positions
+from planner.statements.statement import Delete, Insert, Locking, Output, Update
 
 #: What the rows of a separated query look like, by its id: a select list, and the types in which it is computed.
 Separated = Callable[[str], tuple[tuple[Output, SqlType], ...]]

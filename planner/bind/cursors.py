@@ -24,7 +24,7 @@ from planner.bind.changes.current_of import current_rows
 from planner.bind.context import Binding
 from planner.bind.definitions.table_as import into_of
 from planner.bind.select import bind_query
-from planner.statements import CloseCursor, DeclareCursor, Fetch, Statement
+from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Statement
 
 _DIRECTIONS: Final[dict[Any, Literal["forward", "backward", "absolute", "relative"]]] = {
     FetchDirection.FETCH_FORWARD: "forward",

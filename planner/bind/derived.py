@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Project, Relation
+from planner.algebra.relations import Project, Relation
+from planner.algebra.scalars import ColumnRef
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Level, renamed
 from planner.bind.scope import Entry, Scope, Source
-from planner.expression import ColumnRef
 
 
 def derived(

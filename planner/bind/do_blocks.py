@@ -1,6 +1,6 @@
 """DO blocks: what of PL/pgSQL migrations are made of, as steps that the server runs.
 
-Owns: the parser's tree of a block (libpg_query's, as JSON) -> ``planner.procedural``.
+Owns: the parser's tree of a block (libpg_query's, as JSON) -> ``planner.statements.do_blocks``.
 Variables, loops and results are refused by name (0A000). https://www.postgresql.org/docs/15/plpgsql-structure.html
 """
 
@@ -13,8 +13,8 @@ from pglast import parse_plpgsql, parser
 
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
-from planner.error_conditions import state_of, states_of
-from planner.procedural import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
+from planner.statements.do_blocks import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
+from planner.statements.error_conditions import state_of, states_of
 
 _INSTEAD: Final = "Send its statements one by one from the client."
 #: elog.h

@@ -24,10 +24,10 @@ from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import holds
 from catalog.values.times.precision import expressed
 from catalog.values.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.algebra.walk import replace_columns, walk
 from planner.bind.context import Binding
-from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.functions import FUNCTIONS
-from planner.walk import replace_columns, walk
 
 #: What must not be false of a value, and the error that it is.
 Requirement = tuple[Scalar, str]

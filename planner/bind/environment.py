@@ -14,10 +14,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
+from planner.algebra.scalars import AggregateCall, Column, Scalar, WindowCall
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery
 from planner.bind.scope import Scope
-from planner.expression import AggregateCall, Column, Scalar, WindowCall
 
 #: The call that GROUPING() is until its query's groups are known.
 GROUPING: Final = "grouping"

@@ -29,6 +29,7 @@ from catalog.values.types import (
     by_name,
     shaped,
 )
+from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.bind.calls.aggregates import bind_grouping
 from planner.bind.calls.arrays import bind_array, bind_array_cast, bind_quantified
 from planner.bind.calls.catalog_calls import bind_field
@@ -47,7 +48,6 @@ from planner.bind.selection import bind_selection
 from planner.bind.subqueries import bind_sublink
 from planner.bind.typenames import check_collation, names_of, shown_domain, type_or_domain, with_digits
 from planner.bind.types import as_expressed, coerce, common_kind, display, numeric_of
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Parameter, Scalar
 
 #: Operators in one chain: what later recursive passes over the tree can take.
 _CHAIN: Final = 5000

@@ -18,7 +18,9 @@ from pglast.enums import LimitOption
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT8
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
+from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.walk import used_columns, walk
 from planner.bind.calls.calling import is_fixed, required
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
@@ -27,9 +29,7 @@ from planner.bind.levels import BoundQuery, Level, subqueries_of
 from planner.bind.scope import Scope
 from planner.bind.targets import Target
 from planner.bind.types import coerce, display
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import has_subquery
-from planner.walk import used_columns, walk
 
 #: More rows than there are.
 _MANY: Final = 1 << 62

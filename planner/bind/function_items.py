@@ -14,7 +14,9 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, SqlType
-from planner.algebra import Project, Relation, Unnest, Values
+from planner.algebra.functions import DRAWN_FUNCTIONS
+from planner.algebra.relations import Project, Relation, Unnest, Values
+from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.bind.calls.arrays import array_of_rows
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_table_call
 from planner.bind.calls.json_rows import bind_rows, is_of_rows
@@ -32,9 +34,7 @@ from planner.bind.scope import Scope
 from planner.bind.separated import bind_resume
 from planner.bind.typenames import declared_typmod, names_of
 from planner.bind.view_changes import bind_changes
-from planner.expression import Column, ColumnRef, Scalar
-from planner.functions import DRAWN_FUNCTIONS
-from planner.statements import Output
+from planner.statements.statement import Output
 
 
 def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:

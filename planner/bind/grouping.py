@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4
-from planner.algebra import Aggregate, Join, Project, Relation, SetOperation, Values
+from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Values
+from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.walk import RELATIONS, SCALARS, children, descend, used_columns
 from planner.bind.alike import of_queries
 from planner.bind.calls.eventtime import SESSION, expand, is_placeholder, refuse_outside, window_key
 from planner.bind.calls.sessions import sessions_of_stream
@@ -24,10 +26,8 @@ from planner.bind.context import Binding
 from planner.bind.environment import GROUPING, Groups
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
-from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.pipelines import Kinds
+from planner.incremental.pipelines import Kinds
 from planner.rules.support import volatility
-from planner.walk import RELATIONS, SCALARS, children, descend, used_columns
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 

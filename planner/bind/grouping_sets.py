@@ -16,8 +16,8 @@ from typing import Any, Final
 from pglast.enums import GroupingSetKind
 
 from catalog.values.errors import SqlError
+from planner.algebra.scalars import Scalar
 from planner.bind.context import Binding
-from planner.expression import Scalar
 
 #: A set of keys, in the order of their first mention.
 Keys = tuple[Scalar, ...]

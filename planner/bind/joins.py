@@ -13,7 +13,9 @@ from pglast.enums import JoinType
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL
-from planner.algebra import Join, JoinKind, Project, Relation
+from planner.algebra.relations import Join, JoinKind, Project, Relation
+from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
+from planner.algebra.walk import is_dependent
 from planner.bind.calls.operation import operate
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
@@ -22,8 +24,6 @@ from planner.bind.levels import Level, beside_each_other, renamed, subqueries_of
 from planner.bind.rows import sure_of
 from planner.bind.scope import Entry, Scope, Source, source_of
 from planner.bind.typenames import names_of
-from planner.expression import Call, ColumnRef, Literal, Scalar
-from planner.walk import is_dependent
 
 #: Binds one side: its level, its node, whether a join may fill it with nulls, and what LATERAL sees.
 BindItem = Callable[[Level, Any, bool, Scope], tuple[Relation, Scope]]

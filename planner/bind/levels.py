@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType, record
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Column
 from planner.bind.context import Binding
 from planner.bind.scope import Scope, Source
 from planner.bind.typenames import names_of
 from planner.bind.visible import Visible
-from planner.expression import Column
-from planner.statements import Output, Returning
+from planner.statements.statement import Output, Returning
 
 
 class Cte(Struct, frozen=True):

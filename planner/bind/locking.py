@@ -16,7 +16,7 @@ from planner.bind.context import Binding
 from planner.bind.levels import InFrom
 from planner.bind.relations import look_up
 from planner.bind.visible import Visible
-from planner.statements import Locking
+from planner.statements.statement import Locking
 
 _WORDS: Final = {
     LockClauseStrength.LCS_FORKEYSHARE: "FOR KEY SHARE",

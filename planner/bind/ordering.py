@@ -9,13 +9,13 @@ from pglast.enums import SortByDir, SortByNulls
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_sorted, refuse_order
 from catalog.values.types import TEXT, SqlType
+from planner.algebra.scalars import Scalar
 from planner.bind.calls.operation import NO_OPERATOR
 from planner.bind.calls.resolution import Ambiguous, operator, pathway
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import display
-from planner.expression import Scalar
 
 #: Operators that order, and whether they do from the last to the first; those of texts' bytes do as ours compare texts.
 _DESCENDING: Final = {"<": False, ">": True, "~<~": False, "~>~": True}

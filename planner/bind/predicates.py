@@ -9,15 +9,15 @@ from pglast.enums import A_Expr_Kind
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, BYTEA, TEXT
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.walk import RELATION_KINDS, contains, is_larger, walk
 from planner.bind.calls.operation import operate
 from planner.bind.calls.regex_functions import similar_pattern
 from planner.bind.environment import GROUPING, Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
-from planner.expression import Call, Literal, Scalar
-from planner.functions import FUNCTIONS
-from planner.parse import nested_too_deep
-from planner.walk import RELATION_KINDS, contains, is_larger, walk
+from planner.parse.parser import nested_too_deep
 
 Bind = Callable[[Environment, Any], Scalar]
 

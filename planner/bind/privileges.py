@@ -28,11 +28,13 @@ from catalog.objects import (
 from catalog.privileges import DATABASE, OF_DATABASE, OF_SEQUENCE, OF_TABLE, column_grants
 from catalog.roles import READ_SERVER_FILES, WRITE_SERVER_FILES
 from catalog.values.errors import SqlError
-from planner.algebra import Project, Scan
+from planner.algebra.relations import Project, Scan
+from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.walk import used_columns, walk
 from planner.bind.context import Binding, Need
 from planner.bind.relations import WORDS, require_room
 from planner.bind.type_privileges import require_types
-from planner.definitions import (
+from planner.statements.definitions import (
     AlterSchema,
     AlterSequence,
     AlterTable,
@@ -47,10 +49,8 @@ from planner.definitions import (
     Redefine,
     Truncate,
 )
-from planner.expression import Column, ColumnRef
-from planner.statement_nodes import roots
-from planner.statements import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
-from planner.walk import used_columns, walk
+from planner.statements.statement import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
+from planner.statements.walk import roots
 
 #: Tells columns; asked where the privileges on the whole relation do not suffice.
 Names = Callable[[], frozenset[str]]

@@ -18,15 +18,15 @@ from pglast.visitors import Visitor
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
-from planner.algebra import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
+from planner.algebra.relations import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
+from planner.algebra.walk import inputs, walk
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Cte, Itself, Known, Refused
 from planner.bind.sources import cte_names
 from planner.bind.targets import item_nodes
 from planner.bind.tracing import BASE, added_names, traced
 from planner.bind.types import common_type, display
-from planner.statements import Output
-from planner.walk import inputs, walk
+from planner.statements.statement import Output
 
 #: Sides of a join that keep all of their rows' partners: there the name may stand.
 _INNER_SIDES: Final = {"inner": ("left", "right"), "left": ("left",), "right": ("right",), "full": ()}

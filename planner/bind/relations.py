@@ -32,7 +32,7 @@ from catalog.values.times.styles import USUAL
 from planner.bind.context import Binding, Context, within
 from planner.bind.search_path import find_relation, usable_path
 from planner.bind.typenames import names_of
-from planner.parse import Raw
+from planner.parse.parser import Raw
 
 
 def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:

@@ -18,13 +18,13 @@ from typing import Any, Final
 from pglast.enums import SubLinkType
 
 from catalog.values.types import BOOL
-from planner.algebra import Filter, Project
+from planner.algebra.relations import Filter, Project
+from planner.algebra.scalars import Call, Case, ColumnRef, Exists, Literal, Scalar, ScalarSubquery
 from planner.bind.calls.operation import any_of, compare, operate
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
 from planner.bind.rows import Items, fields_of, is_row, row_items, source_of_row
 from planner.bind.typenames import names_of
-from planner.expression import Call, Case, ColumnRef, Exists, Literal, Scalar, ScalarSubquery
 
 Bind = Callable[[Environment, Any], Scalar]
 

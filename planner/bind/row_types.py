@@ -13,9 +13,9 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import holds
 from catalog.values.opaque import check_equality, check_sorted, refuse_order
 from catalog.values.types import BOOL, INT4, Composite, SqlType, plain
+from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.bind.context import Binding
 from planner.bind.domains import has_domains, into_domain
-from planner.expression import Call, Case, Cast, Literal, Scalar
 
 #: ``types.coerce`` at a level: the scalar in a type, or None; with where it was written.
 Coerce = Callable[[Scalar, SqlType, Any], Scalar | None]

@@ -19,9 +19,9 @@ from typing import Any
 
 from catalog.values.errors import unsupported
 from catalog.values.types import INT8, SqlType
-from planner.algebra import Relation, Scan, SortKey, Window
+from planner.algebra.relations import Relation, Scan, SortKey, Window
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.bind.context import Binding
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 
 _TID, _XID = SqlType("tid"), SqlType("xid")
 _NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")

@@ -19,13 +19,13 @@ from catalog.values.nested_types import holds
 from catalog.values.times.precision import expressed
 from catalog.values.types import BOOL, INT4, Composite, SqlType, record
 from catalog.values.types import row as row_type
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
+from planner.algebra.walk import SCALARS, walk
 from planner.bind.environment import Environment
 from planner.bind.scope import Entry, Source
 from planner.bind.typenames import names_of
 from planner.bind.types import as_expressed, display
-from planner.expression import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
-from planner.walk import SCALARS, walk
 
 Bind = Callable[[Environment, Any], Scalar]
 Items = list[tuple[Scalar, Any]]

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT8
-from planner.algebra import ROW_ID, Filter, Relation, Scan
+from planner.algebra.relations import ROW_ID, Filter, Relation, Scan
+from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
-from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
 
 
 def sampled(env: Environment, node: Any, relation: Relation) -> Relation:

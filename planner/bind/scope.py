@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from catalog.objects import FIRST_OID
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, OID, SqlType
+from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.bind.context import Binding
 from planner.bind.row_versions import version_of
-from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
 
 if TYPE_CHECKING:
     from planner.bind.environment import Environment

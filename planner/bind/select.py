@@ -19,7 +19,7 @@ from pglast.enums import SetOperation as SetKindNode
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import INT8, TEXT, SqlType
-from planner.algebra import (
+from planner.algebra.relations import (
     Filter,
     Project,
     Relation,
@@ -31,6 +31,8 @@ from planner.algebra import (
     Values,
     Window,
 )
+from planner.algebra.scalars import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
+from planner.algebra.walk import is_larger, used_columns, walk
 from planner.bind.calls.windows import definitions
 from planner.bind.changes.modifying import bind_modifying, read_returned
 from planner.bind.checking import check_cte
@@ -54,10 +56,8 @@ from planner.bind.tracing import check_tracing
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, common_kind
 from planner.bind.visible import Clause, Visible
-from planner.expression import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
-from planner.parse import nested_too_deep
-from planner.statements import Output, Query
-from planner.walk import is_larger, used_columns, walk
+from planner.parse.parser import nested_too_deep
+from planner.statements.statement import Output, Query
 
 #: Nodes that a query may have, and that each character of its text adds.
 _NODES: Final = 50_000

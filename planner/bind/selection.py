@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Any
 
 from catalog.values.errors import unsupported
+from planner.algebra.scalars import ColumnRef, Scalar
 from planner.bind.calls.arrays import subscripted
 from planner.bind.environment import Environment
 from planner.bind.rows import field_of_source, fields_of, named_field, source_of_row
 from planner.bind.types import display
-from planner.expression import ColumnRef, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 

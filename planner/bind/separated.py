@@ -10,13 +10,13 @@ from typing import Any
 
 from catalog.own_types import own_type, shown_type
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra import Project, Relation, Scan
+from planner.algebra.relations import Project, Relation, Scan
+from planner.algebra.scalars import Cast, ColumnRef
 from planner.bind.calls.sequence_calls import written_name
 from planner.bind.environment import Environment
 from planner.bind.levels import BoundQuery
 from planner.bind.own_functions import defines_view
-from planner.expression import Cast, ColumnRef
-from planner.statements import Output
+from planner.statements.statement import Output
 
 
 def bind_resume(env: Environment, node: Any) -> BoundQuery:

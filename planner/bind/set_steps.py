@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.expression import Column, Scalar
-from planner.walk import used_columns
+from planner.algebra.scalars import Column, Scalar
+from planner.algebra.walk import used_columns
 
 
 def steps(sets: Iterable[tuple[Column, Scalar]]) -> list[tuple[tuple[Column, Scalar], ...]]:

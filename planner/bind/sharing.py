@@ -12,11 +12,11 @@ from typing import Final
 
 from pglast.enums import CTEMaterialize
 
-from planner.algebra import Filter, Project, Relation, Scan, Snapshot, Values, With
+from planner.algebra.relations import Filter, Project, Relation, Scan, Snapshot, Values, With
+from planner.algebra.walk import RELATIONS, find, free_columns, kinds_of, walk
 from planner.bind.context import Binding, Shared
 from planner.bind.levels import BoundQuery, Cte
 from planner.rules.inline_shared import inline_shared
-from planner.walk import RELATIONS, find, free_columns, kinds_of, walk
 
 #: What a query does that is computed again as fast as it is read again.
 _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from catalog.objects import PG_TEMP, CatalogObject, FileTable, Kind, Sequence, Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra import Join, Project, Relation, Scan, Working
+from planner.algebra.relations import Join, Project, Relation, Scan, Working
+from planner.algebra.scalars import ColumnRef
 from planner.bind.context import Binding, restricted
 from planner.bind.derived import derived
 from planner.bind.environment import Environment
@@ -40,9 +41,8 @@ from planner.bind.row_versions import placed
 from planner.bind.sampling import sampled
 from planner.bind.scope import ANY_SCHEMA, Entry, Scope, Source
 from planner.bind.typenames import declared_typmod, names_of
-from planner.expression import ColumnRef
-from planner.parse import Raw, parse
-from planner.statements import Output
+from planner.parse.parser import Raw, parse
+from planner.statements.statement import Output
 
 
 def bind_from(level: Level, items: tuple[Any, ...]) -> tuple[Relation, Scope]:

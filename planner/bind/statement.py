@@ -20,7 +20,9 @@ from planner.bind.definitions.table_as import bind_select_into, into_of
 from planner.bind.privileges import require_privileges
 from planner.bind.rows import UnmarkedRow
 from planner.bind.select import bind_query
-from planner.definitions import (
+from planner.parse.parser import Raw, executed, nested_too_deep
+from planner.scales import with_scales
+from planner.statements.definitions import (
     AlterTable,
     AlterType,
     AlterView,
@@ -31,9 +33,7 @@ from planner.definitions import (
     CreateView,
     Redefine,
 )
-from planner.parse import Raw, executed, nested_too_deep
-from planner.scales import with_scales
-from planner.statements import CopyOut, DeclareCursor, Explain, Query, Statement
+from planner.statements.statement import CopyOut, DeclareCursor, Explain, Query, Statement
 
 #: Statements whose expressions are kept as texts, which are read again in whatever DateStyle and IntervalStyle.
 _KEEPS_TEXTS: Final = (

@@ -13,7 +13,8 @@ from pglast.enums import SubLinkType
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, SqlType
-from planner.algebra import Filter, Project, Relation
+from planner.algebra.relations import Filter, Project, Relation
+from planner.algebra.scalars import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.bind.calls.arrays import array_of_query
 from planner.bind.calls.operation import compare, operate
 from planner.bind.environment import Environment
@@ -22,7 +23,6 @@ from planner.bind.predicates import is_volatile, refuse_large
 from planner.bind.row_comparisons import compare_with_query, row_in_query
 from planner.bind.rows import is_row
 from planner.bind.typenames import names_of
-from planner.expression import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -14,6 +14,7 @@ from pglast.enums import A_Expr_Kind
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import ROUNDED
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.catalog_calls import bind_record, yields_rows
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -22,8 +23,7 @@ from planner.bind.rows import source_of_row
 from planner.bind.scope import Entry, missing_table, plain_column, resolve
 from planner.bind.selection import bind_all_fields, is_all_fields
 from planner.bind.typenames import declared_typmod, names_of, type_or_domain, with_digits
-from planner.expression import Call, Literal, Scalar
-from planner.statements import Output
+from planner.statements.statement import Output
 
 #: PostgreSQL's MaxTupleAttributeNumber.
 _ENTRIES: Final = 1664

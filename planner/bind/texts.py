@@ -10,6 +10,7 @@ from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.times.styles import USUAL
 from catalog.values.types import SqlType
+from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.bind.context import Binding, Context, within
 from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
@@ -17,8 +18,7 @@ from planner.bind.levels import Level
 from planner.bind.scope import Entry, source_of
 from planner.bind.select import subquery_binder
 from planner.bind.types import coerce, display
-from planner.expression import Column, ColumnRef, Scalar
-from planner.parse import nodes, parse
+from planner.parse.parser import nodes, parse
 
 
 def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:

@@ -12,7 +12,7 @@ from catalog.privileges import OF_TYPE
 from catalog.values.errors import SqlError
 from catalog.values.types import ARRAYS, Composite, SqlType
 from planner.bind.context import Binding
-from planner.definitions import (
+from planner.statements.definitions import (
     AlterTable,
     AlterType,
     CreateFunction,
@@ -22,7 +22,7 @@ from planner.definitions import (
     CreateType,
     CreateView,
 )
-from planner.statements import Statement
+from planner.statements.statement import Statement
 
 
 def require_types(binding: Binding, statement: Statement, role: int) -> None:

@@ -47,6 +47,7 @@ from catalog.values.types import (
     record,
     shaped,
 )
+from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.bind.calls.formed import CASTS
 from planner.bind.calls.named_oids import read_oid, read_oids, shown_oid, shown_oids
 from planner.bind.calls.resolution import Level, first_common, pathway
@@ -55,7 +56,6 @@ from planner.bind.domains import has_domains, into_type
 from planner.bind.literals import INTEGER_BITS, fit_numeric, fit_text, value_of
 from planner.bind.relative_dates import relative
 from planner.bind.row_types import coerce_row
-from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))

@@ -16,6 +16,7 @@ from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import expressed
 from catalog.values.types import SqlType
+from planner.algebra.scalars import Scalar
 from planner.bind import cursors
 from planner.bind.changes.copying import bind_copy
 from planner.bind.changes.modifying import with_modifications
@@ -33,10 +34,9 @@ from planner.bind.select import subquery_binder
 from planner.bind.set_values import set_text
 from planner.bind.typenames import type_of
 from planner.bind.types import coerce, display
-from planner.definitions import CreateTableAs, CreateView
-from planner.expression import Scalar
-from planner.parse import Raw, text_after_as
-from planner.statements import (
+from planner.parse.parser import Raw, text_after_as
+from planner.statements.definitions import CreateTableAs, CreateView
+from planner.statements.statement import (
     Deallocate,
     DeclareCursor,
     Delete,

@@ -12,7 +12,8 @@ from catalog.objects import View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import split_name
 from catalog.values.types import INT8
-from planner.algebra import CHANGE_SOURCES, Scan
+from planner.algebra.relations import CHANGE_SOURCES, Scan
+from planner.algebra.scalars import Scalar
 from planner.bind.calls.calling import Bind
 from planner.bind.calls.sequence_calls import written_name
 from planner.bind.context import Binding
@@ -22,8 +23,7 @@ from planner.bind.own_functions import defines_view
 from planner.bind.relations import require_named
 from planner.bind.typenames import declared_typmod
 from planner.bind.types import coerce
-from planner.expression import Scalar
-from planner.statements import Output
+from planner.statements.statement import Output
 
 _SIGNATURE: Final = "millstream.changes(view [, since])"
 

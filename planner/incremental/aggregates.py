@@ -30,11 +30,11 @@ from msgspec import Struct
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, UNCONSTRAINED, SqlType, array, numeric, record
-from planner.algebra import SortKey
-from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
-from planner.incremental.signature import key_of
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.algebra.signature import key_of
+from planner.algebra.walk import used_columns, walk
 from planner.rules.nulls import is_never_null
-from planner.walk import used_columns, walk
 
 #: Aggregates for which a value seen twice is a value seen once.
 _IDEMPOTENT: Final = frozenset(

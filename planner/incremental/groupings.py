@@ -17,15 +17,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
-from planner.algebra import Aggregate, Project, Relation
-from planner.expression import AggregateCall, Column, ColumnRef, Literal, Scalar
+from planner.algebra.relations import Aggregate, Project, Relation
+from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Literal, Scalar
+from planner.algebra.signature import key_of
 from planner.incremental.aggregates import Child, Split, StateColumn, split
 from planner.incremental.lateness import Horizon, in_time
 from planner.incremental.names import Names
+from planner.incremental.programs.program import State, StateKind, Statement
 from planner.incremental.regions import Branches, OfDelta, Regions
-from planner.incremental.signature import key_of
 from planner.incremental.statics import Statics
-from planner.program import State, StateKind, Statement
 from planner.rules import optimise
 from planner.rules.nulls import never_null
 from planner.rules.support import Fresh, filtered

@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 
 from catalog.values.types import BOOL
-from planner.algebra import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
-from planner.eventtime import later
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.relations import Aggregate, Delta, Join, Project, Relation, Snapshot, SortKey, Window
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.incremental.event_time import later
 from planner.incremental.names import LSN, stored_name
 from planner.rules.support import Fresh, conjunction, equality, keep_columns
 

@@ -13,15 +13,15 @@ from collections.abc import Hashable, Iterable, Set
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
-from planner.expression import Column, ColumnRef
+from planner.algebra.relations import Fixpoint, Project, Relation, Scan, Snapshot, Sort, Working
+from planner.algebra.scalars import Column, ColumnRef
+from planner.algebra.signature import key_of
+from planner.algebra.walk import RELATIONS, descend, free_columns, walk
 from planner.incremental.names import Names, stored_name
-from planner.incremental.signature import key_of
-from planner.pipelines import Kinds
-from planner.program import Static
+from planner.incremental.pipelines import Kinds
+from planner.incremental.programs.program import Static
 from planner.rules import optimise
 from planner.rules.support import Fresh, volatility
-from planner.walk import RELATIONS, descend, free_columns, walk
 
 
 class _Found(Struct, frozen=True):

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.walk import transform
 from planner.lowering.aggregates import simple_calls
 from planner.lowering.frames import by_number, counted
 from planner.lowering.intervals import by_length
@@ -18,7 +19,6 @@ from planner.lowering.nth_values import nth_values
 from planner.lowering.orders import by_keys
 from planner.lowering.subqueries import columns_of_subqueries, fields_of_subqueries, in_place
 from planner.rules.support import Fresh
-from planner.walk import transform
 
 #: In this order: what an earlier step makes is what a later one may take apart.
 _STEPS: Final[tuple[Callable[[Any, Fresh], Any], ...]] = (

@@ -16,10 +16,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, JSONB, TEXT
-from planner.algebra import Aggregate, Project, Window
-from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.gathering import separator
+from planner.algebra.relations import Aggregate, Project, Window
+from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.incremental.aggregates import Split, StateColumn, split
+from planner.lowering.documents import separator
 from planner.rules.support import Fresh
 
 _VARIANCES: Final = frozenset(("stddev_samp", "stddev_pop", "var_samp", "var_pop"))

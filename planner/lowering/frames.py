@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
-from planner.algebra import Limit, SortKey, Window
-from planner.expression import ColumnRef, WindowCall
+from planner.algebra.relations import Limit, SortKey, Window
+from planner.algebra.scalars import ColumnRef, WindowCall
 from planner.lowering.aggregates import Calls
 from planner.rules.number_rows import is_constant, number_rows
 from planner.rules.support import Fresh, keep_columns

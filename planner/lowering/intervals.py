@@ -20,8 +20,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, SqlType, array
-from planner.algebra import Aggregate, Project, Relation, SetOperation, Window
-from planner.expression import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
+from planner.algebra.relations import Aggregate, Project, Relation, SetOperation, Window
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSubquery, Literal, Scalar, WindowCall
 from planner.rules.support import Fresh, filtered, keep_columns
 
 _LENGTH = SqlType("numeric", (38, 0))

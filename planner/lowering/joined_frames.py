@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT8, TEXT, TIMESTAMP, SqlType, array
-from planner.algebra import Aggregate, Join, Project, Relation, SortKey, Window
-from planner.expression import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.functions import AGGREGATES
+from planner.algebra.functions import AGGREGATES
+from planner.algebra.relations import Aggregate, Join, Project, Relation, SortKey, Window
+from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.lowering.outer_values import has_equal_values
 from planner.rules.number_rows import is_constant
 from planner.rules.support import TRUE, Fresh, conjunction, keep_columns, substitute, volatility

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import array
-from planner.algebra import Project, Window
-from planner.expression import Call, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.relations import Project, Window
+from planner.algebra.scalars import Call, Column, ColumnRef, Scalar, WindowCall
 from planner.lowering.aggregates import Calls
 from planner.rules.compute_ntile import checked
 from planner.rules.number_rows import is_constant

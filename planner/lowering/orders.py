@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from catalog.values.opaque import KEYED
 from catalog.values.types import BYTEA, TEXT
-from planner.algebra import SortKey
-from planner.expression import Call, Scalar
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import Call, Scalar
 from planner.lowering.intervals import is_of_intervals, length
 from planner.rules.support import Fresh
 

@@ -18,10 +18,20 @@ from msgspec.structs import replace
 
 from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, TEXT, SqlType
-from planner.algebra import Join, Project, Relation
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns
-from planner.walk import (
+from planner.algebra.relations import Join, Project, Relation
+from planner.algebra.scalars import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnRef,
+    Exists,
+    InSubquery,
+    Literal,
+    Scalar,
+    ScalarSubquery,
+)
+from planner.algebra.walk import (
     SUBQUERY_KINDS,
     Node,
     children,
@@ -33,6 +43,7 @@ from planner.walk import (
     transform,
     transform_relations,
 )
+from planner.rules.support import Fresh, keep_columns, outermost_subqueries, shown_columns
 
 _SHOWN_OTHERWISE: Final = frozenset(("interval", "float4", "float8"))
 

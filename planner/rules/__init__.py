@@ -15,7 +15,9 @@ from itertools import cycle, islice
 from typing import Final
 
 from catalog.values.errors import SqlError
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.validate import validate
+from planner.algebra.walk import by_class
 from planner.rules.compare_dates import compare_dates
 from planner.rules.compute_ntile import compute_ntile
 from planner.rules.compute_window_keys import compute_window_keys
@@ -39,8 +41,6 @@ from planner.rules.raise_errors import raise_errors
 from planner.rules.strengthen_joins import strengthen_joins
 from planner.rules.unnest_in_place import unnest_in_place
 from planner.statistics import Statistics
-from planner.validate import validate
-from planner.walk import by_class
 
 __all__ = [
     "REWRITES",

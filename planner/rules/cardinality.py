@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Delta,
     Filter,
@@ -37,10 +37,10 @@ from planner.algebra import (
     Window,
     Working,
 )
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import RELATIONS, inputs, walk
 from planner.rules.support import SUBQUERIES, conjuncts
 from planner.statistics import ColumnStatistics, Statistics
-from planner.walk import RELATIONS, inputs, walk
 
 #: Rows of a relation of which nothing is known, and of an interval of a stream.
 _ROWS: Final = 1000.0

@@ -13,9 +13,9 @@ import datetime as dt
 from typing import Any, Final
 
 from catalog.values.types import BOOL, DATE, TIMESTAMP
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
-from planner.walk import kinds_of
 
 #: The comparison with the day instead: where t is its first instant, and where it is later.
 _AT_MIDNIGHT: Final = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}

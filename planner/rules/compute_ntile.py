@@ -14,11 +14,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
-from planner.algebra import Project, Relation, Window
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.relations import Project, Relation, Window
+from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.walk import calls_of, transform_relations
 from planner.rules.number_rows import is_constant
 from planner.rules.support import Fresh
-from planner.walk import calls_of, transform_relations
 
 _ZERO: Final = Literal(0, INT8)
 _ONE: Final = Literal(1, INT8)

@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra import Project, Relation, Window
-from planner.expression import Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.relations import Project, Relation, Window
+from planner.algebra.scalars import Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.walk import kinds_of, transform_relations
 from planner.rules.raising import may_raise
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import kinds_of, transform_relations
 
 
 def compute_window_keys(relation: Relation) -> Relation:

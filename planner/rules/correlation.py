@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Filter,
     Fixpoint,
@@ -33,10 +33,10 @@ from planner.algebra import (
     Values,
     Window,
 )
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import free_columns, inputs, transform, used_columns
+from planner.incremental.view_rules import RULES
 from planner.rules.support import Fresh, conjunction, conjuncts, equality, filtered, substitute
-from planner.view_rules import RULES
-from planner.walk import free_columns, inputs, transform, used_columns
 
 _INSTEAD: Final = "Write the subquery as a join with a grouped subquery in FROM."
 

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort
-from planner.expression import (
+from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort
+from planner.algebra.scalars import (
     Call,
     Exists,
     InSubquery,
     Scalar,
 )
+from planner.algebra.walk import is_dependent, transform, used_columns
 from planner.rules.correlation import refuse
 from planner.rules.dependent_joins import Domain, independent_join
 from planner.rules.lateral import unnest_lateral
@@ -44,7 +45,6 @@ from planner.rules.support import (
     has_subquery,
     keep_columns,
 )
-from planner.walk import is_dependent, transform, used_columns
 
 
 def decorrelate(relation: Relation) -> Relation:

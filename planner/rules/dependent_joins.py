@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, TEXT, SqlType
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Filter,
     Join,
@@ -39,13 +39,8 @@ from planner.algebra import (
     Values,
     Window,
 )
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.rules.correlation import refuse
-from planner.rules.nulls import never_null
-from planner.rules.number_rows import number_rows
-from planner.rules.repeated import narrowed, require_repeatable
-from planner.rules.support import SUBQUERIES, Fresh, both, keep_columns, rename_columns, shown_columns, volatility
-from planner.walk import (
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.walk import (
     RELATIONS,
     children,
     free_columns,
@@ -55,6 +50,11 @@ from planner.walk import (
     used_columns,
     walk,
 )
+from planner.rules.correlation import refuse
+from planner.rules.nulls import never_null
+from planner.rules.number_rows import number_rows
+from planner.rules.repeated import narrowed, require_repeatable
+from planner.rules.support import SUBQUERIES, Fresh, both, keep_columns, rename_columns, shown_columns, volatility
 
 _ONE_ROW: Final = Values((), ((),))
 #: Types in which equal values may differ: the domain has their texts; of 0.0 and -0.0 where it matters.

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.expression import Call
+from planner.algebra.scalars import Call
+from planner.algebra.walk import calls_of
 from planner.rules.node_rule import node_rule
 from planner.rules.support import conjunction, conjuncts, volatility
-from planner.walk import calls_of
 
 
 @node_rule(calls_of("or"), Call)

@@ -19,12 +19,12 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 from catalog.values.types import DATE, MAX_PRECISION, TIMESTAMP, SqlType
-from planner.expression import Call, Case, Cast, Literal, Scalar
-from planner.functions import COMPARISONS
+from planner.algebra.functions import COMPARISONS
+from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
+from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 from planner.rules.nulls import STRICT
 from planner.rules.support import FALSE, TRUE
-from planner.walk import kinds_of
 
 _ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.values.types import BOOL, INT8, TEXT
-from planner.algebra import Aggregate, Join, Project, Relation, Window
-from planner.expression import (
+from planner.algebra.relations import Aggregate, Join, Project, Relation, Window
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra import Relation
-from planner.expression import AggregateCall, Case, Literal, Scalar, WindowCall
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import AggregateCall, Case, Literal, Scalar, WindowCall
+from planner.algebra.walk import kinds_of, transform_relations
 from planner.rules.raising import may_raise
 from planner.rules.support import FALSE, conjunction, conjuncts
-from planner.walk import kinds_of, transform_relations
 
 #: Aggregates whose first argument may not be NULL.
 _KEYED: Final = ("json_object_agg", "jsonb_object_agg")

@@ -21,8 +21,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL
-from planner.algebra import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
-from planner.expression import Call, Case, Scalar, ScalarSubquery
+from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, Unnest, Window
+from planner.algebra.scalars import Call, Case, Scalar, ScalarSubquery
+from planner.algebra.walk import SUBQUERY_KINDS, contains, free_columns, transform, transform_relations
 from planner.rules.correlation import rows_at_most_one
 from planner.rules.raising import may_raise
 from planner.rules.support import (
@@ -36,7 +37,6 @@ from planner.rules.support import (
     outermost_subqueries,
     volatility,
 )
-from planner.walk import SUBQUERY_KINDS, contains, free_columns, transform, transform_relations
 
 _Guard = Callable[[], Scalar]
 

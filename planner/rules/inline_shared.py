@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Project, Relation, Snapshot, With
-from planner.expression import ColumnRef
+from planner.algebra.relations import Project, Relation, Snapshot, With
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.walk import transform
 from planner.rules.support import Fresh
-from planner.walk import transform
 
 
 def inline_shared(relation: Relation) -> Relation:

@@ -20,12 +20,12 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.values.errors import SqlError
-from planner.algebra import Filter, Join, JoinKind, Relation, Scan
-from planner.expression import Call, Exists, Scalar
+from planner.algebra.relations import Filter, Join, JoinKind, Relation, Scan
+from planner.algebra.scalars import Call, Exists, Scalar
+from planner.algebra.walk import contains, free_columns, kinds_of, produced_columns, transform_relations, walk
 from planner.rules.correlation import Pulled, equal_parts, pull, without_top
 from planner.rules.raising import may_raise
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, filtered, volatility
-from planner.walk import contains, free_columns, kinds_of, produced_columns, transform_relations, walk
 
 
 def join_existing(relation: Relation) -> Relation:

@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from planner.algebra import Filter, Join, Project, Relation
-from planner.expression import Scalar
+from planner.algebra.relations import Filter, Join, Project, Relation
+from planner.algebra.scalars import Scalar
+from planner.algebra.walk import is_dependent, used_columns
 from planner.rules.raising import may_raise
 from planner.rules.support import conjuncts, keeps_columns, volatility
-from planner.walk import is_dependent, used_columns
 
 #: Joins as written: a leaf's place, or two shapes.
 Shape = int | tuple[Any, Any]

@@ -6,18 +6,18 @@
                                 with count read as coalesce(count, 0), since a group that is not there counts 0
 
 What no rule takes out stays as it is: an engine evaluates it for each row where it stands above all groupings, and
-``planner.pipelines`` refuses it elsewhere.
+``planner.incremental.pipelines`` refuses it elsewhere.
 """
 
 from __future__ import annotations
 
 from catalog.values.errors import SqlError
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
-from planner.expression import Column, ColumnRef, Scalar
+from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort, Values
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.walk import free_columns, is_dependent, used_columns
 from planner.rules.correlation import equal_parts, name_of, pull, refuse
 from planner.rules.dependent_joins import over_nothing
 from planner.rules.support import Fresh, both, conjunction, conjuncts, equality, filtered, keep_columns, substitute
-from planner.walk import free_columns, is_dependent, used_columns
 
 _ONE_ROW = Values((), ((),))
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, INT8
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, Sort, Values
-from planner.expression import (
+from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation, Sort, Values
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,
@@ -28,6 +28,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
+from planner.algebra.walk import free_columns, produced_columns, transform, used_columns
 from planner.rules.correlation import (
     SingleRow,
     equal_parts,
@@ -53,7 +54,6 @@ from planner.rules.support import (
     rename_columns,
     substitute,
 )
-from planner.walk import free_columns, produced_columns, transform, used_columns
 
 _ZERO: Final = Literal(0, INT8)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra import Filter, Join
-from planner.expression import Call, Literal, Scalar
+from planner.algebra.relations import Filter, Join
+from planner.algebra.scalars import Call, Literal, Scalar
+from planner.algebra.walk import calls_of
 from planner.rules.node_rule import node_rule
 from planner.rules.support import conjunction, conjuncts
-from planner.walk import calls_of
 
 
 @node_rule(calls_of("any"), Filter, Join)

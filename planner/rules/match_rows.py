@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.algebra import Filter
-from planner.expression import Call, Case, Exists, Literal, Scalar
+from planner.algebra.relations import Filter
+from planner.algebra.scalars import Call, Case, Exists, Literal, Scalar
+from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 from planner.rules.support import FALSE, TRUE, conjuncts, filtered
-from planner.walk import kinds_of
 
 
 @node_rule(kinds_of(Exists), Filter)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Filter
+from planner.algebra.relations import Filter
+from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 from planner.rules.support import TRUE, conjuncts, filtered, volatility
-from planner.walk import kinds_of
 
 
 @node_rule(kinds_of(Filter), Filter)

@@ -16,11 +16,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort
-from planner.expression import ColumnRef, Literal
+from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort
+from planner.algebra.scalars import ColumnRef, Literal
+from planner.algebra.walk import kinds_of, walk
 from planner.rules.node_rule import node_rule
 from planner.rules.support import keep_columns, keeps_columns, substitute, substitution, volatility
-from planner.walk import kinds_of, walk
 
 
 @node_rule(kinds_of(Project), Project, Aggregate, Filter, Sort, Limit, Join)

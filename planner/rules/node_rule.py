@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.algebra import Relation
-from planner.walk import contains, transform_relations
+from planner.algebra.relations import Relation
+from planner.algebra.walk import contains, transform_relations
 
 Change = Callable[[Any], Any]
 #: Applies a change to the nodes of a relation that contains some kinds, from the leaves or from the root.
@@ -19,7 +19,7 @@ Walk = Callable[[Relation, Change, int], Relation]
 
 class NodeRule:
     """``change`` gives what becomes of a node of one of ``classes``, or the same node. A relation without ``kinds``
-    (``planner.walk.contains``) has nothing to change."""
+    (``planner.algebra.walk.contains``) has nothing to change."""
 
     def __init__(self, change: Change, kinds: int, classes: tuple[type, ...], walk: Walk) -> None:
         self.change = change

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Unnest, Window
-from planner.expression import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
-from planner.functions import OPERATORS
-from planner.walk import inputs
+from planner.algebra.functions import OPERATORS
+from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Unnest, Window
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Exists, Literal, Scalar
+from planner.algebra.walk import inputs
 
 #: Functions that are NULL whenever an argument is, and only then.
 STRICT: Final = frozenset(OPERATORS) - {"and", "or", "is_distinct", "is_not_distinct"} | {"not", "neg", "abs"}

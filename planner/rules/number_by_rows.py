@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from planner.algebra import Limit, Relation
+from planner.algebra.relations import Limit, Relation
+from planner.algebra.walk import free_columns, kinds_of, transform_relations
 from planner.rules.number_rows import number_rows
 from planner.rules.support import Fresh, keep_columns
-from planner.walk import free_columns, kinds_of, transform_relations
 
 
 def number_by_rows(relation: Relation) -> Relation:

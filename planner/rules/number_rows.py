@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.values.types import BOOL, INT8, TEXT
-from planner.algebra import Limit, Project, Relation, Sort, SortKey, Window
-from planner.expression import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
+from planner.algebra.relations import Limit, Project, Relation, Sort, SortKey, Window
+from planner.algebra.scalars import Call, Case, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.rules.support import Fresh, filtered
 
 _ZERO = Literal(0, INT8)

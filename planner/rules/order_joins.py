@@ -23,12 +23,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from planner.algebra import Filter, Join, Project, Relation, Scan
+from planner.algebra.relations import Filter, Join, Project, Relation, Scan
+from planner.algebra.walk import descend
 from planner.rules.cardinality import Cardinality
 from planner.rules.join_graph import Region, Shape, inner_nodes, is_inside, members, region_of
 from planner.rules.support import conjunction, filtered, has_subquery, keep_columns
 from planner.statistics import Statistics
-from planner.walk import descend
 
 #: Joins of a connected set with one more relation that are compared before the search becomes greedy: a chain of n
 #: relations has about n^2 of them, a star n 2^(n-2).

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeGuard
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Filter,
     Join,
@@ -31,9 +31,9 @@ from planner.algebra import (
     Window,
     With,
 )
-from planner.expression import AggregateCall, Column, ColumnRef
+from planner.algebra.scalars import AggregateCall, Column, ColumnRef
+from planner.algebra.walk import calls_of, children, contains, kinds_of, transform_relations
 from planner.rules.support import Fresh, volatility
-from planner.walk import calls_of, children, contains, kinds_of, transform_relations
 
 #: Aggregates whose result depends on the order of their input.
 LISTS: Final = frozenset(

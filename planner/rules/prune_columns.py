@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Delta,
     Fixpoint,
@@ -27,8 +27,8 @@ from planner.algebra import (
     Window,
     With,
 )
-from planner.expression import Column, InSubquery, ScalarSubquery
-from planner.walk import Node, children, find, is_relation, kinds_of, transform_relations, used_columns
+from planner.algebra.scalars import Column, InSubquery, ScalarSubquery
+from planner.algebra.walk import Node, children, find, is_relation, kinds_of, transform_relations, used_columns
 
 
 def prune_columns(relation: Relation) -> Relation:

@@ -29,8 +29,20 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, Unnest, Window
-from planner.expression import Column, ColumnRef, Scalar
+from planner.algebra.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Unnest,
+    Window,
+)
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.walk import descend_relations, kinds_of, used_columns, walk
 from planner.rules.node_rule import node_rule
 from planner.rules.support import (
     both,
@@ -42,7 +54,6 @@ from planner.rules.support import (
     substitution,
     volatility,
 )
-from planner.walk import descend_relations, kinds_of, used_columns, walk
 
 #: Which inputs of a join a filter above it may enter, and which its own predicate may.
 _FROM_ABOVE: dict[str, frozenset[str]] = {

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from catalog.values.errors import division_by_zero
-from planner.algebra import Filter, Join, Limit, Project, Relation, Sort
-from planner.expression import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
-from planner.walk import calls_of, contains, walk
+from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Sort
+from planner.algebra.scalars import Call, Exists, InSubquery, Literal, Scalar, ScalarSubquery
+from planner.algebra.walk import calls_of, contains, walk
 
 _DIVISIONS: Final = calls_of("div", "mod")
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from catalog.values.times.precision import expressed
 from catalog.values.types import SqlType
-from planner.expression import Call, Cast, Literal
+from planner.algebra.scalars import Call, Cast, Literal
+from planner.algebra.walk import Node, walk
 from planner.rules.nulls import TOTAL
-from planner.walk import Node, walk
 
 #: Functions that give a value, or NULL, for any arguments.
 _SAFE: Final = TOTAL | {

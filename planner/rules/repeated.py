@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.algebra import Aggregate, Delta, Filter, Join, Limit, Project, Relation, Scan, Sort, Window
-from planner.expression import AggregateCall, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.relations import Aggregate, Delta, Filter, Join, Limit, Project, Relation, Scan, Sort, Window
+from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.walk import inputs, used_columns, walk
 from planner.rules.correlation import refuse
 from planner.rules.support import filtered, volatility
-from planner.walk import inputs, used_columns, walk
 
 #: Aggregates that do not depend on the order of their input, for all types.
 _UNORDERED: Final = frozenset(("count", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"))

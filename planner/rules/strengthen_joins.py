@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from planner.algebra import Filter, Join, JoinKind
+from planner.algebra.relations import Filter, Join, JoinKind
+from planner.algebra.walk import kinds_of
 from planner.rules.node_rule import node_rule
 from planner.rules.nulls import rejects_null
-from planner.walk import kinds_of
 
 #: The join that keeps unmatched rows of the left and right input.
 _KINDS: Final[dict[tuple[bool, bool], JoinKind]] = {

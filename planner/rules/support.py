@@ -13,8 +13,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.types import BOOL, SqlType
-from planner.algebra import Filter, Project, Relation
-from planner.expression import (
+from planner.algebra.functions import COMPARISONS, FUNCTIONS
+from planner.algebra.relations import Filter, Project, Relation
+from planner.algebra.scalars import (
     Call,
     Column,
     ColumnRef,
@@ -24,8 +25,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.functions import COMPARISONS, FUNCTIONS
-from planner.walk import (
+from planner.algebra.walk import (
     RELATIONS,
     SUBQUERY_KINDS,
     Node,

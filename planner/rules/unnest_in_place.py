@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.algebra import Join, Project, Unnest, Values
-from planner.expression import ColumnRef
+from planner.algebra.relations import Join, Project, Unnest, Values
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.walk import is_dependent, kinds_of
 from planner.rules.node_rule import node_rule
 from planner.rules.support import conjuncts, filtered
-from planner.walk import is_dependent, kinds_of
 
 _ONE_ROW = Values((), ((),))
 

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from catalog.objects import ColumnDefinition, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.scales import has_unconstrained, scale_name
-from planner.algebra import Project, Relation, Values
-from planner.definitions import AlterTable, CreateView
-from planner.expression import Call, Column, Literal, Parameter, Scalar
+from planner.algebra.relations import Project, Relation, Values
+from planner.algebra.scalars import Call, Column, Literal, Parameter, Scalar
 from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
 from planner.scales.relations import Carrying, projected
-from planner.statements import (
+from planner.statements.definitions import AlterTable, CreateView
+from planner.statements.statement import (
     Checks,
     Conflict,
     CopyIn,

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from catalog.values.scales import scale_kind
 from catalog.values.types import BOOL, INT8
-from planner.algebra import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
+from planner.algebra.relations import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
 from planner.rules.support import conjunction
 from planner.scales.expressions import differs
 from planner.scales.nested import has_scales, in_place

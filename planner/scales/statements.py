@@ -18,18 +18,9 @@ from msgspec.structs import replace
 from catalog.objects import CatalogObject, Stream, View
 from catalog.values.scales import is_padded
 from catalog.values.types import BOOL
-from planner.algebra import Scan
-from planner.definitions import (
-    AlterTable,
-    AlterType,
-    CreateStream,
-    CreateTable,
-    CreateTableAs,
-    CreateView,
-    DropType,
-    Redefine,
-)
-from planner.expression import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
+from planner.algebra.relations import Scan
+from planner.algebra.scalars import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
+from planner.algebra.walk import Node, by_class, walk
 from planner.scales.changes import (
     altered,
     copied,
@@ -46,8 +37,17 @@ from planner.scales.changes import (
 from planner.scales.expressions import TRANSCENDENTAL, is_number, loses_digits, of_literal, of_type
 from planner.scales.nested import has_scales
 from planner.scales.relations import Carrying, NewColumn, is_varying, keeping_columns
-from planner.statement_nodes import roots
-from planner.statements import (
+from planner.statements.definitions import (
+    AlterTable,
+    AlterType,
+    CreateStream,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    DropType,
+    Redefine,
+)
+from planner.statements.statement import (
     CopyIn,
     CopyOut,
     DeclareCursor,
@@ -60,7 +60,7 @@ from planner.statements import (
     Statement,
     Update,
 )
-from planner.walk import Node, by_class, walk
+from planner.statements.walk import roots
 
 Objects = Mapping[int, CatalogObject]
 #: A statement's by their classes.

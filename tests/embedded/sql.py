@@ -13,11 +13,11 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import Changes, TableStore, WriteTransaction
 from planner.bind.context import Context
 from planner.bind.statement import bind
-from planner.definitions import CreateTable, Truncate
-from planner.parse import parse
+from planner.parse.parser import parse
 from planner.rules import rewrite
 from planner.rules.order_lists import order_lists
-from planner.statements import Delete, Insert, Query, Statement, Update
+from planner.statements.definitions import CreateTable, Truncate
+from planner.statements.statement import Delete, Insert, Query, Statement, Update
 
 
 def bound(text: str, catalog: Catalog | None = None, time_zone: str = "UTC") -> Statement:

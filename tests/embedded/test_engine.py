@@ -15,7 +15,7 @@ from executor.embedded import engine as engine_module
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
 from executor.engine import Inputs, Job
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Delta,
     Filter,
@@ -29,8 +29,8 @@ from planner.algebra import (
     SortKey,
     Values,
 )
-from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.program import State, Statement
+from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.incremental.programs.program import State, Statement
 from tests.embedded.sql import evaluate, rows_of
 from tests.rig.beside import Beside, at_once
 from tests.rig.process import wait_until

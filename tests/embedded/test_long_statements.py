@@ -11,12 +11,12 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.printing.dialect import DuckPrinter
-from planner.algebra import Filter, Scan
+from planner.algebra.relations import Filter, Scan
+from planner.algebra.scalars import Call
+from planner.algebra.walk import RELATION_KINDS, contains, transform_relations
+from planner.algebra.walk import calls_of as calls_of_functions
 from planner.bind import environment
-from planner.expression import Call
 from planner.rules import optimise
-from planner.walk import RELATION_KINDS, contains, transform_relations
-from planner.walk import calls_of as calls_of_functions
 from tests.planner.binding import Database, standard
 
 LENGTH = 60

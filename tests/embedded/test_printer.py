@@ -7,8 +7,19 @@ import pytest
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT4, TEXT
 from executor.embedded.printing.dialect import DuckPrinter
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Relation, Scan, SetOperation, Sort, SortKey
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    SortKey,
+)
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 
 A, B = Column(1, "a", INT4), Column(2, "b", INT4)
 C = Column(3, "c", INT4)

@@ -17,8 +17,8 @@ from executor.planned import Planned
 from executor.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
-from planner.parse import parse
-from planner.statements import Query, Statement
+from planner.parse.parser import parse
+from planner.statements.statement import Query, Statement
 
 
 def open_database(folder: Path, **options: Any) -> Database:

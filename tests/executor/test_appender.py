@@ -17,8 +17,8 @@ from executor.commit.recovery import replay
 from executor.database import Database
 from planner.bind import bind
 from planner.bind.context import Context
-from planner.parse import parse
-from planner.statements import Insert
+from planner.parse.parser import parse
+from planner.statements.statement import Insert
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk, KernelDisk, holding
 

@@ -23,7 +23,7 @@ from executor.database import Database
 from executor.streams.scanning import Patience, StreamScan
 from planner.bind import bind
 from planner.bind.context import Context
-from planner.parse import parse
+from planner.parse.parser import parse
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
 from tests.rig.beside import Beside

@@ -20,7 +20,7 @@ from executor.queries import Reader
 from executor.streams.scanning import Interval, Patience
 from executor.views import changes
 from executor.views.change_scan import ChangeScan
-from planner.arriving import Changes
+from planner.stream_queries import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios
 from tests.rig.process import wait_until

@@ -23,7 +23,7 @@ from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.plans import plan_of
 from planner.rules import optimise
-from planner.statements import Query
+from planner.statements.statement import Query
 from tests.executor.client import Client, in_own_schema, open_database
 
 ROWS = 1000

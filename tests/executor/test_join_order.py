@@ -19,10 +19,10 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import OpenRows
 from executor.files import foreign as files
 from executor.files.foreign import FileRows
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.walk import replace_parameters
 from planner.rules import optimise
-from planner.statements import Query
-from planner.walk import replace_parameters
+from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
 from tests.rig.benchmarks import FOLDER
 from tests.rig.tpch import TABLES, Tpch

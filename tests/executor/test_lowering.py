@@ -8,7 +8,7 @@ import pytest
 
 from executor.database import Database
 from planner.lowering import lowered
-from planner.statements import Query
+from planner.statements.statement import Query
 from tests.executor.client import Client, open_database, rows
 
 SETUP = """

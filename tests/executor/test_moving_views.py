@@ -23,7 +23,7 @@ from executor.moving.replica import Replica, Replicas, replica_of
 from executor.point_sources import ViewSource
 from executor.queries import OwnReader
 from executor.views.runtime import ViewRuntime
-from planner.statements import Query
+from planner.statements.statement import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
 from tests.executor.test_separation import outcome

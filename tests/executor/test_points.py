@@ -15,8 +15,8 @@ from executor.database import Database
 from executor.point_sources import point_reader
 from executor.views import index as view_index
 from executor.views.index import Parts
-from planner.expression import Value
-from planner.statements import Query
+from planner.algebra.scalars import Value
+from planner.statements.statement import Query
 from tests.embedded.sql import query
 from tests.executor.client import Client, open_database
 

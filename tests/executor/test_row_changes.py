@@ -15,7 +15,7 @@ from catalog.values.errors import SqlError
 from executor import core as opened
 from executor.database import Database
 from executor.point_sources import point_reader
-from planner.statements import Delete, Insert, Query, Update
+from planner.statements.statement import Delete, Insert, Query, Update
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk, KernelDisk
 from tests.rig.crash import copy_crashed

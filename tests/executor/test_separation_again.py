@@ -11,7 +11,7 @@ from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.embedded.kept import KeptResults
 from executor.separation.stepwise import Stepwise
-from planner.statements import Statement
+from planner.statements.statement import Statement
 from tests.executor.client import Client, open_database, rows
 from tests.executor.separating import QUERIES, TABLES, Asked, separable, whole
 

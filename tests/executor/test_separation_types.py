@@ -12,7 +12,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.separation.running import Client as Asker
-from planner.statements import Query
+from planner.statements.statement import Query
 from protocol.values.registry import encode_binary, encode_text
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Asked, Leaving, leave, separable

@@ -14,8 +14,8 @@ from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values
 from executor.small.quotients import quotient
 from executor.small.values import CELLS
-from planner.expression import AggregateCall, Column, ColumnRef
-from planner.program import State
+from planner.algebra.scalars import AggregateCall, Column, ColumnRef
+from planner.incremental.programs.program import State
 from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k text, i int, b bigint, d numeric(12,3), f float8, t date, o bool) SERVER stream"

@@ -15,7 +15,7 @@ from catalog.objects import View
 from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.moving import checkpoints, rebuilding
-from planner.program import State
+from planner.incremental.programs.program import State
 from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers
 from tests.rig.process import wait_until

@@ -19,7 +19,7 @@ from executor.point_sources import point_reader
 from executor.tables import keyed_rows
 from executor.trace import index
 from executor.views import frontiers
-from planner.statements import Query
+from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from catalog.catalog import Catalog
 from catalog.values.types import SqlType
+from planner.algebra.scalars import AggregateCall, Scalar
+from planner.algebra.walk import walk
 from planner.bind import Bound, Context, bind
-from planner.definitions import CreateSchema, CreateStream, CreateTable, CreateView
-from planner.expression import AggregateCall, Scalar
-from planner.parse import parse
-from planner.statements import Query
-from planner.walk import walk
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateSchema, CreateStream, CreateTable, CreateView
+from planner.statements.statement import Query
 
 #: Tables that PostgreSQL takes as well.
 TABLES = """

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from catalog.catalog import Catalog
 from planner.bind import Context, bind
-from planner.definitions import CreateStream, CreateTable, CreateView
-from planner.parse import parse
-from planner.statements import Query, Statement
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateStream, CreateTable, CreateView
+from planner.statements.statement import Query, Statement
 
 
 def bound(text: str, catalog: Catalog) -> Statement:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from catalog.values.types import BOOL, INT4, INT8, QUOTIENT, SqlType, array, numeric
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Filter,
     Join,
@@ -22,7 +22,7 @@ from planner.algebra import (
     Values,
     Window,
 )
-from planner.expression import (
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Column,
@@ -34,7 +34,7 @@ from planner.expression import (
     ScalarSubquery,
     WindowCall,
 )
-from planner.statements import Output, Query
+from planner.statements.statement import Output, Query
 
 _ids = count(1)
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "is_null", "is_not_null")

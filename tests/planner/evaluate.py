@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Delta,
     Filter,
@@ -28,7 +28,7 @@ from planner.algebra import (
     Values,
     Window,
 )
-from planner.expression import (
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,
@@ -41,7 +41,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.walk import is_dependent
+from planner.algebra.walk import is_dependent
 
 Row = dict[Column, Any]
 #: Rows of leaves, by table or stream name, or trace name; each row by source name.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.algebra import Relation
-from planner.explain import explain_relation
+from planner.algebra.relations import Relation
+from planner.explain.plans import explain_relation
 
 FOLDER = Path(__file__).parent / "golden"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
-from planner.program import Program, State
-from planner.walk import walk
+from planner.incremental.programs.program import Program, State
 from tests.planner.evaluate import evaluate, merge_state
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.errors import SqlError
-from planner.algebra import Delta, Join, Relation, Scan
-from planner.arriving import Slice, plan_arriving
-from planner.statements import Query
-from planner.walk import walk
+from planner.algebra.relations import Delta, Join, Relation, Scan
+from planner.algebra.walk import walk
+from planner.statements.statement import Query
+from planner.stream_queries import Slice, plan_arriving
 from tests.planner.binding import STREAMS, TABLES, Database
 
 ROWS, STATES, COLLECTED = "as they arrive", "states of groupings", "collected"

@@ -7,11 +7,11 @@ import pytest
 from catalog.catalog import Catalog
 from catalog.system import system_catalog
 from catalog.system.functions import OF_SUBQUERIES, READ, SCALARS, SHOWN
-from planner.algebra import Scan
+from planner.algebra.relations import Scan
+from planner.algebra.walk import walk
 from planner.bind import Context, bind
-from planner.parse import parse
-from planner.statements import Query
-from planner.walk import walk
+from planner.parse.parser import parse
+from planner.statements.statement import Query
 
 
 @pytest.fixture(scope="module")

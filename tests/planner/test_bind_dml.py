@@ -9,12 +9,12 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, NUMERIC, TEXT, SqlType, numeric
-from planner.algebra import Filter, Join, Project, Scan
-from planner.expression import Call, Cast, ColumnRef, Literal, Parameter
-from planner.parse_literals import parameterise
-from planner.statements import Delete, Insert, Update
-from planner.validate import validate
-from planner.walk import walk
+from planner.algebra.relations import Filter, Join, Project, Scan
+from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Parameter
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
+from planner.parse.literals import parameterise
+from planner.statements.statement import Delete, Insert, Update
 from tests.planner.binding import STATEMENTS, Database, standard
 
 SCHEMA = """

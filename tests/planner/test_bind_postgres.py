@@ -11,7 +11,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 
 from catalog.values.errors import SqlError
 from planner.bind import Bound
-from planner.statements import Query
+from planner.statements.statement import Query
 from tests.planner.binding import STATEMENTS, TABLES, Database
 from tests.rig.postgres import Postgres
 

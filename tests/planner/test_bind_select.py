@@ -8,11 +8,11 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, QUOTIENT, TEXT, SqlType, numeric
-from planner.algebra import Aggregate, Filter, Join, Limit, Project, Scan, SetOperation, Sort, Values
-from planner.definitions import CreateView
-from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery
-from planner.validate import validate
-from planner.walk import free_columns, walk
+from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Scan, SetOperation, Sort, Values
+from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, ScalarSubquery
+from planner.algebra.validate import validate
+from planner.algebra.walk import free_columns, walk
+from planner.statements.definitions import CreateView
 from tests.planner.binding import Database, aggregates, standard
 from tests.rig.thesis import EXAMPLES
 from tests.rig.tpch import QUERIES, TABLES

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planner.algebra import Relation, Snapshot, With
-from planner.definitions import CreateView
-from planner.explain import explain_relation
+from planner.algebra.relations import Relation, Snapshot, With
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
+from planner.explain.plans import explain_relation
 from planner.rules import optimise
 from planner.rules.inline_shared import inline_shared
-from planner.statements import Query
-from planner.validate import validate
-from planner.walk import walk
+from planner.statements.definitions import CreateView
+from planner.statements.statement import Query
 from tests.planner.binding import Database, standard
 
 GROUPED = "q AS (SELECT i, count(*) AS n FROM a GROUP BY i)"

@@ -35,8 +35,8 @@ from catalog.values.types import (
     array,
     numeric,
 )
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter
 from planner.bind.literals import value_of
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter
 from tests.planner.binding import Database, aggregates, standard
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, TEXT, UNKNOWN
-from planner.expression import Literal
-from planner.statements import (
+from planner.algebra.scalars import Literal
+from planner.statements.statement import (
     CloseCursor,
     CopyIn,
     CopyOptions,

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from planner.cancellation import Calls, Left, leave, to_the_end
-from planner.parse import parse
+from planner.parse.parser import parse
 from tests.rig.beside import Beside
 from tests.rig.server import ROOT
 

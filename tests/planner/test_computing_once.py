@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planner.algebra import Relation, With
-from planner.computing_once import compute_once
-from planner.explain import explain_relation
+from planner.algebra.relations import Relation, With
+from planner.algebra.validate import validate
+from planner.explain.plans import explain_relation
 from planner.rules import optimise
 from planner.rules.inline_shared import inline_shared
-from planner.separation import cut
-from planner.statements import Query
-from planner.validate import validate
+from planner.separation.common_results import compute_once
+from planner.separation.cuts import cut
+from planner.statements.statement import Query
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.evaluate import bag, evaluate

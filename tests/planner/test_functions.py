@@ -6,8 +6,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, SqlType
-from planner.definitions import CreateFunction, DropFunction
-from planner.statements import Query
+from planner.statements.definitions import CreateFunction, DropFunction
+from planner.statements.statement import Query
 from tests.planner.binding import Database
 
 REFUSED = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.algebra import Relation, Scan
-from planner.leaving import LEAST, Decision, Forecast, decide
-from planner.separation import select_state
-from planner.walk import walk
+from planner.algebra.relations import Relation, Scan
+from planner.algebra.walk import walk
+from planner.separation.cuts import select_state
+from planner.separation.leaving import LEAST, Decision, Forecast, decide
 from tests.planner.test_separation import figure_6_2
 
 #: p1 (customers) -> revenue -> p4, and p3 (names) -> result

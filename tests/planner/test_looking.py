@@ -8,8 +8,8 @@ from catalog.catalog import Catalog
 from catalog.looking import Look
 from catalog.system import system_catalog
 from planner.bind import Context, bind
-from planner.parse import parse
-from planner.statements import Statement
+from planner.parse.parser import parse
+from planner.statements.statement import Statement
 from server.planning import PlanCache, Surroundings
 from tests.planner.binding import Database
 

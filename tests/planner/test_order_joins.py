@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from catalog.values.types import FLOAT8, INT4
-from planner.algebra import Filter, Join, Limit, Relation
-from planner.expression import Call, Scalar
+from planner.algebra.relations import Filter, Join, Limit, Relation
+from planner.algebra.scalars import Call, Scalar
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
 from planner.rules import RULES, optimise, rewrite, with_ordered_joins
 from planner.rules.cardinality import Cardinality
 from planner.rules.join_graph import Shape, region_of
 from planner.rules.order_joins import _Sizes, order_joins
 from planner.rules.support import conjuncts
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics
-from planner.validate import validate
-from planner.walk import walk
 from tests.planner import golden
 from tests.planner.builders import (
     Leaf,
@@ -225,7 +225,7 @@ def _random_predicate(draw: random.Random, relation: Relation) -> Scalar:
 
 
 def _reference(column: Any) -> Scalar:
-    from planner.expression import ColumnRef
+    from planner.algebra.scalars import ColumnRef
 
     return ColumnRef(column)
 

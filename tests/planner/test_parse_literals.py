@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import INT4, INT8, NUMERIC, UNKNOWN, numeric
-from planner.expression import Literal
-from planner.parse_literals import Parameteriser, parameterise
+from planner.algebra.scalars import Literal
+from planner.parse.literals import Parameteriser, parameterise
 
 
 def key(text: str) -> tuple[str, list[tuple[object, object]]]:

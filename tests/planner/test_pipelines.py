@@ -8,12 +8,12 @@ import pytest
 
 from catalog.values.errors import SqlError
 from catalog.values.types import TIMESTAMPTZ, UUID
-from planner.algebra import Aggregate, Join, Limit, Relation, Sort
-from planner.expression import Call
+from planner.algebra.relations import Aggregate, Join, Limit, Relation, Sort
+from planner.algebra.scalars import Call
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
 from planner.incremental import normalise
-from planner.pipelines import Kinds, check, is_grouping, prepare
-from planner.validate import validate
-from planner.walk import walk
+from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
 from tests.planner.builders import (
     Leaf,
     agg,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from catalog.values.types import INT4
-from planner.algebra import Aggregate, Filter, Join, Relation, Scan, Sort, SortKey
-from planner.expression import AggregateCall, Call, Column, ColumnRef
+from planner.algebra.relations import Aggregate, Filter, Join, Relation, Scan, Sort, SortKey
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
 from planner.placement import KERNEL_PASSES, SPARK_ROWS, SPARK_START, Cost, Power, Size, estimate, with_kernel
 
 A, B, N = (Column(number, name, INT4) for number, name in enumerate("abn"))

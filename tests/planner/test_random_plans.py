@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, INT8
-from planner.algebra import Relation, Sort, SortKey
-from planner.expression import (
+from planner.algebra.relations import Relation, Sort, SortKey
+from planner.algebra.scalars import (
     AggregateCall,
     ColumnRef,
     Literal,
     Scalar,
     WindowCall,
 )
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
 from planner.rules import RULES, optimise, rewrite
 from planner.rules.join_existing import join_existing
 from planner.rules.order_lists import order_lists
 from planner.rules.push_down_filters import push_down_filters
-from planner.validate import validate
-from planner.walk import walk
 from tests.planner.builders import (
     agg,
     both,

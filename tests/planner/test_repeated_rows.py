@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from catalog.values.types import FLOAT8, INT4, INT8, NUMERIC, TEXT, SqlType, numeric
-from planner.algebra import Project, Relation, Snapshot, Values
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.relations import Project, Relation, Snapshot, Values
+from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.validate import validate
 from planner.lowering.repeated_rows import repeated_rows
-from planner.validate import validate
 
 MONEY = numeric(10, 2)
 

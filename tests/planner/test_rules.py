@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, TEXT, TIMESTAMP, array, numeric
-from planner.algebra import Filter, Limit, Project, Relation, Snapshot, SortKey, Unnest, Values, With
-from planner.expression import (
+from planner.algebra.relations import Filter, Limit, Project, Relation, Snapshot, SortKey, Unnest, Values, With
+from planner.algebra.scalars import (
     Call,
     Case,
     Cast,
@@ -25,6 +25,7 @@ from planner.expression import (
     Scalar,
     WindowCall,
 )
+from planner.algebra.validate import validate
 from planner.rules import RULES, Rule, optimise
 from planner.rules.compare_dates import compare_dates
 from planner.rules.compute_ntile import compute_ntile
@@ -44,7 +45,6 @@ from planner.rules.prune_columns import prune_columns
 from planner.rules.push_down_filters import push_down_filters
 from planner.rules.strengthen_joins import strengthen_joins
 from planner.rules.unnest_in_place import unnest_in_place
-from planner.validate import validate
 from tests.planner import golden
 from tests.planner.builders import (
     agg,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT
-from planner.algebra import (
+from planner.algebra.relations import (
     Aggregate,
     Fixpoint,
     Limit,
@@ -24,16 +24,16 @@ from planner.algebra import (
     With,
     Working,
 )
-from planner.explain import explain_relation
-from planner.expression import ColumnRef, Literal
+from planner.algebra.scalars import ColumnRef, Literal
+from planner.algebra.validate import validate
+from planner.algebra.walk import transform, walk
+from planner.explain.plans import explain_relation
 from planner.incremental.names import stored_name
-from planner.inputs import inputs_apart
 from planner.rules import optimise
 from planner.rules.support import keep_columns
-from planner.separation import Pipelined, Place, cut, is_bare, places, remaining, select_state
-from planner.statements import Query
-from planner.validate import validate
-from planner.walk import transform, walk
+from planner.separation.cuts import Pipelined, Place, cut, is_bare, places, remaining, select_state
+from planner.separation.inputs import inputs_apart
+from planner.statements.statement import Query
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.builders import agg, call, eq, fresh, join, project, rel, table, where

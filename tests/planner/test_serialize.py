@@ -26,13 +26,13 @@ from catalog.values.types import (
     array,
     numeric,
 )
-from planner.algebra import Project, Relation, Snapshot
-from planner.expression import Call, Column, Literal, Scalar
+from planner.algebra.relations import Project, Relation, Snapshot
+from planner.algebra.scalars import Call, Column, Literal, Scalar
+from planner.algebra.serialize import VERSION, decode_program, encode_program
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
 from planner.incremental import plan
-from planner.program import Path, Program, State, Statement
-from planner.serialize import VERSION, decode_program, encode_program
-from planner.validate import validate
-from planner.walk import walk
+from planner.incremental.programs.program import Path, Program, State, Statement
 from tests.planner.builders import call, fresh, project, query, rel, stream, table
 from tests.planner.test_incremental import SHAPES, Inputs
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from catalog.values.types import FLOAT8, INT8
-from planner.algebra import ROW_ID, Aggregate, Limit, Relation, Scan, Snapshot
-from planner.expression import ColumnRef
+from planner.algebra.relations import ROW_ID, Aggregate, Limit, Relation, Scan, Snapshot
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.validate import validate
+from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
 from planner.rules import optimise
-from planner.slicing import driver, gathered, in_slice, in_two_phases, merged, partials, rest
-from planner.statements import Query
-from planner.validate import validate
-from planner.walk import walk
+from planner.separation.slicing import driver, gathered, in_slice, in_two_phases, merged, partials, rest
+from planner.statements.statement import Query
 from tests.planner import golden
 from tests.planner.bound import bound, catalog_of
 from tests.planner.builders import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.errors import SqlError
-from planner.string_escapes import conforming
+from planner.parse.string_escapes import conforming
 
 
 @pytest.mark.parametrize(

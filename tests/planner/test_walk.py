@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.types import BOOL, INT4, INT8
-from planner import walk
-from planner.algebra import Aggregate, Filter, Join, Project, Relation, Scan, SetOperation, Sort, SortKey
-from planner.expression import (
+from planner.algebra.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    SortKey,
+    walk,
+)
+from planner.algebra.scalars import (
     AggregateCall,
     Call,
     Case,
@@ -20,7 +30,7 @@ from planner.expression import (
     Scalar,
     ScalarSubquery,
 )
-from planner.walk import Node, calls_of, contains, descend_relations, kinds_of, transform, transform_relations
+from planner.algebra.walk import Node, calls_of, contains, descend_relations, kinds_of, transform, transform_relations
 
 A, B = Column(1, "a", INT4), Column(2, "b", INT4)
 TABLE = Scan(16384, "t", "table", (A, B), ("a", "b"))

@@ -11,7 +11,7 @@ from catalog.values.errors import SqlError
 from executor.database import Database
 from executor.options import Options
 from executor.session import DatabaseSession
-from planner.parse import parse
+from planner.parse.parser import parse
 from server.caches import ResultCache, Stamp
 from server.planning import Bounded, PlanCache, Surroundings
 

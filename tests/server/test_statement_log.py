@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
-from planner.parse import without_passwords
+from planner.parse.parser import without_passwords
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.values.types import BOOL, DATE, FLOAT8, INT2, INT4, INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType, numeric
-from planner.algebra import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
-from planner.expression import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
-from planner.program import State, Statement
+from planner.algebra.relations import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
+from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
+from planner.incremental.programs.program import State, Statement
 
 STREAM = 16400
 COLUMNS: dict[str, SqlType] = {

@@ -21,11 +21,11 @@ from executor.analytics import Analytics
 from executor.database import Database
 from executor.spark.engine import SparkEngine
 from planner import placement
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.lowering import lowered
-from planner.parse import parse
+from planner.parse.parser import parse
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until

@@ -14,10 +14,10 @@ from executor.carriers import packed, unpacked
 from executor.embedded.kernel import evaluate
 from executor.spark.adhoc import AdhocPrinter
 from executor.spark.statements import Printed, print_statements
-from planner.algebra import Aggregate, Relation, SetOperation, Sort, SortKey, Window
-from planner.expression import AggregateCall, Case, ColumnRef, ScalarSubquery, WindowCall
+from planner.algebra.relations import Aggregate, Relation, SetOperation, Sort, SortKey, Window
+from planner.algebra.scalars import AggregateCall, Case, ColumnRef, ScalarSubquery, WindowCall
+from planner.incremental.programs.program import State, Statement
 from planner.lowering import lowered
-from planner.program import State, Statement
 from tests.spark.build import call, column, join, listed, lit, snapshot, where
 
 KINDS = {"k": INT4, "n": numeric(9, 2), "t": TEXT, "iv": INTERVAL, "ti": TIME, "ivs": array(INTERVAL)}

@@ -15,10 +15,10 @@ from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.spark.statements import reason
 from planner.bind import Context, bind
-from planner.definitions import CreateView
 from planner.incremental import plan
-from planner.parse import parse
-from planner.program import State, Statement
+from planner.incremental.programs.program import State, Statement
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateView
 from tests.rig.compare import assert_same_rows
 from tests.rig.postgres import Postgres
 from tests.spark.build import COLUMNS, STREAM, rows, stored

@@ -6,9 +6,9 @@ import pytest
 
 from catalog.values.types import BOOL, INT4
 from executor.spark.membership import three_valued
-from planner.algebra import Project, Relation
-from planner.expression import Exists, InSubquery, Scalar
-from planner.walk import walk
+from planner.algebra.relations import Project, Relation
+from planner.algebra.scalars import Exists, InSubquery, Scalar
+from planner.algebra.walk import walk
 from tests.spark.build import call, column, delta, lit, snapshot, where
 
 

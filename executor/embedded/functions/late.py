@@ -21,10 +21,10 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import Expr, function, leaf_name, text
-from planner.algebra import Project, Relation, Snapshot
+from planner.algebra.relations import Project, Relation, Snapshot
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.bind.calls.functions import bind_values
 from planner.bind.calls.late import STRICT, places
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
 
 #: (relation, its leaves' tables, time zone) -> its rows.
 Query = Callable[[Relation, dict[str, pa.Table], str], pa.Table]

@@ -24,7 +24,7 @@ from executor.embedded.functions.ranges import number_of
 from executor.embedded.functions.ranges import written as written_range
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Build, Expr, chain, function, identifier, text
-from planner.expression import Call
+from planner.algebra.scalars import Call
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

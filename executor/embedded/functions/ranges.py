@@ -18,8 +18,8 @@ from catalog.values.types import INT8, RANGES, SqlType, by_name
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, function, number, text
+from planner.algebra.scalars import Call
 from planner.bind.literals import value_of
-from planner.expression import Call
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

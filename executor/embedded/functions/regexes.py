@@ -19,7 +19,7 @@ from catalog.values.regex.tree import Pattern
 from catalog.values.types import TEXT
 from executor.embedded.functions.batches import Functions
 from executor.printing.nodes import Build, Expr, function, text
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 
 def _start(value: int) -> int:

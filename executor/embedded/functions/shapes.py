@@ -18,7 +18,7 @@ from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function
-from planner.expression import Call
+from planner.algebra.scalars import Call
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

@@ -16,7 +16,7 @@ from catalog.values.types import SqlType
 from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import called, in_zone, macro
 from executor.printing.nodes import Build, Expr, function, text
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

@@ -18,8 +18,8 @@ from executor.embedded.printing import arithmetic
 from executor.embedded.printing.jsons import sort_key
 from executor.embedded.printing.nodes import macro
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
-from planner.expression import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
-from planner.gathering import comes_on_lines, is_row
+from planner.algebra.scalars import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.lowering.documents import comes_on_lines, is_row
 
 
 class Surroundings:

@@ -20,7 +20,7 @@ from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
-from planner.expression import Call, Literal, Parameter, Scalar
+from planner.algebra.scalars import Call, Literal, Parameter, Scalar
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
 SQUARE_SCALE: Final = 6

@@ -15,7 +15,7 @@ from catalog.values.types import BOOL, TEXT, SqlType
 from executor.embedded.printing.casts import shown
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, function
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 _ITEM: Final = "e"
 

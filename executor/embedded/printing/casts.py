@@ -40,7 +40,7 @@ from executor.embedded.functions import moments, multiranges, ranges, shapes, zo
 from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
 from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
-from planner.expression import Cast, Literal, Value
+from planner.algebra.scalars import Cast, Literal, Value
 from planner.scales.nested import shown_kind
 
 if TYPE_CHECKING:

@@ -50,12 +50,24 @@ from executor.printing.nodes import (
 )
 from executor.printing.printer import Printer
 from executor.printing.selects import Block
-from planner.algebra import ROW_ID, Delta, Join, Limit, Relation, Scan, Snapshot, SortKey, Unnest, Window, With
-from planner.expression import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.algebra.relations import (
+    ROW_ID,
+    Delta,
+    Join,
+    Limit,
+    Relation,
+    Scan,
+    Snapshot,
+    SortKey,
+    Unnest,
+    Window,
+    With,
+)
+from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Parameter, ScalarSubquery, WindowCall
+from planner.algebra.walk import free_columns
 from planner.lowering.long_predicates import close_conditions
 from planner.lowering.outer_values import separate_outer_values
 from planner.scales.nested import given_kind, written_kind
-from planner.walk import free_columns
 
 #: The attached database that holds the tables.
 STORE: Final = "store"

@@ -14,7 +14,7 @@ from executor.embedded.functions.macros import let
 from executor.embedded.printing.nodes import macro
 from executor.printing import floats
 from executor.printing.nodes import Expr, binary
-from planner.expression import Call
+from planner.algebra.scalars import Call
 
 _TYPES: Final = {"float8": "DOUBLE", "float4": "FLOAT"}
 

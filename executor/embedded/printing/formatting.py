@@ -16,7 +16,7 @@ from catalog.values.types import INT4, TEXT, SqlType
 from executor.embedded.printing.casts import FLOATS, local
 from executor.embedded.printing.nodes import bound, cast_to, decimal, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 Value = Callable[[Expr], Expr]
 

@@ -1,4 +1,4 @@
-"""The allow-list in DuckDB's SQL: every scalar function of ``planner.functions`` with PostgreSQL's meaning.
+"""The allow-list in DuckDB's SQL: every scalar function of ``planner.algebra.functions`` with PostgreSQL's meaning.
 
 Owns: ``FUNCTIONS``, the table from canonical name to a builder of sqlglot nodes, and the builders that need no more
 than a line; the others are in ``arithmetic``, ``textual`` and ``temporal``.
@@ -65,7 +65,7 @@ from executor.embedded.printing.textual import (
     trimmed,
 )
 from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
-from planner.expression import Call, Cast, Literal, Scalar
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
 
 #: Functions that take bytea.
 BYTEA: Final = frozenset(octets.FUNCTIONS) | frozenset(

@@ -16,8 +16,8 @@ from sqlglot import exp
 from catalog.values.times.zones import fixed_offset, is_region
 from catalog.values.types import SqlType
 from executor.printing.nodes import Expr, function, number, text
-from planner.expression import Call, Scalar
-from planner.walk import walk
+from planner.algebra.scalars import Call, Scalar
+from planner.algebra.walk import walk
 
 #: Functions whose text, or DuckDB's macro of them, names an argument several times.
 _REPEATING: Final = frozenset(("nullif", "to_char", "read_moment"))

@@ -15,7 +15,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import SqlType
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 
 def _name(place: int) -> Expr:

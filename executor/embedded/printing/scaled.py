@@ -17,7 +17,7 @@ from executor.embedded.printing.arrays import each
 from executor.embedded.printing.casts import own_text
 from executor.embedded.printing.nodes import bound, cast_to, macro
 from executor.printing.nodes import Expr, case, function, number, operand
-from planner.expression import Call
+from planner.algebra.scalars import Call
 from planner.scales.nested import has_scales
 
 

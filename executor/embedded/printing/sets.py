@@ -14,9 +14,9 @@ from catalog.values.errors import unsupported
 from catalog.values.types import VECTORS
 from executor.embedded.printing.nodes import cast_to, macro
 from executor.printing.nodes import Build, Expr, column_name, function, identifier, number, text
-from planner.algebra import Unnest, Values
-from planner.expression import Call, Cast, Literal
-from planner.walk import RELATIONS, used_columns, walk
+from planner.algebra.relations import Unnest, Values
+from planner.algebra.scalars import Call, Cast, Literal
+from planner.algebra.walk import RELATIONS, used_columns, walk
 
 _INTEGERS: Final = ("int4", "int8")
 #: Digits of a numeric step that, times a number of steps, stay within 38.

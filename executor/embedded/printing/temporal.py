@@ -18,7 +18,7 @@ from executor.embedded.functions import zoned_times
 from executor.embedded.printing.casts import local
 from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, macro
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
-from planner.expression import Call, Literal
+from planner.algebra.scalars import Call, Literal
 
 _PARTS: Final[Mapping[str, str]] = {
     **{name: name for name in ("year", "month", "day", "hour", "minute", "quarter", "week", "dow", "isodow", "doy")},

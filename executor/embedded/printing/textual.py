@@ -10,8 +10,8 @@ from catalog.values.types import INT8
 from executor.embedded.printing.casts import shown, to_text
 from executor.embedded.printing.nodes import called, cast_to, macro
 from executor.printing.nodes import Build, Expr, binary, case, chain, function, number, operand, text
-from planner.expression import Call, Cast, Literal, Scalar
-from planner.walk import walk
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
+from planner.algebra.walk import walk
 
 #: Functions that make a long text of a short one.
 _GROWING: Final = frozenset(("repeat", "lpad", "rpad"))

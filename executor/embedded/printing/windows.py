@@ -13,8 +13,8 @@ from sqlglot import exp
 from catalog.values.errors import unsupported
 from executor.embedded.printing.nodes import cast_to
 from executor.printing.nodes import Expr, binary, case, function, text
-from planner.expression import WindowCall
-from planner.functions import WINDOW_FUNCTIONS
+from planner.algebra.functions import WINDOW_FUNCTIONS
+from planner.algebra.scalars import WindowCall
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

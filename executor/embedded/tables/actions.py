@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import scale_name
 from executor.embedded.tables.changes import Change, listed, removal, replacement
 from executor.embedded.tables.referring import Referring, numbered
-from planner.algebra import ROW_ID
+from planner.algebra.relations import ROW_ID
 
 if TYPE_CHECKING:
     from executor.embedded.tables.following import Following

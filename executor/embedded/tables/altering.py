@@ -16,7 +16,7 @@ from executor.embedded.printing.dialect import DuckPrinter, type_text
 from executor.embedded.tables.changes import listed, quoted, stored
 from executor.embedded.tables.deferral import missing, mixed
 from executor.embedded.tables.unique_keys import Key, enforced, key_of
-from planner.expression import Literal
+from planner.algebra.scalars import Literal
 
 #: ("drop", name), ("rename", old, new) or ("add", name, type, value as SQL).
 Step = tuple[str, ...]

@@ -17,7 +17,7 @@ from catalog.objects import Table
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
 from executor.tables.shapes import schema_of
-from planner.algebra import ROW_ID
+from planner.algebra.relations import ROW_ID
 
 
 class Changes(Struct, frozen=True):

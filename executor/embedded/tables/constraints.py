@@ -26,7 +26,7 @@ from executor.embedded.tables.deferral import Deferred, Timing, missing, repeate
 from executor.embedded.tables.referring import Referring
 from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import Key, enforced, key_of
-from planner.algebra import ROW_ID
+from planner.algebra.relations import ROW_ID
 
 if TYPE_CHECKING:
     from executor.embedded.tables.following import Following

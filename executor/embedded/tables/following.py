@@ -12,12 +12,12 @@ from msgspec import Struct
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Table
 from executor.embedded.tables.effects import Arguments, Effects
+from planner.algebra.scalars import Column
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding, Context
 from planner.bind.domains import guards
 from planner.bind.texts import bind_expression
-from planner.expression import Column
-from planner.parse import Raw
+from planner.parse.parser import Raw
 
 
 class Following(Struct):

@@ -34,13 +34,13 @@ from executor.small import Small, small_of
 from executor.tables.keyed_rows import KeyedRows, Overlay, keys_in
 from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import NO_ROW, Row
-from planner.algebra import ROW_ID, Filter, Project, Relation, Scan, Snapshot
-from planner.drawing import calls_of
-from planner.expression import Scalar
-from planner.rows import bound
+from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
+from planner.algebra.rows import bound
+from planner.algebra.scalars import Scalar
+from planner.algebra.walk import walk
+from planner.lowering.effects import calls_of
 from planner.rules.support import conjunction
-from planner.statements import Delete, Insert, Update
-from planner.walk import walk
+from planner.statements.statement import Delete, Insert, Update
 
 _READINGS: Final = 512
 #: Rows of a statement that are few.

@@ -18,8 +18,8 @@ from executor.embedded.connection import Parameters
 from executor.points import key_value
 from executor.printing.nodes import column_name
 from executor.streams.row_values import literal_rows
-from planner.algebra import Values
-from planner.expression import Cast, Literal, Parameter, Scalar, Value
+from planner.algebra.relations import Values
+from planner.algebra.scalars import Cast, Literal, Parameter, Scalar, Value
 
 
 def literals(row: tuple[Scalar, ...], parameters: Parameters, time_zone: str) -> tuple[Value, ...] | None:

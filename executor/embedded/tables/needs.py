@@ -15,10 +15,10 @@ from executor.embedded.tables.effects import Modification, parts_of
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows, Target
 from executor.remembered import Remembered
-from planner.algebra import Project
-from planner.algebra import Relation as Algebra
-from planner.expression import Column, ColumnRef, Scalar
-from planner.statements import Delete, Insert, Merge, Update
+from planner.algebra.relations import Project
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.statements.statement import Delete, Insert, Merge, Update
 
 Need = tuple[Target, Mode]
 _MOST: Final = 512

@@ -17,7 +17,7 @@ from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import Change, bound, listed, names_of, nothing, quoted, stored
 from executor.embedded.tables.deferral import still_referenced
 from executor.tables.shapes import schema_of
-from planner.algebra import ROW_ID
+from planner.algebra.relations import ROW_ID
 
 
 class Referring(Struct):

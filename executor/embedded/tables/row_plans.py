@@ -25,9 +25,9 @@ from executor.small.values import FAILURES, finite
 from executor.tables.shapes import Columns, Key, Shape, identity_of, shape_of
 from executor.tables.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.trace.index import Row
-from planner.algebra import ROW_ID, Filter, Project, Relation, Values
-from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.statements import Delete, Insert, Update
+from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Values
+from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.statements.statement import Delete, Insert, Update
 
 RowChange = Insert | Update | Delete
 #: The row with a key, or the place None. Raises NotByKey where that cannot be told at once.

@@ -41,7 +41,7 @@ from executor.embedded.tables.writing import WriteTransaction
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Locks, Owner
 from executor.tables.shapes import schema_of
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 
 META: Final = f"{STORE}.main.__millstream"

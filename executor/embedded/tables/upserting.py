@@ -20,7 +20,7 @@ from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import listed, names_of, quoted
 from executor.embedded.tables.unique_keys import Key
 from executor.tables.shapes import schema_of
-from planner.algebra import ROW_ID
+from planner.algebra.relations import ROW_ID
 
 #: The name of a row's place among those proposed; no table's column has it.
 _PLACE: Final = "__ordinal"

@@ -58,11 +58,11 @@ from executor.savepoints import Savepoints
 from executor.tables.keyed_rows import keys_in
 from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import Row
-from planner.algebra import Relation as Algebra
-from planner.drawing import calls_of
-from planner.expression import Column, Scalar
-from planner.statement_nodes import roots
-from planner.statements import Generated, Insert
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.scalars import Column, Scalar
+from planner.lowering.effects import calls_of
+from planner.statements.statement import Generated, Insert
+from planner.statements.walk import roots
 
 _NO_CATALOG: Final = Catalog()
 #: Rows of a statement that are locked one by one.

@@ -33,7 +33,8 @@ from catalog.values.types import (
     plain,
     shaped,
 )
-from planner.algebra import SortKey
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
 from planner.bind.calls.carried import of_carriers, over_carriers
 from planner.bind.calls.choice import NO_MATCH, choose_overload
 from planner.bind.calls.outer_levels import owner
@@ -42,7 +43,6 @@ from planner.bind.environment import GROUPING, Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display, target_type
-from planner.expression import AggregateCall, Call, Case, Cast, ColumnRef, Literal, Scalar, WindowCall
 
 Bind = Callable[[Environment, Any], Scalar]
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}

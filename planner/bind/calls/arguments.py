@@ -19,7 +19,7 @@ from planner.bind.calls.choice import NO_MATCH
 from planner.bind.calls.resolution import places_of
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
-from planner.parse import parse
+from planner.parse.parser import parse
 
 #: Functions of Millstream's own rules for names: any order, all may be left out.
 _OWN: Final = ("make_interval",)

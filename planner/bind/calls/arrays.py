@@ -16,7 +16,8 @@ from catalog.values.array_shapes import MOST as DIMENSIONS
 from catalog.values.errors import unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shaped
-from planner.algebra import Aggregate, Project, Relation
+from planner.algebra.relations import Aggregate, Project, Relation
+from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.jsons import bind_parts
 from planner.bind.calls.operation import operate
@@ -29,7 +30,6 @@ from planner.bind.domains import into_domain
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of, type_or_domain
 from planner.bind.types import array_of, castable, coerce, common_kind, display
-from planner.expression import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
 Bind = Callable[[Environment, Any], Scalar]
 

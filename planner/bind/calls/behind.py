@@ -10,12 +10,12 @@ from typing import Any
 
 from catalog.postgres import PgProc, cast_behind, operator_behind
 from catalog.values.types import by_oid, is_known
+from planner.algebra.scalars import Scalar
 from planner.bind.calls.operation import operate, prefix
 from planner.bind.calls.overloads import Table, chosen_function
 from planner.bind.calls.resolution import OF_RANGES, UNKNOWN, Ambiguous, polymorphic_types
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
-from planner.expression import Scalar
 
 
 def bind_behind(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Scalar | None:

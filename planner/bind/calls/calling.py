@@ -12,10 +12,10 @@ from typing import Any
 from pglast import ast
 
 from catalog.values.types import BOOL, TEXT, SqlType
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar
+from planner.algebra.walk import walk
 from planner.bind.environment import Environment
-from planner.expression import Call, Cast, Literal, Parameter, Scalar
-from planner.functions import FUNCTIONS
-from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 #: (environment, PostgreSQL's name, arguments coerced as declared, parse node) -> the call's meaning.

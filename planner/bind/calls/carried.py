@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from catalog.values.opaque import KEYED
 from catalog.values.types import INT8, TEXT, SqlType, numeric
-from planner.expression import AggregateCall, Call, Scalar, WindowCall
+from planner.algebra.scalars import AggregateCall, Call, Scalar, WindowCall
 from planner.lowering.orders import order_key
 
 _Aggregate = TypeVar("_Aggregate", AggregateCall, WindowCall)

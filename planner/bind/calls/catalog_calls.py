@@ -26,7 +26,9 @@ from catalog.system.functions import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
-from planner.algebra import Project
+from planner.algebra.relations import Project
+from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
+from planner.algebra.walk import walk
 from planner.bind.calls.calling import required
 from planner.bind.calls.overloads import chosen_function
 from planner.bind.calls.privilege_calls import bind_privilege_call
@@ -38,10 +40,8 @@ from planner.bind.relations import of_system
 from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
 from planner.bind.typenames import names_of, type_or_domain
-from planner.expression import Call, Cast, ColumnRef, Literal, Scalar
-from planner.parse import parse
+from planner.parse.parser import parse
 from planner.rules.support import has_subquery
-from planner.walk import walk
 
 Bind = Callable[[Environment, Any], Scalar]
 

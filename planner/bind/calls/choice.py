@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import is_known
+from planner.algebra.scalars import Scalar
 from planner.bind.calls.overloads import Beyond, Overload, Table, find_function
 from planner.bind.calls.resolution import Ambiguous, TypeCall
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import display
-from planner.expression import Scalar
 
 NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."
 _AMBIGUOUS: Final = "Could not choose a best candidate function. You might need to add explicit type casts."

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from catalog.values.errors import unsupported
 from catalog.values.types import array
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.choice import choose_overload
 from planner.bind.calls.overloads import Table, signatures
 from planner.bind.calls.polymorphic import coerced
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
-from planner.expression import Call, Literal, Scalar
 
 _SIGNATURES: Final = {
     "enum_first": "=: anyenum > anyenum",

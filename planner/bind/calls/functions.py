@@ -1,7 +1,7 @@
 """Function calls of the grammar -> calls of canonical functions.
 
-Owns: PostgreSQL's names and signatures for what ``planner.functions`` has, the digits of numeric results, and the
-errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregates``.
+Owns: PostgreSQL's names and signatures for what ``planner.algebra.functions`` has, the digits of numeric results, and
+the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregates``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pglast import ast
 from catalog.catalog import Catalog
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
+from planner.algebra.functions import WINDOW_FUNCTIONS
+from planner.algebra.scalars import Cast, Literal, Scalar
 from planner.bind.calls import arrays, enums, json_rows, jsons, sets
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
 from planner.bind.calls.arguments import by_position, unlabelled
@@ -45,9 +47,7 @@ from planner.bind.rows import declared_row, field_of
 from planner.bind.scope import Scope
 from planner.bind.typenames import names_of
 from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
-from planner.expression import Cast, Literal, Scalar
-from planner.functions import WINDOW_FUNCTIONS
-from planner.parse import Raw
+from planner.parse.parser import Raw
 
 
 def bind_function(env: Environment, node: Any, bind: Bind) -> Scalar:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
-from planner.algebra import Project, Relation, Unnest, Values
+from planner.algebra.relations import Project, Relation, Unnest, Values
+from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.bind.calls.choice import NO_MATCH
 from planner.bind.domains import element_of, has_domains, into_domain, into_type, is_constrained
 from planner.bind.environment import Environment
@@ -21,8 +22,7 @@ from planner.bind.levels import BoundQuery
 from planner.bind.rows import field_of
 from planner.bind.typenames import check_collation, declared_typmod, names_of, shown_domain, type_or_domain
 from planner.bind.types import coerce, display
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
-from planner.statements import Output
+from planner.statements.statement import Output
 
 Bind = Callable[[Environment, Any], Scalar]
 #: Names, types and domains.

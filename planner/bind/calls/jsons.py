@@ -12,6 +12,7 @@ from typing import Any, Final
 from catalog.system.functions import SHOWN
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
+from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.bind.calls.choice import NO_MATCH, choose_overload, no_function
 from planner.bind.calls.named_oids import shown_oid, shown_oids
 from planner.bind.calls.overloads import Table, signatures
@@ -21,7 +22,6 @@ from planner.bind.environment import Environment
 from planner.bind.rows import bind_row, fields_of, is_row, whole_row
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, display
-from planner.expression import Call, Case, Cast, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from catalog.system.naming import OWN_SCHEMA
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
+from planner.algebra.scalars import Call, Scalar
 from planner.bind.calls.calling import Bind
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display
-from planner.expression import Call, Scalar
 
 #: Canonical names, the arguments' types and the result's.
 _CALLS: Final[dict[str, tuple[str, tuple[SqlType, ...], SqlType]]] = {

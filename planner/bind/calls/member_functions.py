@@ -10,11 +10,11 @@ from typing import Any
 from catalog.routines import Function
 from catalog.values.errors import unsupported
 from catalog.values.types import RECORD_OID, TEXT, SqlType, array, shaped
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
 from planner.bind.calls.shapes import is_shaped
 from planner.bind.environment import Environment
 from planner.bind.rows import fields_of
 from planner.bind.types import coerce
-from planner.expression import Call, Cast, Literal, Scalar
 
 
 def require_computed(env: Environment, function: Function, node: Any) -> None:

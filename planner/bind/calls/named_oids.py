@@ -19,13 +19,13 @@ from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.identifiers import split_name
 from catalog.values.nested_texts import split_array
 from catalog.values.types import TEXT, SqlType, array
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.calling import wrong_for
 from planner.bind.calls.catalog_calls import bind_body
 from planner.bind.context import Binding, Context
 from planner.bind.relations import look_up
 from planner.bind.search_path import find_functions, searched
-from planner.expression import Call, Literal, Scalar
-from planner.parse import parse
+from planner.parse.parser import parse
 from planner.rules.support import has_subquery
 
 #: What a computed text is that names nothing.

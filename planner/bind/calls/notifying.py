@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from catalog.values.types import TEXT, SqlType
+from planner.algebra.scalars import Call, Scalar
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
-from planner.expression import Call, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 from catalog.values.errors import unsupported
 from catalog.values.opaque import KEYED, check_equality, has_order, refuse_order
 from catalog.values.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
+from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.walk import walk
 from planner.bind.calls.operators import COMPARISONS, MATCHES, NEGATED, ROWS, SETS, binary_operators, prefix_operators
 from planner.bind.calls.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.polymorphic import GATHERED, coerced, result
@@ -32,9 +34,7 @@ from planner.bind.types import (
     without_blanks,
     written_digits,
 )
-from planner.expression import Call, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.lowering.orders import order_key
-from planner.walk import walk
 
 _ORDERS = ("lt", "le", "gt", "ge")
 _CACHED: Final = 8192

@@ -13,7 +13,8 @@ from typing import Any, Final
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import KEYED
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
-from planner.algebra import SortKey
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Scalar
 from planner.bind.calls.aggregates import Bind, bind_filter, check_place, register
 from planner.bind.calls.choice import choose_overload, no_function
 from planner.bind.calls.operation import operate
@@ -23,7 +24,6 @@ from planner.bind.environment import Environment
 from planner.bind.ordering import direction
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, common_type
-from planner.expression import AggregateCall, Call, Case, Cast, Literal, Scalar
 
 _KNOWN: Final = {
     "percentile_cont": table(

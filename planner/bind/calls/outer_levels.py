@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from catalog.values.errors import SqlError
+from planner.algebra.scalars import ColumnRef
+from planner.algebra.walk import Node, used_columns, walk
 from planner.bind.environment import Environment
 from planner.bind.scope import Scope
-from planner.expression import ColumnRef
-from planner.walk import Node, used_columns, walk
 
 
 def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:

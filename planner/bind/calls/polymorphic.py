@@ -15,11 +15,11 @@ from catalog.values.multiranges import multirange_of, range_of
 from catalog.values.nested_types import is_declared
 from catalog.values.ranges import subtype_of
 from catalog.values.types import MULTIRANGES, NUMERIC, SqlType, array, by_name, by_oid
+from planner.algebra.scalars import Literal, Scalar
 from planner.bind.calls.overloads import ANY_SPAN, Overload
 from planner.bind.calls.resolution import polymorphic_types
 from planner.bind.environment import Environment
 from planner.bind.types import as_numeric, coerce, common_numeric, numeric_of, target_type
-from planner.expression import Literal, Scalar
 
 #: Pseudo-types that only arrays are of.
 ARRAYS: Final = frozenset(("anyarray", "anycompatiblearray"))

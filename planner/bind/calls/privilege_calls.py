@@ -26,9 +26,9 @@ from catalog.privileges import (
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
 from catalog.values.types import BOOL, OID, TEXT, SqlType
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
 from planner.bind.calls.calling import required
 from planner.bind.environment import Environment
-from planner.expression import Call, Cast, Literal, Scalar
 
 #: Binds a body of SQL, over arguments, of a type.
 Body = Callable[[str, Sequence[Scalar], SqlType], Scalar]

@@ -18,6 +18,7 @@ from catalog.values.multiranges import multirange_of
 from catalog.values.multiranges import range_of as single_of
 from catalog.values.ranges import made, read_flags, subtype_of
 from catalog.values.types import MULTIRANGES, RANGES, TEXT, SqlType, array, by_name
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.calling import called
 from planner.bind.calls.choice import choose, no_function
 from planner.bind.calls.overloads import Overload, table
@@ -26,7 +27,6 @@ from planner.bind.calls.resolution import TypeCall
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, coerced_implicitly
-from planner.expression import Call, Literal, Scalar
 
 #: What only looks at where ranges begin and end, so that of a multirange's the first and the last count.
 _OF_ENDS: Final = frozenset(

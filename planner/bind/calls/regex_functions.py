@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from catalog.values.regex.backtracking import BY_FLAG, Regex, read, rewrite, similar
 from catalog.values.types import BOOL, INT4, TEXT, SqlType, array
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.calling import Special
 from planner.bind.environment import Environment
-from planner.expression import Call, Literal, Scalar
 
 _TEXTS: Final = array(TEXT)
 #: The later arguments of each function: what stands for one that is not given.

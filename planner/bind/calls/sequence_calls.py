@@ -15,12 +15,12 @@ from catalog.objects import Sequence, Table
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.identifiers import quote_name, split_name
 from catalog.values.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.context import Binding
 from planner.bind.environment import Environment
 from planner.bind.relations import require_named
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
-from planner.expression import Call, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, TEXT, SqlType, array, record
+from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.bind.calls import jsons
 from planner.bind.calls.arguments import by_position
 from planner.bind.calls.catalog_calls import TABLE_NAMES, bind_lists
@@ -23,7 +24,6 @@ from planner.bind.calls.shapes import is_shaped, opened
 from planner.bind.environment import Environment
 from planner.bind.typenames import names_of
 from planner.bind.types import array_of, coerce, common_numeric
-from planner.expression import Call, Case, Cast, ColumnRef, Literal, Scalar
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from catalog.values.array_shapes import UNSAID, stacked
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
+from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.overloads import Overload
 from planner.bind.environment import Environment
 from planner.bind.types import coerced_implicitly, common_type
-from planner.expression import Call, Literal, Scalar
 
 #: Bounds that a slice does not say.
 LEAST: Final = Literal(-(2**31), INT4)

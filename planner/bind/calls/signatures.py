@@ -1,4 +1,4 @@
-"""PostgreSQL's names and signatures for the functions of ``planner.functions``.
+"""PostgreSQL's names and signatures for the functions of ``planner.algebra.functions``.
 
 Owns: ``OVERLOADS``, by PostgreSQL's name, and what to write instead of functions that are not there.
 """
@@ -9,9 +9,9 @@ from itertools import product
 from typing import Final
 
 from catalog.values.types import RANGES
+from planner.algebra.functions import ADVISORY
 from planner.bind.calls.formed import SIGNATURES as FORMED
 from planner.bind.calls.overloads import signatures
-from planner.functions import ADVISORY
 
 _TRIGONOMETRY: Final = ("sin", "cos", "tan", "cot", "asin", "acos", "atan")
 _FORMATTED: Final = ("int4", "int8", "numeric", "float4", "float8")

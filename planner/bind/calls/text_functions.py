@@ -13,12 +13,12 @@ from catalog.values.errors import SqlError
 from catalog.values.identifiers import quoted_words
 from catalog.values.times.patterns import Word, moment_pattern
 from catalog.values.types import BOOL, BYTEA, DATE, INT4, TEXT, TIMESTAMP, SqlType
+from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.bind.calls.calling import Special, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.late import late
 from planner.bind.environment import Environment
 from planner.bind.types import blank_padded, coerce
-from planner.expression import Call, Case, Cast, Literal, Scalar
 
 
 def _shown(env: Environment, scalar: Scalar, node: Any) -> Scalar:

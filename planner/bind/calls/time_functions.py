@@ -13,11 +13,11 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import unit_of_word
 from catalog.values.times.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
 from catalog.values.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
+from planner.algebra.scalars import Call, Cast, Literal, Scalar
 from planner.bind.calls.calling import Bind, Special, called, required, wrong_for
 from planner.bind.calls.choice import no_function
 from planner.bind.environment import Environment
 from planner.bind.types import coerce, display
-from planner.expression import Call, Cast, Literal, Scalar
 
 #: Fields of extract() with the digits of their values, by what has them.
 _DATE_FIELDS: Final = (

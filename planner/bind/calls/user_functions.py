@@ -32,7 +32,10 @@ from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.styles import USUAL
 from catalog.values.types import BOOL, RECORD_OID, SqlType, by_oid, record
-from planner.algebra import Filter, Project
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.relations import Filter, Project
+from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
+from planner.algebra.walk import walk
 from planner.bind.calls.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.arguments import labels_of, unlabelled
 from planner.bind.calls.arrays import array_of_query, array_of_rows
@@ -56,11 +59,8 @@ from planner.bind.rows import field_of, fields_of
 from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.search_path import find_functions
 from planner.bind.typenames import declared_typmod, find_type, names_of
-from planner.expression import Call, Case, ColumnRef, Literal, Scalar
-from planner.functions import FUNCTIONS
-from planner.parse import parse
-from planner.statements import Output
-from planner.walk import walk
+from planner.parse.parser import parse
+from planner.statements.statement import Output
 
 
 def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:

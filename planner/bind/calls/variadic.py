@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, MULTIRANGES, TEXT
+from planner.algebra.scalars import Call, Case, Literal, Scalar
 from planner.bind.calls.calling import required
 from planner.bind.calls.choice import no_function
 from planner.bind.calls.ranges import multirange_make, multirange_of_array
@@ -19,7 +20,6 @@ from planner.bind.calls.shapes import items_of
 from planner.bind.calls.text_functions import OF_TEXTS, most_asked
 from planner.bind.environment import Environment
 from planner.bind.types import coerce
-from planner.expression import Call, Case, Literal, Scalar
 
 Bind = Callable[[Environment, list[Scalar], Any], Scalar]
 #: Those that take an array, too.

@@ -15,7 +15,19 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
-from planner.algebra import SortKey
+from planner.algebra.functions import WINDOW_FUNCTIONS
+from planner.algebra.relations import SortKey
+from planner.algebra.scalars import (
+    Call,
+    ColumnRef,
+    FrameBound,
+    FrameExclusion,
+    FrameMode,
+    Literal,
+    Scalar,
+    WindowCall,
+)
+from planner.algebra.walk import used_columns
 from planner.bind.calls.aggregates import AGGREGATE_NAMES, aggregate_call, bind_filter, may_overflow, size_of
 from planner.bind.calls.calling import bare_call, is_fixed, required
 from planner.bind.calls.carried import of_carriers, over_carriers
@@ -26,19 +38,7 @@ from planner.bind.environment import Environment
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.typenames import names_of
 from planner.bind.types import NUMBERS, coerce, coerced_implicitly, common_type, display
-from planner.expression import (
-    Call,
-    ColumnRef,
-    FrameBound,
-    FrameExclusion,
-    FrameMode,
-    Literal,
-    Scalar,
-    WindowCall,
-)
-from planner.functions import WINDOW_FUNCTIONS
 from planner.rules.support import has_subquery
-from planner.walk import used_columns
 
 Bind = Callable[[Environment, Any], Scalar]
 

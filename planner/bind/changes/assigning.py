@@ -15,7 +15,8 @@ from catalog.objects import ColumnDefinition, Stream, Table
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_texts import is_of_dimensions
 from catalog.values.types import SqlType, shaped
-from planner.algebra import Project
+from planner.algebra.relations import Project
+from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.bind.changes.fields import assign_part
 from planner.bind.context import Binding
 from planner.bind.definitions.generated import refuse_updated
@@ -28,7 +29,6 @@ from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.targets import item_nodes
 from planner.bind.texts import bind_expression
 from planner.bind.types import coerce, display
-from planner.expression import Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 
 
 def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:

@@ -14,7 +14,7 @@ from catalog.values.encodings import PLAIN, UTF8, encoding_named
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
 from planner.bind.typenames import names_of
-from planner.statements import CopyOptions
+from planner.statements.statement import CopyOptions
 
 #: Options that are one character, but for NULL's text.
 _CHARACTERS: Final[tuple[str, ...]] = ("delimiter", "null", "quote", "escape")

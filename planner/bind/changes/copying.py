@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from catalog.objects import FileTable, Sequence, Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra import Project
+from planner.algebra.relations import Project
+from planner.algebra.scalars import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.walk import walk
 from planner.bind.changes.assigning import default_of, scope_of_target
 from planner.bind.changes.copy_options import Given, bind_options
 from planner.bind.changes.dml import HANDLERS, checks_of, require_columns
@@ -26,9 +28,8 @@ from planner.bind.scope import Entry
 from planner.bind.select import bind_query, subquery_binder
 from planner.bind.sources import scan_object
 from planner.bind.typenames import declared_typmod, names_of
-from planner.drawing import calls_of
-from planner.expression import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
-from planner.statements import (
+from planner.lowering.effects import calls_of
+from planner.statements.statement import (
     CopyIn,
     CopyOptions,
     CopyOut,
@@ -41,7 +42,6 @@ from planner.statements import (
     Update,
     outputs_of_rows,
 )
-from planner.walk import walk
 
 
 def bind_copy(binding: Binding, node: Any) -> Statement:

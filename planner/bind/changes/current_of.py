@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, INT8, TEXT
-from planner.algebra import Filter, Limit, Project, Relation, Scan, Sort
+from planner.algebra.relations import Filter, Limit, Project, Relation, Scan, Sort
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.bind.context import Binding
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
-from planner.statements import Output, Query
+from planner.statements.statement import Output, Query
 
 
 def current_rows(binding: Binding, query: Query) -> tuple[Query, int, int]:

@@ -19,7 +19,9 @@ from catalog import objects
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import INT8, SqlType
-from planner.algebra import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
+from planner.algebra.relations import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
+from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
+from planner.algebra.walk import used_columns
 from planner.bind.changes.assigning import assign, assignments, default_of
 from planner.bind.changes.conflict import bind_conflict
 from planner.bind.changes.current_of import is_current
@@ -39,9 +41,7 @@ from planner.bind.select import bind_select, check_widths, subquery_binder, with
 from planner.bind.set_steps import steps
 from planner.bind.sources import bind_from, scan_object, with_place
 from planner.bind.texts import bind_expression
-from planner.expression import Cast, Column, ColumnRef, Literal, Parameter, Scalar
-from planner.statements import Delete, Insert, Returning, Statement, Update
-from planner.walk import used_columns
+from planner.statements.statement import Delete, Insert, Returning, Statement, Update
 
 #: Why a foreign table of files takes no rows.
 READ_ONLY: Final = "A foreign table of files is read-only."

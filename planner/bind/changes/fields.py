@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import JSONB, TEXT, SqlType, shaped
+from planner.algebra.scalars import Call, Cast, Scalar
 from planner.bind.calls.arrays import hstore_key, place_of, require_dimensions, subscripted
 from planner.bind.calls.jsons import with_part as with_member
 from planner.bind.calls.shapes import is_shaped, put
@@ -20,7 +21,6 @@ from planner.bind.environment import Environment
 from planner.bind.expressions import bind_scalar
 from planner.bind.rows import declared_row, field_of, fields_of
 from planner.bind.types import coerce, display
-from planner.expression import Call, Cast, Scalar
 
 _REQUIRES: Final = 'subscripted assignment to "{}" requires type'
 

@@ -15,7 +15,9 @@ from pglast.enums import CmdType, MergeMatchKind
 from catalog.objects import Stream, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INT8
-from planner.algebra import ROW_ID, Join, Project
+from planner.algebra.relations import ROW_ID, Join, Project
+from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import replace_columns, used_columns
 from planner.bind.changes.assigning import assignments, default_of
 from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable
 from planner.bind.context import Binding
@@ -27,9 +29,7 @@ from planner.bind.relations import find_object
 from planner.bind.scope import Scope
 from planner.bind.select import subquery_binder, with_ctes
 from planner.bind.sources import bind_from, with_place
-from planner.expression import Call, Case, Column, ColumnRef, Literal, Scalar
-from planner.statements import Merge, MergeAction, Statement
-from planner.walk import replace_columns, used_columns
+from planner.statements.statement import Merge, MergeAction, Statement
 
 _MATCHED: Final = MergeMatchKind.MERGE_WHEN_MATCHED
 

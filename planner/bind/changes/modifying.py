@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra import Snapshot
+from planner.algebra.relations import Snapshot
 from planner.bind.context import Binding
 from planner.bind.levels import BoundQuery, Level, Refused, Returned
 from planner.bind.recursion import refers_to
-from planner.statements import Delete, Explain, Insert, Merge, Modifying, Query, Statement, Update
+from planner.statements.statement import Delete, Explain, Insert, Merge, Modifying, Query, Statement, Update
 
 #: Statements around another one.
 _AROUND: Final = ("CopyStmt", "ExplainStmt")

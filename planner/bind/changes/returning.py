@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import unsupported
-from planner.algebra import Relation
+from planner.algebra.functions import DRAWN_FUNCTIONS
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Call, Column, ColumnRef, Scalar
+from planner.algebra.walk import replace_columns, used_columns, walk
 from planner.bind.changes.assigning import scope_of_target
 from planner.bind.changes.through_views import Through
 from planner.bind.context import Binding
@@ -21,10 +24,7 @@ from planner.bind.scope import Entry, Scope
 from planner.bind.select import subquery_binder
 from planner.bind.targets import bind_targets
 from planner.bind.typenames import declared_typmod
-from planner.expression import Call, Column, ColumnRef, Scalar
-from planner.functions import DRAWN_FUNCTIONS
-from planner.statements import Returning
-from planner.walk import replace_columns, used_columns, walk
+from planner.statements.statement import Returning
 
 
 class Others(Struct, frozen=True):

@@ -19,7 +19,9 @@ from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
-from planner.algebra import Filter, Relation, Scan
+from planner.algebra.relations import Filter, Relation, Scan
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import replace_columns, walk
 from planner.bind.context import Binding, Context
 from planner.bind.environment import Environment, Groups, Sets, Windows
 from planner.bind.expressions import bind_boolean
@@ -29,11 +31,9 @@ from planner.bind.scope import Entry, Scope, source_of
 from planner.bind.select import subquery_binder
 from planner.bind.sources import in_view, labels_of, scan_object, schema_of
 from planner.bind.targets import Target, bind_targets
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
-from planner.parse import Raw, nodes
+from planner.parse.parser import Raw, nodes
 from planner.rules.support import SUBQUERIES
-from planner.statements import Checks, OfView
-from planner.walk import replace_columns, walk
+from planner.statements.statement import Checks, OfView
 
 #: What a view's query must not have, and what PostgreSQL calls it.
 _CLAUSES: Final = (

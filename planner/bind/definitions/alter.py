@@ -30,7 +30,7 @@ from planner.bind.definitions.owners import bind_owner, new_owner
 from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.views import bind_alter_view
 from planner.bind.relations import look_up, require_object
-from planner.statements import NoOperation, Statement
+from planner.statements.statement import NoOperation, Statement
 
 #: What has no meaning here: owners, storage, statistics, and what there is none of.
 _NOTHING: Final = frozenset(

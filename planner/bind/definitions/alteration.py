@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from catalog.objects import ForeignKey, Index, Table, View, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT8, SqlType
-from planner.algebra import Filter, Limit, Project, Relation, Scan
+from planner.algebra.relations import Filter, Limit, Project, Relation, Scan
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.walk import replace_columns
 from planner.bind.changes.assigning import default_of
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_generations, with_sequences
@@ -27,10 +29,8 @@ from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, row_of
-from planner.definitions import AlterSequence, AlterTable
-from planner.expression import Call, Column, ColumnRef, Literal, Scalar
-from planner.renaming import follow_columns
-from planner.walk import replace_columns
+from planner.incremental.programs.renaming import follow_columns
+from planner.statements.definitions import AlterSequence, AlterTable
 
 
 class Alteration(Struct):

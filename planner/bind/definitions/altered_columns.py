@@ -13,6 +13,8 @@ from pglast.enums import AlterTableType
 from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
+from planner.algebra.scalars import Cast, Scalar
+from planner.algebra.walk import used_columns
 from planner.bind.definitions.alteration import Alteration, drop_views, needed, release, take_constraints
 from planner.bind.definitions.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.dependents import broken_by
@@ -23,9 +25,7 @@ from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import type_or_domain
 from planner.bind.types import coerce, display
-from planner.definitions import AlterSequence
-from planner.expression import Cast, Scalar
-from planner.walk import used_columns
+from planner.statements.definitions import AlterSequence
 
 
 def add(change: Alteration, command: Any) -> None:

@@ -29,7 +29,7 @@ from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.schemas import find_schema
 from planner.bind.privileges import owns
 from planner.bind.relations import require_room
-from planner.definitions import ChangeRights, CreateFunction
+from planner.statements.definitions import ChangeRights, CreateFunction
 
 FUNCTIONS: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE)
 

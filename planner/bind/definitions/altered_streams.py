@@ -18,7 +18,8 @@ from pglast.enums import AlterTableType, DefElemAction, DropBehavior
 from catalog.objects import ColumnDefinition, Stream, with_scales
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import scale_name
-from planner.algebra import Project, Values
+from planner.algebra.relations import Project, Values
+from planner.algebra.scalars import Literal
 from planner.bind.context import Binding
 from planner.bind.definitions.alteration import needed
 from planner.bind.definitions.columns import add_column, constrain_column, defaulting
@@ -27,12 +28,11 @@ from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.tables import check_reading, stream_option
 from planner.bind.definitions.watermarks import bind_watermark, keeps_windows
 from planner.bind.texts import bind_expression
-from planner.definitions import Redefine
-from planner.expression import Literal
-from planner.renaming import follow_columns
+from planner.incremental.programs.renaming import follow_columns
 from planner.rules.fold_constants import fold_constants
 from planner.scales.changes import keeping
 from planner.scales.expressions import of_literal
+from planner.statements.definitions import Redefine
 
 #: Options that say where a stream's rows are: these are what it has.
 _FIXED: Final = ("source", "path", "format")

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, SqlType
-from planner.algebra import Project
+from planner.algebra.relations import Project
+from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import readers
 from planner.bind.sources import scan_object
-from planner.definitions import AlterTable, AlterType
-from planner.expression import Call, Case, ColumnRef, Literal, Scalar
+from planner.statements.definitions import AlterTable, AlterType
 
 _INSTEAD = "Drop the column or view first, and create it again."
 

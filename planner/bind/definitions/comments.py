@@ -37,8 +37,8 @@ from planner.bind.definitions.user_types import bind_comment_type
 from planner.bind.definitions.user_types import redefined as redefined_type
 from planner.bind.relations import require_named, written
 from planner.bind.typenames import find_type, names_of
-from planner.definitions import AlterSchema, AlterTable
-from planner.statements import Statement
+from planner.statements.definitions import AlterSchema, AlterTable
+from planner.statements.statement import Statement
 
 Part = TypeVar("Part", UniqueKey, Index, ForeignKey, Check)
 

@@ -26,8 +26,8 @@ from planner.bind.relations import type_schema
 from planner.bind.rows import check_kept
 from planner.bind.search_path import find_relation
 from planner.bind.typenames import check_collation, find_type, type_or_domain
-from planner.definitions import AlterType, CreateType
-from planner.statements import NoOperation, Statement
+from planner.statements.definitions import AlterType, CreateType
+from planner.statements.statement import NoOperation, Statement
 
 #: Attributes with their domains.
 Fields = tuple[tuple[str, SqlType, int], ...]

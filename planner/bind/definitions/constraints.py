@@ -14,6 +14,8 @@ from catalog.objects import Check, ColumnDefinition, ForeignKey, Table, UniqueKe
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import is_unconstrained
 from catalog.values.types import BOOL, SqlType
+from planner.algebra.scalars import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.walk import walk
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import labels_of
@@ -25,8 +27,6 @@ from planner.bind.search_path import searched
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import display
-from planner.expression import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
-from planner.walk import walk
 
 
 def add_table_constraint(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:

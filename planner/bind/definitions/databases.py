@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.context import Binding
-from planner.statements import NoOperation, Statement
+from planner.statements.statement import NoOperation, Statement
 
 _ONE: Final = "Create a schema in this one, or start another server with a folder of its own."
 _SETTINGS: Final = "SET it in each session, or give it in the server's configuration."

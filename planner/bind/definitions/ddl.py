@@ -34,7 +34,7 @@ from planner.bind.definitions.sequences import bind_alter_sequence, bind_create_
 from planner.bind.definitions.tables import SERVERS, bind_create_stream, bind_create_table
 from planner.bind.definitions.user_types import refuse_range
 from planner.bind.definitions.views import bind_create_as, bind_create_view, bind_refresh
-from planner.statements import Statement
+from planner.statements.statement import Statement
 
 
 def _create_server(binding: Binding, node: Any) -> Statement:

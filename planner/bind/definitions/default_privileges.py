@@ -18,7 +18,7 @@ from planner.bind.context import Binding
 from planner.bind.definitions.grants import Target, changed_rights, grantees_of, letters_of
 from planner.bind.definitions.roles import current_role, role_of
 from planner.bind.definitions.schemas import find_schema
-from planner.definitions import ChangeDefaults
+from planner.statements.definitions import ChangeDefaults
 
 _KINDS: Final[dict[Any, tuple[str, str]]] = {
     ObjectType.OBJECT_TABLE: ("r", "relation"),

@@ -14,13 +14,13 @@ from catalog.catalog import Catalog
 from catalog.objects import Domain, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
+from planner.algebra.scalars import Column
 from planner.bind.context import Binding, Context, within
 from planner.bind.relations import as_created
 from planner.bind.select import bind_query
 from planner.bind.texts import bind_expression, functions_called
-from planner.expression import Column
-from planner.parse import parse
-from planner.statements import Query
+from planner.parse.parser import parse
+from planner.statements.statement import Query
 
 
 def readers(catalog: Catalog, oid: int) -> list[View]:

@@ -20,7 +20,9 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import holds
 from catalog.values.types import BOOL, INT8, SqlType
-from planner.algebra import Filter, Limit, Project, Relation
+from planner.algebra.relations import Filter, Limit, Project, Relation
+from planner.algebra.scalars import Call, Column, ColumnRef, Literal
+from planner.algebra.walk import replace_columns
 from planner.bind.context import Binding
 from planner.bind.definitions.columns import check_default
 from planner.bind.definitions.constraints import refuse_subquery
@@ -32,10 +34,8 @@ from planner.bind.sources import scan_object
 from planner.bind.texts import bind_expression, bind_tree
 from planner.bind.typenames import check_collation, find_type, names_of, type_or_domain
 from planner.bind.types import display
-from planner.definitions import AlterType, CreateType
-from planner.expression import Call, Column, ColumnRef, Literal
-from planner.statements import NoOperation, Statement
-from planner.walk import replace_columns
+from planner.statements.definitions import AlterType, CreateType
+from planner.statements.statement import NoOperation, Statement
 
 #: Constraints that no domain has, with the words of the error.
 _IMPOSSIBLE: Final = {

@@ -39,8 +39,8 @@ from planner.bind.definitions.type_drops import bind_drop_type, drop_types
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe, look_up, require_object, shown, written
 from planner.bind.typenames import names_of
-from planner.definitions import Drop, Truncate
-from planner.statements import NoOperation, Statement
+from planner.statements.definitions import Drop, Truncate
+from planner.statements.statement import NoOperation, Statement
 
 _KINDS: Final[dict[ObjectType, tuple[str, type | tuple[type, ...]]]] = {
     ObjectType.OBJECT_TABLE: ("TABLE", Table),

@@ -18,15 +18,15 @@ from catalog.objects import UserType, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import enum_of
 from catalog.values.types import Enumeration
-from planner.algebra import Relation
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Call, Cast
+from planner.algebra.walk import walk
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import first_broken
 from planner.bind.relations import type_schema
 from planner.bind.typenames import declared_type, names_of
-from planner.definitions import AlterType, CreateType
-from planner.expression import Call, Cast
-from planner.statements import NoOperation, Statement
-from planner.walk import walk
+from planner.statements.definitions import AlterType, CreateType
+from planner.statements.statement import NoOperation, Statement
 
 #: Between two labels as they are declared.
 _DISTANCE: Final = 1 << 32

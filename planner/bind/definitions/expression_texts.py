@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from catalog.values.types import SqlType
+from planner.algebra.scalars import Column
 from planner.bind.context import Binding
 from planner.bind.definitions.kept import kept_text
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_expression
-from planner.expression import Column
 
 _IN_PARENTHESES: Final = ("A_Expr", "BoolExpr", "NullTest", "BooleanTest")
 

@@ -25,8 +25,8 @@ from planner.bind.context import Binding
 from planner.bind.definitions.type_drops import drop_types
 from planner.bind.privileges import owns
 from planner.bind.relations import schema_for
-from planner.definitions import AlterExtension, CreateExtension, DropExtension
-from planner.statements import NoOperation, Statement
+from planner.statements.definitions import AlterExtension, CreateExtension, DropExtension
+from planner.statements.statement import NoOperation, Statement
 
 #: What to write instead of extensions that are often asked for.
 _INSTEAD: Final = {"citext": "Use text: compare lower(x), and have a unique index over lower(x)."}

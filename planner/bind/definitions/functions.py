@@ -22,6 +22,7 @@ from catalog.objects import Domain, Stream, Table, View
 from catalog.routines import Argument, Function, every, named
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import RECORD_OID
+from planner.algebra.scalars import Column, ColumnRef
 from planner.bind.calls.user_functions import body_of, rows_of, type_by_oid, value_node
 from planner.bind.context import Binding, within
 from planner.bind.definitions.dependents import texts_calling
@@ -32,8 +33,7 @@ from planner.bind.search_path import find_functions
 from planner.bind.texts import bind_tree
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
-from planner.definitions import CreateFunction, DropFunction
-from planner.expression import Column, ColumnRef
+from planner.statements.definitions import CreateFunction, DropFunction
 
 _LANGUAGES: Final = {
     "plpgsql": "Write its value as one SELECT with LANGUAGE sql, or send the statements from the client.",

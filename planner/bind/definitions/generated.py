@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table
 from catalog.values.errors import SqlError, unsupported
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.walk import walk
 from planner.bind.context import Binding
 from planner.bind.texts import bind_expression, bind_tree, row_of
 from planner.bind.types import coerce, display
-from planner.expression import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
-from planner.functions import FUNCTIONS
-from planner.parse import nodes
-from planner.walk import walk
+from planner.parse.parser import nodes
 
 
 def generated_of(binding: Binding, target: Table | Stream, row: Sequence[Column]) -> tuple[tuple[Column, Scalar], ...]:

@@ -54,8 +54,8 @@ from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.user_types import named_type
 from planner.bind.relations import describe, require_object
 from planner.bind.typenames import names_of
-from planner.definitions import AlterTable, ChangeRights, Redefine
-from planner.statements import Statement
+from planner.statements.definitions import AlterTable, ChangeRights, Redefine
+from planner.statements.statement import Statement
 
 #: Objects of GRANT that nothing else is known of, by what the refusal says.
 _REFUSED: Final = "GRANT and REVOKE on {}"

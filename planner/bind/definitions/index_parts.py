@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Index, Table, UserType
+from planner.algebra.scalars import Case, Column, Literal, Scalar
+from planner.algebra.walk import used_columns
 from planner.bind.context import Context
 from planner.bind.names import ANONYMOUS, output_name
 from planner.bind.texts import bind_expression
-from planner.expression import Case, Column, Literal, Scalar
-from planner.parse import parse
-from planner.walk import used_columns
+from planner.parse.parser import parse
 
 _INDEXES: Final = 256
 

@@ -19,6 +19,9 @@ from catalog.objects import Index, Indexed, Table, UniqueKey, View, keys_of
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import made_name, quote_name
 from catalog.values.types import BOOL, SqlType
+from planner.algebra.functions import FUNCTIONS
+from planner.algebra.scalars import Call, Cast, Exists, InSubquery, ScalarSubquery
+from planner.algebra.walk import used_columns, walk
 from planner.bind.context import Binding
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.index_parts import index_parts, labels_of
@@ -32,12 +35,9 @@ from planner.bind.sources import scan_object
 from planner.bind.texts import bind_tree, row_of, unqualified
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce, display
-from planner.definitions import Drop
-from planner.expression import Call, Cast, Exists, InSubquery, ScalarSubquery
-from planner.functions import FUNCTIONS
-from planner.parse import parse
-from planner.statements import NoOperation, Statement
-from planner.walk import used_columns, walk
+from planner.parse.parser import parse
+from planner.statements.definitions import Drop
+from planner.statements.statement import NoOperation, Statement
 
 _METHODS: Final = ("btree", "hash", "gist", "gin", "spgist", "brin")
 

@@ -16,7 +16,7 @@ from catalog.postgres import functions
 from planner.bind.context import Binding
 from planner.bind.search_path import find_functions
 from planner.bind.typenames import BY_OID, find_declared, names_of
-from planner.parse import nodes
+from planner.parse.parser import nodes
 
 
 def kept_text(binding: Binding, tree: Any) -> str:

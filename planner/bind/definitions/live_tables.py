@@ -28,10 +28,10 @@ from planner.bind.relations import as_created, look_up
 from planner.bind.select import bind_query
 from planner.bind.typenames import names_of
 from planner.bind.types import display
-from planner.definitions import CreateView
 from planner.incremental import plan
 from planner.incremental.statics import scanned_tables
-from planner.parse import parse
+from planner.parse.parser import parse
+from planner.statements.definitions import CreateView
 
 #: Aggregates to which it means nothing how often a row is there.
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"))

@@ -28,7 +28,7 @@ from planner.bind.definitions.user_types import named_type
 from planner.bind.privileges import owns
 from planner.bind.relations import require_room
 from planner.bind.typenames import names_of
-from planner.definitions import AlterTable, ChangeRights, Redefine
+from planner.statements.definitions import AlterTable, ChangeRights, Redefine
 
 
 def new_owner(commands: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.objects import CatalogObject, SystemView, Table
-from planner.definitions import AlterTable, Redefine
+from planner.statements.definitions import AlterTable, Redefine
 
 
 def redefined(

@@ -1,7 +1,7 @@
 """ALTER ... RENAME: relations, columns and constraints under other names.
 
 Owns: what else names them: CHECKs of the table, foreign keys of other tables, owners of sequences. A view knows
-relations by oid and remembers what their columns are called now (``planner.renaming``).
+relations by oid and remembers what their columns are called now (``planner.incremental.programs.renaming``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, ForeignKey, Index, Sequence, Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import quote_name
-from planner.algebra import Project
+from planner.algebra.relations import Project
+from planner.algebra.scalars import ColumnRef
 from planner.bind.context import Binding
 from planner.bind.definitions.composites import bind_rename_attribute
 from planner.bind.definitions.dependents import readers
@@ -26,11 +27,10 @@ from planner.bind.definitions.user_types import bind_rename_type
 from planner.bind.relations import look_up, require_object
 from planner.bind.scope import SYSTEM_COLUMNS
 from planner.bind.sources import scan_object
-from planner.definitions import AlterTable, Redefine
-from planner.expression import ColumnRef
-from planner.parse import nodes, parse
-from planner.renaming import follow_rename
-from planner.statements import NoOperation, Statement
+from planner.incremental.programs.renaming import follow_rename
+from planner.parse.parser import nodes, parse
+from planner.statements.definitions import AlterTable, Redefine
+from planner.statements.statement import NoOperation, Statement
 
 #: A column's name as a text has it.
 _NAME: Final = re.compile(r'"(?:[^"]|"")+"|[^\W\d][\w$]*')

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from catalog.objects import ColumnDefinition, View
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
+from planner.algebra.signature import signature
 from planner.bind.context import Binding
 from planner.bind.definitions.dependents import above_replaced, bind_text
 from planner.bind.types import display
-from planner.definitions import CreateView
-from planner.incremental.signature import signature
-from planner.statements import Query
-from planner.zones import depends_on_zone
+from planner.incremental.programs.zones import depends_on_zone
+from planner.statements.definitions import CreateView
+from planner.statements.statement import Query
 
 #: Options that are part of a view's query.
 FIXED: Final = ("retention", "emit")

@@ -20,8 +20,8 @@ from catalog.values.identifiers import is_the_database
 from planner.bind.context import Binding
 from planner.bind.definitions.roles import current_role, require_settable, role_of
 from planner.bind.set_values import set_text
-from planner.definitions import ChangeRoles
-from planner.statements import Statement
+from planner.statements.definitions import ChangeRoles
+from planner.statements.statement import Statement
 
 #: What names a session's user, which a session cannot begin by changing.
 _IDENTITY: Final = ("role", "session_authorization")

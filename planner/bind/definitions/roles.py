@@ -24,8 +24,8 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from planner.bind.context import Binding
 from planner.bind.literals import value_of
-from planner.definitions import ChangeRoles
-from planner.statements import Statement
+from planner.statements.definitions import ChangeRoles
+from planner.statements.statement import Statement
 
 _NO_PASSWORD: Final = SqlError("00000", "empty string is not a valid password, clearing password")
 #: Kinds of objects that have default privileges.

@@ -23,9 +23,9 @@ from planner.bind.definitions.renames import RELATIONS, relation_words, require_
 from planner.bind.definitions.roles import role_of
 from planner.bind.definitions.user_types import bind_move_type
 from planner.bind.relations import look_up
-from planner.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
-from planner.parse import Raw, schema_elements
-from planner.statements import NoOperation, Statement
+from planner.parse.parser import Raw, schema_elements
+from planner.statements.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
+from planner.statements.statement import NoOperation, Statement
 
 #: The elements that a schema may have, in the order in which they are created.
 _ORDER: Final = ("CreateSeqStmt", "CreateStmt", "ViewStmt", "IndexStmt", "CreateTrigStmt", "GrantStmt")

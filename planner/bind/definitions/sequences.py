@@ -23,9 +23,9 @@ from planner.bind.context import Binding
 from planner.bind.relations import is_taken, look_up, require_named, require_object, target_schema
 from planner.bind.typenames import names_of, type_of
 from planner.bind.types import display
-from planner.definitions import AlterSequence, CreateSequence
-from planner.parse import nodes
-from planner.statements import NoOperation, Statement
+from planner.parse.parser import nodes
+from planner.statements.definitions import AlterSequence, CreateSequence
+from planner.statements.statement import NoOperation, Statement
 
 _BITS: Final = {"int2": 15, "int4": 31, "int8": 63}
 #: Types of columns that bring their own sequence.

@@ -13,7 +13,8 @@ from catalog.objects import ColumnDefinition, Table
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import declared
 from catalog.values.types import SqlType, plain
-from planner.algebra import Project, Relation
+from planner.algebra.relations import Project, Relation
+from planner.algebra.scalars import ColumnRef
 from planner.bind.context import Binding
 from planner.bind.relations import is_taken, on_commit, target_schema
 from planner.bind.rows import check_kept
@@ -21,9 +22,8 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import names_of
 from planner.bind.types import coerce
-from planner.definitions import CreateTableAs
-from planner.expression import ColumnRef
-from planner.statements import Output, Query
+from planner.statements.definitions import CreateTableAs
+from planner.statements.statement import Output, Query
 
 
 def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:

@@ -26,7 +26,7 @@ from planner.bind.definitions.parts import Parts
 from planner.bind.definitions.table_like import like
 from planner.bind.definitions.watermarks import bind_watermark
 from planner.bind.relations import is_taken, on_commit, target_schema
-from planner.definitions import CreateStream, CreateTable
+from planner.statements.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.
 SERVERS: Final = ("stream", "pipelinedb")

@@ -12,7 +12,7 @@ from catalog.values.errors import SqlError
 from planner.bind.context import Binding
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.search_path import searched
-from planner.statements import SetConstraints
+from planner.statements.statement import SetConstraints
 
 
 def bind_set_constraints(binding: Binding, node: Any) -> SetConstraints:

@@ -29,7 +29,7 @@ from planner.bind.definitions.user_types import named_type
 from planner.bind.privileges import require_droppable
 from planner.bind.relations import describe
 from planner.bind.typenames import find_type, names_of, unknown_type
-from planner.definitions import AlterTable, DropType
+from planner.statements.definitions import AlterTable, DropType
 
 
 class _Reach(Struct):

@@ -21,8 +21,8 @@ from planner.bind.definitions.domains import bind_rename_domain
 from planner.bind.definitions.enums import alter_enum
 from planner.bind.relations import type_schema
 from planner.bind.typenames import declared_type, names_of
-from planner.definitions import AlterType
-from planner.statements import Statement
+from planner.statements.definitions import AlterType
+from planner.statements.statement import Statement
 
 
 def refuse_range(binding: Binding, node: Any) -> Statement:

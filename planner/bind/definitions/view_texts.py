@@ -26,7 +26,7 @@ from catalog.values.identifiers import quote_name
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_view
 from planner.bind.names import output_name
-from planner.parse import parse
+from planner.parse.parser import parse
 
 _BUILT_IN: Final = ("pg_catalog", PG_TEMP)
 #: Views whose texts are remembered.

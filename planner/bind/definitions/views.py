@@ -18,7 +18,10 @@ from catalog.objects import PG_TEMP, ColumnDefinition, Index, View, is_temporary
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.times.precision import declared
-from planner.algebra import Relation
+from planner.algebra.functions import DRAWN_FUNCTIONS, FUNCTIONS
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Call
+from planner.algebra.walk import walk
 from planner.bind.changes.through_views import require_checkable
 from planner.bind.context import Binding
 from planner.bind.definitions.enums import refuse_labels
@@ -31,14 +34,11 @@ from planner.bind.rows import check_kept, refuse_rows
 from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import declared_typmod, names_of
-from planner.definitions import AlterView, CreateTableAs, CreateView
-from planner.expression import Call
-from planner.functions import DRAWN_FUNCTIONS, FUNCTIONS
-from planner.parse import text_after_as
-from planner.renaming import reads_of
-from planner.statements import NoOperation, Output, Query
-from planner.view_rules import RULES, Places
-from planner.walk import walk
+from planner.incremental.programs.renaming import reads_of
+from planner.incremental.view_rules import RULES, Places
+from planner.parse.parser import text_after_as
+from planner.statements.definitions import AlterView, CreateTableAs, CreateView
+from planner.statements.statement import NoOperation, Output, Query
 
 _CHECK: Final = "check_option"
 #: Options with their values.

@@ -15,9 +15,9 @@ from catalog.values.types import shaped
 from planner.bind.context import Binding, Context
 from planner.bind.definitions.alteration import finish, start
 from planner.bind.definitions.altered_columns import widen
-from planner.definitions import AlterTable
-from planner.parse import Raw
+from planner.parse.parser import Raw
 from planner.scales import with_scales
+from planner.statements.definitions import AlterTable
 
 
 def widened(catalog: Catalog, table: Table) -> AlterTable | None:

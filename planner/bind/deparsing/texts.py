@@ -9,6 +9,7 @@ from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
+from planner.algebra.scalars import Column
 from planner.bind.calls.resolution import UNKNOWN, Ambiguous
 from planner.bind.context import Binding, Context
 from planner.bind.deparsing import AsWrittenError
@@ -22,8 +23,7 @@ from planner.bind.deparsing.printing import Printer
 from planner.bind.deparsing.queries import analyse_query
 from planner.bind.deparsing.trees import ColumnOf, Const, Source
 from planner.bind.relations import as_created
-from planner.expression import Column
-from planner.parse import parse
+from planner.parse.parser import parse
 
 #: What an analysis that knows too little ends with.
 _FAILURES = (AsWrittenError, SqlError, Ambiguous, KeyError, StopIteration, ValueError, RecursionError)

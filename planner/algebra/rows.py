@@ -1,0 +1,16 @@
+"""Rows that a statement brings with it, as a leaf of a relation.
+
+Owns their names; the executor binds the rows to them.
+"""
+
+from __future__ import annotations
+
+from planner.algebra.relations import Snapshot
+from planner.algebra.scalars import Column
+
+
+def bound(row: tuple[Column, ...], prefix: str = "__rows") -> Snapshot:
+    """Rows bound as a leaf, named by its types: an input of another shape under one name would cost all prepared
+    statements."""
+    shape = hash(tuple(column.type.arrow for column in row)) & 0xFFFF_FFFF
+    return Snapshot(f"{prefix}{shape:x}", row, tuple(map(str, range(len(row)))))
