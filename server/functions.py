@@ -1,8 +1,8 @@
 """Functions of the session: now(), current_user, current_setting() and the like become literals before a query runs.
 
-Owns: their values, one per transaction or session (planner.algebra.functions.SESSION_FUNCTIONS lists them). Engines never see
-them. Arguments must be constant, but for functions that may be called for each row (CALLED_BY_ROW): these are called
-between what engines compute (planner/drawing).
+Owns: their values, one per transaction or session (planner.algebra.functions.SESSION_FUNCTIONS lists them). Engines
+never see them. Arguments must be constant, but for functions that may be called for each row (CALLED_BY_ROW): these are
+called between what engines compute (planner/lowering/effects).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A continuous view's states as they leave this server: all at one LSN of the view's home.
 
-Owns: whose states these are. A view that reads others takes theirs along (``planner/inlining``); of one of those that
-is on another server they are its last copy's on the storage, and what has come behind that in this server's log.
+Owns: whose states these are. A view that reads others takes theirs along (``planner/incremental/programs/inlining``);
+of one of those that is on another server they are its last copy's on the storage, and what has come behind that in this
+server's log.
 """
 
 from __future__ import annotations

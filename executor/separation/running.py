@@ -46,7 +46,7 @@ class Request(Struct):
     by_cost: bool = True
     #: Whether it was found better to wait for the pipeline that runs now.
     is_waiting: bool = False
-    #: By which way the query leaves, once it does (``planner/leaving``).
+    #: By which way the query leaves, once it does (``planner/separation/leaving``).
     way: Way = "move"
     begun: float = field(default_factory=time.monotonic)
     ended: float = 0.0

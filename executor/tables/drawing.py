@@ -1,7 +1,7 @@
 """Statements that call functions with an effect: the calls are made here, in the order of the rows, by no engine.
 
-Owns: the results of a step's calls beside its rows, and relations taken apart before (``planner/drawing``). Values come
-from ``executor/tables/sequences``; what becomes of notifications is the server's matter.
+Owns: the results of a step's calls beside its rows, and relations taken apart before (``planner/lowering/effects``).
+Values come from ``executor/tables/sequences``; what becomes of notifications is the server's matter.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""EXPLAIN: ``plans`` of queries and programs, ``changes`` of tables, and the ``scalars`` in both, as text and as JSON."""
+"""EXPLAIN: ``plans`` of queries and programs, ``changes`` of tables, and the ``scalars`` in both, as text and JSON."""

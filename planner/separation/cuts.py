@@ -48,7 +48,7 @@ from planner.rules.support import volatility
 
 #: What ends a pipeline: ``build`` is the side of a join, or a subquery, that others are looked up in, the thesis'
 #: index-optimised operator, of which only this child is replaced; ``shared`` a WITH query; ``rows`` what a query only
-#: orders (``planner/slicing``); ``result`` the last one, which nothing ends.
+#: orders (``planner/separation/slicing``); ``result`` the last one, which nothing ends.
 Breaker = Literal["group", "window", "set operation", "recursion", "build", "shared", "rows", "result"]
 #: Estimates of a relation's rows.
 Rows = Callable[[Relation], float]

@@ -64,7 +64,7 @@ def test_every_query_of_tpch_in_two_phases() -> None:
 
 
 def test_between_two_slices(rewrite: bool) -> None:
-    """So far, and the rest of the rows, give the same as the whole (figure in ``planner/slicing``)."""
+    """So far, and the rest of the rows, give the same as the whole (figure in ``planner/separation/slicing``)."""
     t = table("t", "k v", not_null="k")
     whole = group(where(t, call("gt", t.v, 1)), {"k": t.k}, n=agg("count", type_=INT8), total=agg("sum", t.v))
     apart = in_two_phases(whole, lambda node: True)

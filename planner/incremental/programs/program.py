@@ -88,7 +88,7 @@ class Program(Struct, frozen=True):
     ``point_key``: output columns that are exactly the single group key of the one state under a final of only
     projections and filters, so that a point read may go to a key index; empty where there is none. ``expiries``: what
     may be taken out of states. ``borrowed``: what stands for current tables where the view is not at its home
-    (``planner/lending``).
+    (``planner/incremental/programs/lending``).
     """
 
     statics: tuple[Static, ...]
