@@ -33,7 +33,7 @@ from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.views.content import Content
 from planner.bind import Context, bind
-from planner.incremental import plan
+from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateView

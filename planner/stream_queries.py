@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from planner import incremental
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
@@ -27,6 +26,7 @@ from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, transform, walk
 from planner.incremental.names import Names, stored_name
 from planner.incremental.pipelines import Kinds, check_operators
+from planner.incremental.plan import normalise, plan
 from planner.incremental.programs.program import State, Statement, Static
 from planner.incremental.regions import Regions
 from planner.incremental.statics import Statics
@@ -124,7 +124,7 @@ def _by_rows(relation: Relation) -> Arriving | None:
     below, cut = _sliced(optimise(relation))
     if cut is None:
         return None
-    below = incremental.normalise(below, ordered=True)
+    below = normalise(below, ordered=True)
     kinds = Kinds()
     scan = _source(below, kinds)
     if scan is None:
@@ -180,7 +180,7 @@ def _source(relation: Relation, kinds: Kinds) -> Scan | None:
 
 def _by_states(query: Query) -> Arriving | None:
     """The second way: a continuous view that lives as long as the statement. Raises 0A000 for what none may be."""
-    program = incremental.plan(query, _SCOPE, ordered=True).program
+    program = plan(query, _SCOPE, ordered=True).program
     if len(program.paths) != 1:
         return None
     (path,) = program.paths

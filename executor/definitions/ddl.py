@@ -42,13 +42,13 @@ from executor.streams.runtime import is_followed
 from executor.tables.finite import require_finite
 from executor.tables.temporary import drop_temporary
 from executor.transaction import NewView, OutdatedError, Transaction
-from planner import incremental
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
 from planner.bind.context import Context
 from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
 from planner.incremental.names import stored_name
+from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
 from planner.incremental.view_rules import RULES
@@ -361,7 +361,7 @@ def _create_view(core: Database, transaction: Transaction, catalog: Catalog, sta
     return Result(tag, notices=(*warnings, *(SqlError("00000", text) for text in notices)))
 
 
-def _frozen(catalog: Catalog, statement: CreateView, planned: incremental.Planned) -> list[SqlError]:
+def _frozen(catalog: Catalog, statement: CreateView, planned: Planned) -> list[SqlError]:
     """Warnings of tables that the view reads once, with a text of the view that reads them as they are."""
     if not planned.notices:
         return []
@@ -426,11 +426,11 @@ def _refuse_files(statement: CreateView) -> None:
             raise unsupported(construct, instead, statement.places.of([item]))
 
 
-def _plan(statement: CreateView, scope: str, statistics: Statistics) -> incremental.Planned:
+def _plan(statement: CreateView, scope: str, statistics: Statistics) -> Planned:
     """The view's program. An error of the rules says where the query names its stream, if it knows no better."""
     places = statement.places
     try:
-        return incremental.plan(statement.query, scope, statement.keeping, statistics=statistics, places=places)
+        return plan(statement.query, scope, statement.keeping, statistics=statistics, places=places)
     except SqlError as error:
         if error.position is None:
             error.position = places.first

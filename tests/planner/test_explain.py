@@ -27,7 +27,7 @@ from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Pa
 from planner.algebra.serialize import decode_program, encode_program
 from planner.explain.plans import Facts, explain_program, explain_relation, program_json, relation_json
 from planner.explain.scalars import deparse
-from planner.incremental import Planned, plan
+from planner.incremental.plan import Planned, plan
 from tests.planner import golden
 from tests.planner.bound import catalog_of, query_of
 from tests.planner.builders import (

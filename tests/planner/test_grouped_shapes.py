@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.errors import SqlError
-from planner.incremental import plan
+from planner.incremental.plan import plan
 from tests.planner.binding import Database
 from tests.rig.grouped_shapes import shape
 from tests.rig.sampling import sample

@@ -18,9 +18,9 @@ from planner.algebra.relations import Delta, Relation, Scan, Snapshot, SortKey
 from planner.algebra.scalars import AggregateCall, Literal
 from planner.algebra.signature import signature
 from planner.algebra.walk import inputs, walk
-from planner.incremental import plan
 from planner.incremental.aggregates import Child, Split, split
 from planner.incremental.names import Names, stored_name
+from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program
 from planner.statistics import ColumnStatistics, Statistics, TableStatistics
 from tests.planner.builders import (

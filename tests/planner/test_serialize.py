@@ -31,7 +31,7 @@ from planner.algebra.scalars import Call, Column, Literal, Scalar
 from planner.algebra.serialize import VERSION, decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
-from planner.incremental import plan
+from planner.incremental.plan import plan
 from planner.incremental.programs.program import Path, Program, State, Statement
 from tests.planner.builders import call, fresh, project, query, rel, stream, table
 from tests.planner.test_incremental import SHAPES, Inputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.values.types import BOOL, INT4, INT8
+from planner.algebra import walk
 from planner.algebra.relations import (
     Aggregate,
     Filter,
@@ -15,7 +16,6 @@ from planner.algebra.relations import (
     SetOperation,
     Sort,
     SortKey,
-    walk,
 )
 from planner.algebra.scalars import (
     AggregateCall,

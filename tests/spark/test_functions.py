@@ -15,7 +15,7 @@ from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
 from executor.spark.statements import reason
 from planner.bind import Context, bind
-from planner.incremental import plan
+from planner.incremental.plan import plan
 from planner.incremental.programs.program import State, Statement
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateView

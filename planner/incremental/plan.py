@@ -1,0 +1,167 @@
+"""The program of a continuous view: the steps of ``plan``, in their order, and what they give together.
+
+Owns: ``plan``, ``normalise``, the key of a view's point reads, and what CREATE VIEW says of tables that are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from catalog.values.errors import unsupported
+from planner.algebra.relations import Aggregate, Filter, Project, Relation, Scan, Snapshot
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.algebra.validate import validate
+from planner.algebra.walk import transform, walk
+from planner.incremental.event_time import Keeping
+from planner.incremental.first_rows import first_rows
+from planner.incremental.groupings import Groupings
+from planner.incremental.inner_limits import number_inner_limits
+from planner.incremental.names import stored_name
+from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
+from planner.incremental.programs.program import Path, Program, State
+from planner.incremental.reading import read
+from planner.incremental.regions import Regions
+from planner.incremental.retention import keep_windows, require_windows
+from planner.incremental.share import share_groupings
+from planner.incremental.statics import Statics, scanned_tables
+from planner.incremental.view_rules import Places
+from planner.rules import REWRITES, decorrelate, optimise, rewrite
+from planner.rules.cardinality import Cardinality
+from planner.rules.order_lists import order_lists
+from planner.rules.prune_columns import prune_columns
+from planner.rules.support import Fresh, keep_columns
+from planner.rules.unnest_in_place import unnest_in_place
+from planner.statements.statement import Query
+from planner.statistics import Statistics
+
+_NOWHERE: Final = Places()
+_AFTER_SHARING: Final = (prune_columns,)
+
+
+class Planned(Struct, frozen=True):
+    """A program, and what CREATE VIEW tells the client about it."""
+
+    program: Program
+    notices: tuple[str, ...]
+
+
+def plan(
+    query: Query,
+    scope: str,
+    keeping: Keeping | None = None,
+    ordered: bool = False,
+    statistics: Statistics | None = None,
+    places: Places = _NOWHERE,
+) -> Planned:
+    """The program of a continuous view. ``scope`` begins its traces' names: unique per view, letters, digits and _.
+    With ``ordered`` its final relation gives its rows in the query's order. By ``statistics`` a stream meets first the
+    tables that leave the fewest of its rows. ``places`` are those of its text.
+
+    Raises 0A000 for what the thesis' rules (4.2.2, 4.2.3) or the rules of decorrelation do not allow, and for groups
+    of which ``keeping`` does not say when they end."""
+    relation = normalise(query.relation, ordered)
+    check(relation, places)
+    require_windows(relation, keeping)
+    relation = share_groupings(relation)
+    fresh = Fresh(relation, query.relation)
+    relation, windows = keep_windows(relation, keeping, fresh)
+    relation = rewrite(relation, _AFTER_SHARING)
+    kinds = Kinds()
+    statics = Statics(scope, fresh)
+    cardinality = Cardinality(relation, statistics) if statistics else None
+    regions = Regions(statics, fresh, kinds, cardinality)
+    groupings = Groupings(scope, statics, regions, fresh, windows.horizons)
+
+    def separate(node: Any) -> Any:
+        return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node
+
+    final: Relation = transform(relation, separate)
+    final = optimise(keep_columns(final, query.relation.columns))
+    states = tuple(groupings.gathered.states)
+    paths = _paths(groupings)
+    relations = [statement.relation for path in paths for statement in path.statements]
+    _require_kept(relations)
+    final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
+    program = Program(
+        statics.planned([*relations, final]),
+        states,
+        paths,
+        final,
+        final.columns,
+        point_key(final, states),
+        windows.expiries(groupings),
+    )
+    _validate(program)
+    return Planned(program, notices(program))
+
+
+def _require_kept(statements: Sequence[Relation]) -> None:
+    """What fills states reads the stream and what is kept, no table or catalog as it is. Raises 0A000."""
+    for item in (node for statement in statements for node in walk(statement)):
+        if isinstance(item, Scan):
+            instead = "Group by the columns that it is computed from, and compute it from the groups."
+            read = "the system catalogs" if item.kind == "system" else f'"{item.name}"'  # also by a cast of an oid
+            raise unsupported(f"a subquery over {read} in an expression below the grouping", instead)
+
+
+def normalise(relation: Relation, ordered: bool = False) -> Relation:
+    """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
+    rewritten = rewrite(decorrelate(unnest_in_place(order_lists(relation))), REWRITES)
+    return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
+
+
+def _paths(groupings: Groupings) -> tuple[Path, ...]:
+    """One path per stream: all statements over its delta move together."""
+    streams = dict.fromkeys(stream for stream, _ in groupings.gathered.statements)
+    return tuple(
+        Path(stream, tuple(statement for oid, statement in groupings.gathered.statements if oid == stream))
+        for stream in streams
+    )
+
+
+def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
+    """Output columns that are the group key of the only state read, under projections and filters only; else none.
+
+    None either for intervals: an index finds values that are the same, and a month equals thirty days.
+    """
+    values: dict[Column, Scalar] = {column: ColumnRef(column) for column in final.columns}
+    node = final
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            outputs = dict(node.outputs)
+            values = {column: outputs[value.column] for column, value in values.items() if isinstance(value, ColumnRef)}
+        node = node.input
+    if not isinstance(node, Snapshot):
+        return ()
+    state = next((item for item in states if item.name == node.trace and item.kind == "aggregate"), None)
+    if state is None or any(column.type.name == "interval" for column in state.key):
+        return ()
+    sources = dict(zip(node.columns, node.sources, strict=True))
+    by_source = {sources[value.column]: column for column, value in values.items() if isinstance(value, ColumnRef)}
+    found = tuple(by_source[stored_name(column)] for column in state.key if stored_name(column) in by_source)
+    return found if len(found) == len(state.key) else ()
+
+
+def notices(program: Program) -> tuple[str, ...]:
+    """What CREATE VIEW says of tables that the view reads once (thesis 4.2.2)."""
+    names = dict.fromkeys(scanned_tables(program.statics).values())
+    return tuple(
+        f'table "{name}" is joined below the grouping and is read as of the view\'s creation: '
+        "later changes to it do not change the view"
+        for name in names
+    )
+
+
+def _validate(program: Program) -> None:
+    for static in program.statics:
+        validate(static.relation)
+    states = {state.name: state for state in program.states}
+    for path in program.paths:
+        for statement in path.statements:
+            validate(statement.relation)
+            assert statement.relation.columns == states[statement.target].columns
+    validate(program.final)
+    assert not any(isinstance(node, Aggregate) and is_grouping(node, Kinds()) for node in walk(program.final))
