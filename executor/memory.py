@@ -3,7 +3,7 @@
 Owns: the shares of ``memory_limit``. An instance of the embedded engine counts what its operators and buffers hold and
 writes to the spill folder, or raises 53200, beyond its share. Rings and rows by key have bounds of their own, which are
 no larger than their shares. What nobody counts (single values, results on their way, Python) is seen by the process's
-resident size alone (``server.memory_guard``).
+resident size alone (``server.operations.memory_guard``).
 """
 
 from __future__ import annotations

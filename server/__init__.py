@@ -1,10 +1,14 @@
 """The server: sockets, sessions and both query protocols, over ``executor`` and ``protocol``.
 
-Reading order: ``main`` and ``serving`` (the process), ``connection`` (one socket), ``startup`` (who comes in),
-``session`` (one client), ``simple`` and ``extended`` (the query protocols), ``execution`` (one statement run),
-``copying`` (COPY), ``appending`` and ``points`` (what needs no thread), ``planning``, ``prepared`` and ``caches``
-(what is remembered), ``parameters`` and ``settings`` (SHOW and SET), ``config`` (what an operator sets), ``commands``
-(what else ``millstream`` does), ``logs`` and ``metrics`` (what an operator sees).
+The life of a client:
 
-The only layer that knows asyncio. One message of a connection is worked on at a time; what may block runs in threads.
+1. ``main`` reads the configuration (``operations.config``); ``serving`` opens the database and listens.
+2. ``net.connection`` has the socket; ``net.startup`` authenticates the client.
+3. ``session.session`` has the client's settings, prepared statements and transaction, and takes one message at a time.
+4. ``query.simple`` and ``query.extended`` speak the two query protocols. ``query.planning`` finds or makes a plan of
+   each statement, ``query.execution`` runs it in a thread of ``workers``, and ``query.rows`` encodes the rows.
+5. ``query.copy`` moves the rows of COPY, ``notify`` the notifications of LISTEN.
+
+``fastpath`` answers some requests without these steps; the others can be read without it. ``commands`` is what else
+``millstream`` does. This is the only layer that knows asyncio; what may block runs in threads.
 """

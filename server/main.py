@@ -18,9 +18,11 @@ from typing import NoReturn
 import uvloop
 
 from executor import descriptors
-from server import commands, folders, logs
-from server.config import Chosen, ConfigError, choose, parser
-from server.memory import collect_later, keep_freed_memory, keep_what_is_loaded
+from server import commands
+from server.operations import data_folder as folders
+from server.operations import logs
+from server.operations.allocator import collect_later, keep_freed_memory, keep_what_is_loaded
+from server.operations.config import Chosen, ConfigError, choose, parser
 from server.serving import CannotStart, Server, Stop
 
 logger = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ SWITCH_INTERVAL = 0.001
 
 def command() -> NoReturn:
     """The console command. The interpreter is not taken apart at its end: everything is closed by then, and what was
-    frozen for the collector (``server.memory``) would be reported as leaks by the engine's bindings."""
+    frozen for the collector (``server.operations.allocator``) would be reported as leaks by the engine's bindings."""
     status = main()
     logging.shutdown()
     sys.stdout.flush()

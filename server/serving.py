@@ -22,24 +22,24 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor import descriptors
-from server.access import Access
-from server.caches import ResultCache
-from server.cancel import CancelRegistry
-from server.config import Chosen, Config
-from server.connection import Connection
-from server.floor import Floor
-from server.memory import leave_out_pandas
-from server.memory_guard import MemoryGuard
-from server.notifying import Channels
-from server.own_paths import OwnPaths
+from server.fastpath.busy_poll import Floor
+from server.net.access_files import Access
+from server.net.cancel_keys import CancelRegistry
+from server.net.connection import Connection
+from server.notify.channels import Channels
+from server.operations.allocator import leave_out_pandas
+from server.operations.config import Chosen, Config
+from server.operations.memory_guard import MemoryGuard
+from server.operations.own_paths import OwnPaths
+from server.query.answer_cache import ResultCache
 from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database import Database
-    from server.planning import PlanCache
-    from server.points import Points
-    from server.rows import Descriptions
-    from server.view_channels import ViewChannels
+    from server.fastpath.point_reads import Points
+    from server.notify.view_channels import ViewChannels
+    from server.query.planning import PlanCache
+    from server.query.rows import Descriptions
 
 #: Seconds that a client has to take its last messages when the server ends.
 _GOODBYE: Final = 5
@@ -253,7 +253,7 @@ class Server:
         address = self.config.metrics_listen
         if address is None:
             return lambda: None
-        from server.metrics import serve_metrics
+        from server.operations.metrics import serve_metrics
 
         logger.info("metrics address=%s port=%d", address.host, address.port)
         return serve_metrics(address, self, database)
@@ -346,11 +346,11 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.commit.files import load_secret
     from executor.database import Database
     from server import session  # noqa: F401 -- for the first client
-    from server.peers import Peers
-    from server.planning import PlanCache
-    from server.points import Points
-    from server.rows import Descriptions
-    from server.view_channels import ViewChannels
+    from server.fastpath.point_reads import Points
+    from server.net.peers import Peers
+    from server.notify.view_channels import ViewChannels
+    from server.query.planning import PlanCache
+    from server.query.rows import Descriptions
 
     with contextlib.ExitStack() as failing:
         database = failing.enter_context(contextlib.closing(Database.open(config.options())))

@@ -1,6 +1,6 @@
 """``millstream check-config``: the configuration that a server would start with, each value with its origin.
 
-Owns: the print. What is wrong with a configuration is an error of ``server.config``.
+Owns: the print. What is wrong with a configuration is an error of ``server.operations.config``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 
-from server.config import choose, parser, print_value
+from server.operations.config import choose, parser, print_value
 
 
 def run(words: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from server.config import Config
+from server.operations.config import Config
 
 #: No server is there, or it does not let the client in.
 Unreachable = psycopg.OperationalError

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from server.config import CONFIG_FILE, choose, describe, parser
+from server.operations.config import CONFIG_FILE, choose, describe, parser
 
 
 def run(words: Sequence[str]) -> int:

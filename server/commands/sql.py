@@ -17,7 +17,7 @@ import psycopg
 
 from server.commands.client import Unreachable, connect, identity
 from server.commands.status import NOT_RUNNING
-from server.config import Config, choose, parser
+from server.operations.config import Config, choose, parser
 
 
 def run(words: Sequence[str]) -> int:

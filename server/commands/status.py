@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from server.commands.client import Unreachable, connect
-from server.config import choose, parser
+from server.operations.config import choose, parser
 
 #: The exit status that pg_ctl has for a server that does not run.
 NOT_RUNNING: Final = 3

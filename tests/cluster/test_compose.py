@@ -15,7 +15,7 @@ import yaml
 
 from executor.spark.java import LEAST_VERSION
 from server.commands import COMMANDS
-from server.config import ENVIRONMENT_PREFIX, choose, parser
+from server.operations.config import ENVIRONMENT_PREFIX, choose, parser
 from tests.rig.server import ROOT
 
 DOCKER = ROOT / "docker"

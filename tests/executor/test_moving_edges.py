@@ -14,8 +14,8 @@ from executor.database import Database
 from executor.moving import artifact, checkpoints, entering, giving
 from executor.moving.ownership import Owned
 from executor.periodic import Periodic
-from server import named_views
-from server.session import Session
+from server.session import view_functions as named_views
+from server.session.session import Session
 from tests.executor.client import Client
 from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies, resume, suspend, view_of

@@ -19,13 +19,19 @@ from typing import Final, NoReturn
 import msgspec
 
 from server.main import command
-from server.memory import collect_later, keep_freed_memory, leave_out_pandas
+from server.operations.allocator import collect_later, keep_freed_memory, leave_out_pandas
 from tests.rig.forked import NUMBER, Request
 from tests.rig.holding import hold_queries
 from tests.rig.process import die_with_parent
 
 #: What a server loads before its first client, in its order.
-_MODULES: Final = ("executor.database", "server.session", "server.points", "server.view_channels", "server.relations")
+_MODULES: Final = (
+    "executor.database",
+    "server.session.session",
+    "server.fastpath.point_reads",
+    "server.notify.view_channels",
+    "server.session.relations",
+)
 _LONGEST: Final = 1 << 16
 _OPEN_FILES: Final = 4096
 

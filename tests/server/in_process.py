@@ -12,11 +12,11 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from server.config import Chosen, Config
-from server.connection import Connection
-from server.express import Express
+from server.fastpath.recognised_requests import Express
+from server.net.connection import Connection
+from server.operations.config import Chosen, Config
 from server.serving import Server, Stop
-from server.session import Session
+from server.session.session import Session
 from tests.server.wire import SYNC, Message, frame, parse
 
 

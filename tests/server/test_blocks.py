@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from server.config import Address, Config
+from server.operations.config import Address, Config
 from tests.rig.beside import Beside
 from tests.rig.postgres import Postgres
 from tests.rig.process import wait_until

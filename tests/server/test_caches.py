@@ -12,8 +12,8 @@ from executor.database import Database
 from executor.options import Options
 from executor.session import DatabaseSession
 from planner.parse.parser import parse
-from server.caches import ResultCache, Stamp
-from server.planning import Bounded, PlanCache, Surroundings
+from server.query.answer_cache import ResultCache, Stamp
+from server.query.planning import Bounded, PlanCache, Surroundings
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 from catalog.values.errors import SqlError
-from server.cancel import CancelRegistry
-from server.config import Address, Config
-from server.memory_guard import Account
-from server.session import Session
+from server.net.cancel_keys import CancelRegistry
+from server.operations.config import Address, Config
+from server.operations.memory_guard import Account
+from server.session.session import Session
 from tests.rig.beside import Beside
 from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream

@@ -19,10 +19,10 @@ from catalog.values.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
-from server.config import Address, Config
-from server.express import Answered, PointRead, RowChange
-from server.floor import LOOK
-from server.session import Session
+from server.fastpath.busy_poll import LOOK
+from server.fastpath.recognised_requests import Answered, PointRead, RowChange
+from server.operations.config import Address, Config
+from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, close, describe, execute, parse
 

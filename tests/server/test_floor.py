@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from msgspec import Struct
 
-from server.connection import Connection
-from server.floor import LOOK, Floor
+from server.fastpath.busy_poll import LOOK, Floor
+from server.net.connection import Connection
 from tests.rig.beside import Beside, at_once
 from tests.rig.server import Millstream
 from tests.server.wire import SYNC, Wire, bind, execute, parse, tags

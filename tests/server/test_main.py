@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from server.config import Address, Chosen, Config
-from server.logs import JsonFormatter, LineFormatter
+from server.operations.config import Address, Chosen, Config
+from server.operations.logs import JsonFormatter, LineFormatter
 from server.serving import CannotStart, Server, Stop
 from tests.rig.process import end, free_port, stat, wait_until
 from tests.rig.server import ROOT, Millstream

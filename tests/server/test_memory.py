@@ -11,7 +11,7 @@ from tests.rig.server import ROOT
 
 _LOAD = """
 import sys
-from server.memory import leave_out_pandas
+from server.operations.allocator import leave_out_pandas
 leave_out_pandas()
 import executor.database, server.session
 print("pandas" in sys.modules)

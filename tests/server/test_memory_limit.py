@@ -15,7 +15,7 @@ import pytest
 from psycopg.pq import ExecStatus
 
 from executor.memory import available
-from server.config import Config, ConfigError
+from server.operations.config import Config, ConfigError
 from tests.rig.process import wait_until
 from tests.rig.server import DATABASE, USER, Millstream
 

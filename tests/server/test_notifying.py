@@ -12,7 +12,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from server.notifying import WAITING, Channels, Listening, Notification
+from server.notify.channels import WAITING, Channels, Listening, Notification
 from tests.rig.process import wait_until
 from tests.rig.server import Millstream
 from tests.server.wire import SYNC, Wire, bind, error_fields, execute, letters, parse

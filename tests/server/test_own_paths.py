@@ -12,8 +12,8 @@ import pytest
 from catalog.system_errors import exhausted, state_of, state_of_file
 from catalog.values.errors import SqlError
 from executor.embedded.errors import translate
-from server.config import Config
-from server.own_paths import OwnPaths
+from server.operations.config import Config
+from server.operations.own_paths import OwnPaths
 
 _CODE = Path(__file__).resolve().parents[2]
 

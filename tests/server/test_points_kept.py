@@ -11,7 +11,7 @@ import pytest
 from catalog.values.types import by_name
 from executor.points import Picked
 from executor.trace.index import Row
-from server.points import Form, Rows
+from server.fastpath.point_reads import Form, Rows
 
 
 @pytest.mark.parametrize(("length", "is_kept"), [(10, True), (20_000, False)])

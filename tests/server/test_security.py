@@ -18,7 +18,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from server.tls import end_point
+from server.net.tls import end_point
 from tests.rig.process import wait_until
 from tests.rig.server import ROOT, Millstream
 from tests.server.wire import Wire, error_fields, frame, letters

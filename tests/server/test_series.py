@@ -17,12 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.messages import Execute
-from server import answers, series
-from server.config import Address, Config
-from server.express import Answered
-from server.portals import Portal
-from server.series import Series
-from server.session import Session
+from server.fastpath import answer_routes as answers
+from server.fastpath import pipelined_reads as series
+from server.fastpath.pipelined_reads import Series
+from server.fastpath.recognised_requests import Answered
+from server.operations.config import Address, Config
+from server.query.portals import Portal
+from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import FLUSH, SYNC, Message, bind, close, describe, execute, parse
 

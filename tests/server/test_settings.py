@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from server.parameters import PARAMETERS, REPORTED
-from server.settings import Settings
+from server.session.parameters import PARAMETERS, REPORTED
+from server.session.settings import Settings
 
 
 @pytest.fixture

@@ -1,0 +1,372 @@
+"""What an operator may set: one list of settings, from ``millstream.toml``, the environment and flags.
+
+Owns: the frozen ``Config``, whose fields are that list (name, type, default and documentation), how a value is read,
+and where it came from. A flag wins over ``MILLSTREAM_<NAME>`` in the environment, which wins over the file, which wins
+over the default. Knows nothing of sockets or sessions; what a client may SET is in ``server.session.settings``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import tomllib
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
+
+from executor.memory import default_limit, result_cache_share, ring_share, table_keys_share
+from executor.options import MaintenanceEngine, Options, is_server_name
+from planner.parse.lengths import LIMIT, MOST
+
+CONFIG_FILE: Final = "millstream.toml"
+ENVIRONMENT_PREFIX: Final = "MILLSTREAM_"
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
+LogStatement = Literal["none", "ddl", "mod", "all"]
+#: Where a setting's value is from, in the words of pg_settings.source.
+Source = Literal["default", "configuration file", "environment variable", "command line"]
+
+_UNITS: Final = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+_TRUE: Final = frozenset(("on", "true", "yes", "1"))
+_FALSE: Final = frozenset(("off", "false", "no", "0"))
+_LEAST_MEMORY: Final = 512 << 20
+
+
+class ConfigError(Exception):
+    """A setting that cannot be read or must not have this value; the message names it."""
+
+
+class Address(Struct, frozen=True):
+    """Where to listen; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def _setting(default: Any, doc: str, *, size: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "size": size})
+
+
+# ruff: noqa: RUF009 -- a field's documentation is part of its default.
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings. In the file a table may group those of one prefix: ``[spark] master = ...`` is spark_master."""
+
+    data: Path = _setting(Path("data"), "folder of everything durable; made when missing")
+    storage: str = _setting("", "folder that several servers share for what moves between them; empty: shared, in data")
+    log_on_storage: bool = _setting(True, "a new server's log is in the folder storage, where one is set; else in data")
+    view_copy_interval: float = _setting(
+        10.0,
+        "seconds at least between two copies of a view in the folder storage, where one is set; 0 makes none unasked",
+    )
+    server_name: str = _setting("main", "the server's name among those that share the storage")
+    server_lease: float = _setting(10.0, "seconds without a heartbeat after which others take a server's queries over")
+    listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
+    ssl: bool = _setting(False, "speak TLS with clients that ask for it")
+    ssl_cert_file: str = _setting("server.crt", "the server's certificate and what it is signed with; PEM, in data")
+    ssl_key_file: str = _setting("server.key", "the certificate's key, which nobody else may read; PEM, in data")
+    ssl_ca_file: str = _setting("", "who signs clients' certificates; PEM, in data; empty: none are asked for")
+    ssl_min_protocol_version: str = _setting("TLSv1.2", "oldest TLS spoken: TLSv1.2 or TLSv1.3")
+    hba_file: str = _setting("", "table of who may come from where; default: hba.conf in data, where there is one")
+    authentication_timeout: float = _setting(60.0, "seconds that a client has to prove who it is")
+    max_connections: int = _setting(100, "clients at once; one more is refused with 53300")
+    maintenance_engine: MaintenanceEngine = _setting("auto", "who maintains continuous views: auto, spark or embedded")
+    maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
+    maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
+    synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
+    memory_limit: int = _setting(
+        0, "bytes that the server's process may take; 0 is three quarters of what the machine or cgroup has", size=True
+    )
+    ring_bytes: int = _setting(1 << 30, "memory for rows that views have not taken up yet", size=True)
+    backlog_bytes: int = _setting(
+        8 << 30, "bytes of rows that views of a stream have not taken up, beyond which its writers wait", size=True
+    )
+    table_keys_bytes: int = _setting(
+        512 << 20, "memory for tables' rows by key, without which reads by key ask an engine; 0 keeps none", size=True
+    )
+    log_segment_bytes: int = _setting(64 << 20, "size of one file of the log", size=True)
+    lock_timeout: float = _setting(0.0, "seconds that a table's writer waits for another; 0 waits for ever")
+    statement_timeout: float = _setting(0.0, "default of statement_timeout in seconds; 0 is none")
+    statement_length: int = _setting(LIMIT, "characters of the longest statement; data of COPY has no such limit")
+    shutdown_timeout: float = _setting(
+        8.0, "seconds after SIGTERM at which the process ends though a statement goes on; 0 waits for ever"
+    )
+    source_poll: float = _setting(0.5, "seconds between two looks at a stream's source folder")
+    spark_enabled: bool = _setting(True, "start Spark behind the server when a Java runtime is there")
+    spark_master: str = _setting(
+        "local[*]", "local[n], spark://host:port, yarn, k8s://..., or sc://host:port (Connect)"
+    )
+    spark_driver_memory: str = _setting("2g", "heap of the local Spark driver")
+    spark_job_timeout: float = _setting(
+        600.0, "seconds after which a Spark job is taken for dead and its driver replaced"
+    )
+    embedded_threads: int = _setting(0, "threads of the embedded engine; 0 is one per core")
+    storage_bandwidth: int = _setting(
+        200 << 20, "bytes a second of a query's state to the storage and back: what leaves is chosen by it", size=True
+    )
+    storage_latency: float = _setting(
+        0.05,
+        "seconds that it takes a query to leave and to go on, whatever it carries: shorter ones end where they are",
+    )
+    shared_files: str = _setting(
+        "",
+        "folder of Parquet files that every server of the storage reads and nobody changes: queries leave without them",
+    )
+    parse_threads: int = _setting(2, "threads that parse COPY data")
+    result_cache_bytes: int = _setting(
+        64 << 20, "memory for encoded rows of repeated queries; 0 caches none", size=True
+    )
+    drain_timeout: float = _setting(
+        2.0, "seconds after SIGTERM that statements and transactions under way have to end; SIGINT gives none"
+    )
+    metrics_listen: Address | None = _setting(
+        None, "host:port on which Prometheus finds metrics, loopback only; none where it is empty"
+    )
+    log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
+    log_format: LogFormat = _setting("text", "text, or json: one object a line")
+    log_connections: bool = _setting(False, "log who connects, and who gets in by which method")
+    log_disconnections: bool = _setting(False, "log the end of each session and how long it was")
+    log_statement: LogStatement = _setting(
+        "none", "statements that are logged: none, ddl, mod (ddl and what changes rows) or all; superusers may SET it"
+    )
+
+    def __post_init__(self) -> None:
+        if not self.ssl:
+            _require_loopback(self.listen.host)
+        if self.metrics_listen is not None and not is_loopback(self.metrics_listen.host):
+            raise ConfigError(
+                f"metrics_listen = {self.metrics_listen}: metrics ask for no password; listen on loopback"
+            )
+        positive = ("max_connections", "maintenance_rows", "parse_threads", "ring_bytes", "backlog_bytes")
+        for name in (*positive, "log_segment_bytes", "server_lease"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1")
+        if self.memory_limit and self.memory_limit < _LEAST_MEMORY:
+            raise ConfigError(f"memory_limit = {self.memory_limit}: a server needs at least {_LEAST_MEMORY >> 20}MB")
+        if not 1 <= self.statement_length <= MOST:
+            raise ConfigError(f"statement_length must be between 1 and {MOST}")
+        if not is_server_name(self.server_name):
+            raise ConfigError(f"server_name = {self.server_name}: letters, digits, _ and - make a name")
+
+    def shown(self) -> dict[str, str]:
+        """Every setting as SHOW stores it: sizes in bytes, times in milliseconds, Booleans as on and off."""
+        return {item.name: stored_text(getattr(self, item.name)) for item in fields(self)}
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the process may take."""
+        return self.memory_limit or default_limit()
+
+    @property
+    def result_cache(self) -> int:
+        """Bytes of encoded answers that are kept."""
+        return min(self.result_cache_bytes, result_cache_share(self.memory))
+
+    def options(self) -> Options:
+        """What of this the executor takes."""
+        names = set(Options.__struct_fields__) & {item.name for item in fields(Config)}
+        own = {name: getattr(self, name) for name in names}
+        own["memory_limit"] = memory = self.memory
+        own["ring_bytes"] = min(self.ring_bytes, ring_share(memory))
+        own["table_keys_bytes"] = min(self.table_keys_bytes, table_keys_share(memory))
+        return Options(data_directory=self.data.resolve(), address=str(self.listen), **own)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_loopback(host: str) -> None:
+    if not is_loopback(host):
+        raise ConfigError(
+            f"listen = {host}: listening beyond loopback requires TLS: set ssl, ssl_cert_file and ssl_key_file,"
+            " or use 127.0.0.1, ::1 or localhost"
+        )
+
+
+class Chosen(Struct, frozen=True):
+    """A configuration, the file that was read, if one was, and whose word each setting that is not its default is."""
+
+    config: Config
+    file: Path | None = None
+    sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
+
+    def source(self, name: str) -> Source:
+        """Where a setting's value is from."""
+        return self.sources.get(name, "default")
+
+
+def choose(flags: argparse.Namespace, environment: Mapping[str, str]) -> Chosen:
+    """The configuration of parsed flags, environment and file together. Raises ConfigError."""
+    named = flags.config or environment.get(ENVIRONMENT_PREFIX + "CONFIG")
+    file = Path(named or CONFIG_FILE)
+    values = _read_file(file, required=named is not None)
+    sources: dict[str, Source] = dict.fromkeys(values or (), "configuration file")
+    found = dict(values or {})
+    for item in fields(Config):
+        variable = environment.get(ENVIRONMENT_PREFIX + item.name.upper())
+        if variable is not None:
+            found[item.name], sources[item.name] = variable, "environment variable"
+        flag = getattr(flags, item.name)
+        if flag is not None:
+            found[item.name], sources[item.name] = flag, "command line"
+    known = {item.name: item for item in fields(Config)}
+    for name in found:
+        if name not in known:
+            raise ConfigError(f"unknown setting {name}")
+    config = Config(**{name: _read_value(known[name], value) for name, value in found.items()})
+    return Chosen(config, None if values is None else file, sources)
+
+
+def describe() -> str:
+    """The list of settings as ``millstream.toml`` with every default, commented: what the documentation prints."""
+    lines = []
+    for item in fields(Config):
+        lines += [f"# {item.metadata['doc']}", f"# {item.name} = {print_value(item.default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def table() -> str:
+    """The list as a table of Markdown: what docs/settings.md shows."""
+    lines = ["| setting | default | what it is |", "|---|---|---|"]
+    for item in fields(Config):
+        lines.append(f"| `{item.name}` | `{print_value(item.default)}` | {item.metadata['doc']} |")
+    return "\n".join(lines) + "\n"
+
+
+def stored_text(value: object) -> str:
+    """A setting's value as SHOW stores it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "on" if value else "off"
+        case float():
+            return str(round(value * 1000))
+        case _:
+            return str(value)
+
+
+def print_value(value: object) -> str:
+    """A setting's value as ``millstream.toml`` has it."""
+    match value:
+        case None:
+            return '""'
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            return f'"{value}"'
+
+
+def parser(program: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """Of a command that takes all settings as flags."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=description,
+        epilog=epilog,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"file of settings (default: {CONFIG_FILE}, where there is one)"
+    )
+    for item in fields(Config):
+        default = print_value(item.default).strip('"').replace("%", "%%") or "none"
+        flag = "--" + item.name.replace("_", "-")
+        parser.add_argument(flag, dest=item.name, metavar="VALUE", help=f"{item.metadata['doc']} (default: {default})")
+    return parser
+
+
+def _read_file(path: Path, required: bool) -> dict[str, object] | None:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(f"{path}: no such file") from None
+        return None
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    values: dict[str, object] = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            values |= {f"{name}_{inner}": below for inner, below in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
+def _read_value(item: Field[Any], value: object) -> Any:
+    try:
+        return _convert(item, value)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{item.name}: invalid value {value!r} ({item.metadata['doc']})") from None
+
+
+def _convert(item: Field[Any], value: object) -> object:
+    text = str(value).strip()
+    choices = _CHOICES.get(str(item.type))
+    if choices is not None:
+        if text.lower() not in choices:
+            raise ValueError(text)
+        return text.lower()
+    match item.default:
+        case bool():
+            return _boolean(text)
+        case int():
+            return _size(text) if item.metadata["size"] else int(text)
+        case float():
+            return float(text)
+        case Path():
+            return Path(text).expanduser()
+        case Address():
+            return _address(text)
+        case None:  # the one kind of setting that may be absent
+            return _address(text) if text else None
+        case _:
+            return text
+
+
+_CHOICES: Final = {
+    "MaintenanceEngine": get_args(MaintenanceEngine),
+    "LogLevel": get_args(LogLevel),
+    "LogFormat": get_args(LogFormat),
+    "LogStatement": get_args(LogStatement),
+}
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return lowered in _TRUE
+
+
+def _size(text: str) -> int:
+    number = text.rstrip("kKmMgGtTbB ")
+    unit = text[len(number) :].strip().lower()
+    if unit not in _UNITS:
+        raise ValueError(text)
+    return int(float(number) * _UNITS[unit])
+
+
+def _address(text: str) -> Address:
+    host, separator, port = text.rpartition(":")
+    if not separator:
+        host, port = ("127.0.0.1", text) if text.isdigit() else (text, "5433")
+    number = int(port)
+    if not 0 <= number <= 65535:
+        raise ValueError(text)
+    return Address(host.strip("[]"), number)

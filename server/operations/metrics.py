@@ -1,0 +1,126 @@
+"""What Prometheus reads: clients, streams, views, jobs and engines as numbers, on a port of its own.
+
+Owns: the metrics' names and where each is read from, at every scrape anew; nothing is counted on a hot path for it. The
+page and the process's own metrics (memory, processor, files) are prometheus_client's. Names follow
+https://prometheus.io/docs/practices/naming/.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from executor.system import system_rows
+
+if TYPE_CHECKING:
+    from executor.database import Database
+    from server.operations.config import Address
+    from server.serving import Server
+
+Family = CounterMetricFamily | GaugeMetricFamily
+#: Families by the column of millstream.streams that they show, for every stream.
+_OF_STREAMS: Final[tuple[tuple[str, type[Family], str, str], ...]] = (
+    ("rows", CounterMetricFamily, "millstream_stream_rows", "Rows acknowledged."),
+    ("buffered_rows", GaugeMetricFamily, "millstream_stream_buffered_rows", "Rows in memory for views."),
+    ("buffered_bytes", GaugeMetricFamily, "millstream_stream_buffered_bytes", "Memory of these rows."),
+    ("writers_waiting", GaugeMetricFamily, "millstream_stream_writers_waiting", "Writers held back."),
+    ("queries", GaugeMetricFamily, "millstream_stream_queries", "Queries that read the stream now."),
+)
+
+
+def serve_metrics(address: Address, server: Server, database: Database) -> Callable[[], None]:
+    """Answers Prometheus in a thread of its own; what is returned ends that. Raises OSError."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    registry.register(_Metrics(server, database))
+    http, thread = start_http_server(address.port, address.host, registry)
+
+    def end() -> None:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+    return end
+
+
+class _Metrics(Collector):
+    """Collected in the page's thread: reads only what other threads may read."""
+
+    def __init__(self, server: Server, database: Database) -> None:
+        self._server = server
+        self._database = database
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing is known beforehand: streams and views come and go."""
+        return ()
+
+    def collect(self) -> Iterator[Family]:
+        """All metrics now."""
+        yield from self._clients()
+        yield from self._streams()
+        yield from self._views()
+        yield from self._jobs()
+        yield _gauge(
+            "millstream_log_lsn", "Last log sequence number that readers see.", self._database.sequencer.visible
+        )
+        engines = GaugeMetricFamily("millstream_engine_available", "Whether an engine takes work.", labels=["engine"])
+        for row in system_rows(self._database, "engines"):
+            engines.add_metric([row["name"]], row["available"])
+        yield engines
+
+    def _clients(self) -> Iterator[Family]:
+        states = Counter(state for state in map(_state, tuple(self._server.connections)))
+        clients = GaugeMetricFamily("millstream_clients", "Connected clients.", labels=["state"])
+        for state in ("active", "idle", "idle in transaction", "starting"):
+            clients.add_metric([state], states[state])
+        yield clients
+        limit = self._server.config.max_connections
+        yield _gauge("millstream_clients_limit", "Clients that may be connected.", limit)
+
+    def _streams(self) -> Iterator[Family]:
+        rows = system_rows(self._database, "streams")
+        for column, kind, name, text in _OF_STREAMS:
+            family = kind(name, text, labels=["stream"])
+            for row in rows:
+                family.add_metric([row["name"]], row[column])
+            yield family
+
+    def _views(self) -> Iterator[Family]:
+        behind = GaugeMetricFamily("millstream_view_rows_behind", "Rows not yet in stored states.", labels=["view"])
+        failing = GaugeMetricFamily("millstream_view_failing", "Whether reads raise an error.", labels=["view"])
+        for row in system_rows(self._database, "views"):
+            if row["rows_behind"] is not None:  # else another server tells it
+                behind.add_metric([row["name"]], row["rows_behind"])
+            failing.add_metric([row["name"]], row["error_sqlstate"] is not None)
+        yield from (behind, failing)
+
+    def _jobs(self) -> Iterator[Family]:
+        labels = ["engine", "status"]
+        jobs = CounterMetricFamily(
+            "millstream_maintenance_jobs", "Ended jobs of background maintenance.", labels=labels
+        )
+        rows = CounterMetricFamily("millstream_maintenance_rows", "Rows that they took.", labels=labels)
+        seconds = CounterMetricFamily("millstream_maintenance_seconds", "Time that they took.", labels=labels)
+        for (engine, status), total in self._database.maintenance.jobs.totals.copy().items():
+            for family, value in ((jobs, total.jobs), (rows, total.rows), (seconds, total.seconds)):
+                family.add_metric([engine, status], value)
+        yield from (jobs, rows, seconds)
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _state(connection: Any) -> str:
+    handler = connection.handler
+    if not hasattr(handler, "backend"):
+        return "starting"
+    if handler.is_working:
+        return "active"
+    return "idle" if handler.db.status == "I" else "idle in transaction"

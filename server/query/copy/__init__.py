@@ -1,0 +1,1 @@
+"""COPY between a client, or a file of the server, and the executor."""

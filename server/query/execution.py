@@ -1,0 +1,412 @@
+"""One statement run for one client: by the executor in a worker thread, or by the session itself.
+
+Owns: who runs which statement, and ``Cursor``, a result on its way out. Both query protocols use it; neither's messages
+are known here. Everything here may block and is called in a worker thread, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.nested_texts import is_of_dimensions
+from catalog.values.nested_types import delimiter_of
+from catalog.values.types import SqlType, shaped
+from executor.planned import Planned
+from executor.result import Result
+from planner.algebra.relations import Project, Values
+from planner.algebra.scalars import Column, Value
+from planner.bind.utility import execute_argument
+from planner.scales import showing
+from planner.statements.definitions import (
+    AlterExtension,
+    AlterSchema,
+    AlterSequence,
+    AlterTable,
+    AlterType,
+    AlterView,
+    ChangeDefaults,
+    ChangeRights,
+    ChangeRoles,
+    CreateExtension,
+    CreateFunction,
+    CreateSchema,
+    CreateSequence,
+    CreateStream,
+    CreateTable,
+    CreateTableAs,
+    CreateType,
+    CreateView,
+    Drop,
+    DropExtension,
+    DropFunction,
+    DropType,
+    Redefine,
+    Truncate,
+)
+from planner.statements.do_blocks import DoBlock
+from planner.statements.statement import (
+    CloseCursor,
+    CopyIn,
+    Deallocate,
+    DeclareCursor,
+    Delete,
+    Discard,
+    ExecutePrepared,
+    Fetch,
+    Insert,
+    Listen,
+    Merge,
+    Modifying,
+    Notify,
+    Output,
+    Prepare,
+    Query,
+    SetModes,
+    SetVariable,
+    ShowVariable,
+    TransactionControl,
+    Unlisten,
+    Update,
+)
+from server.query import cursors
+from server.query.create_schema import run_schema
+from server.query.do_blocks import run_block
+from server.query.forward_rows import Forward
+from server.query.planning import Plan
+from server.query.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
+from server.query.rows import Names, encode_rows, is_named, sent_value, shown_by_name
+from server.session import functions
+from server.session.identity import may_examine, require_examinable, take_on
+from server.session.parameter_types import boolean
+from server.session.settings import IDENTITY, OF_TRANSACTION
+
+if TYPE_CHECKING:
+    from server.session.session import Session
+
+#: Statements that a read-only transaction refuses, with the word for its error.
+WRITES: Final[dict[type, str]] = {
+    Insert: "INSERT",
+    Update: "UPDATE",
+    Delete: "DELETE",
+    Merge: "MERGE",
+    Modifying: "SELECT",
+    Truncate: "TRUNCATE TABLE",
+    CreateSchema: "CREATE SCHEMA",
+    AlterSchema: "ALTER SCHEMA",
+    CreateTable: "CREATE TABLE",
+    CreateTableAs: "CREATE TABLE AS",
+    CreateSequence: "CREATE SEQUENCE",
+    AlterSequence: "ALTER SEQUENCE",
+    AlterTable: "ALTER TABLE",
+    Redefine: "ALTER TABLE",
+    CreateStream: "CREATE FOREIGN TABLE",
+    CreateView: "CREATE VIEW",
+    Drop: "DROP",
+    AlterView: "ALTER VIEW",
+    CreateType: "CREATE TYPE",
+    AlterType: "ALTER TYPE",
+    DropType: "DROP TYPE",
+    CreateFunction: "CREATE FUNCTION",
+    DropFunction: "DROP FUNCTION",
+    CreateExtension: "CREATE EXTENSION",
+    AlterExtension: "COMMENT",
+    DropExtension: "DROP EXTENSION",
+    ChangeRoles: "ALTER ROLE",
+    ChangeRights: "GRANT",
+    ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
+    CopyIn: "COPY FROM",
+}
+#: Bytes after which a portion goes out.
+PORTION_BYTES: Final = 1 << 20
+
+
+class Cursor:
+    """The rows of a result that are still to be sent."""
+
+    def __init__(self, result: Result, formats: tuple[int, ...], time_zone: str, names: Names | None = None) -> None:
+        self.outputs = result.outputs
+        self.returns_rows = result.batches is not None
+        self._tag = result.tag
+        self._types = tuple(item.type for item in result.outputs)
+        self._formats = formats
+        self._time_zone = time_zone
+        #: Says what oids that are shown by name are called.
+        self._names = names if any(map(is_named, self._types)) else None
+        self._rows: Forward | cursors.SqlCursor = Forward(result.batches or ())
+        self._live = result.live
+        self._taken = 0
+        self.finished = not self.returns_rows
+
+    def take(self, limit: int = 0) -> tuple[bytes, int]:
+        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are; of rows
+        that come as time goes on, those that have come."""
+        data: list[bytes] = []
+        size = count = 0
+        while size < PORTION_BYTES and (not limit or count < limit):
+            batch = self._rows.next(limit - count if limit else 0)
+            if batch is None:
+                self.finished = True
+                break
+            if self._names is not None:
+                batch = shown_by_name(batch, self._types, self._formats, self._names)
+            data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
+            size += len(data[-1])
+            count += batch.num_rows
+            if self._live:
+                break
+        self._taken += count
+        return (data[0] if len(data) == 1 else b"".join(data)), count
+
+    def tag(self, count: int) -> str:
+        """CommandComplete's tag after ``count`` rows."""
+        return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY", "FETCH") and self.returns_rows else self._tag
+
+    def stepping(self, name: str, text: str, now: datetime.datetime, most: int) -> cursors.SqlCursor:
+        """The rest of the rows for FETCH and MOVE, of which ``take`` goes on to take, too."""
+        if isinstance(self._rows, Forward):
+            rest, passed, live = self._rows, self._taken, self._live
+            self._rows = cursors.SqlCursor.over(name, text, self.outputs, now, rest, passed, live, most)
+        self.finished = False
+        return self._rows
+
+    @classmethod
+    def declared(cls, cursor: cursors.SqlCursor, time_zone: str, names: Names) -> Cursor:
+        """The rows of a DECLARE from where it is."""
+        found = cls(Result("SELECT", cursor.outputs, ()), (), time_zone, names)
+        found._rows, found._live = cursor, cursor.live is not None
+        return found
+
+
+def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool = False) -> Result:
+    """Runs a statement but COPY with the client. Raises SqlError; where the client may know the columns that the result
+    has (``described``), 0A000 if it would have others now.
+    """
+    session.check(plan.statement)
+    session.starts_statement(plan)
+    statement = plan.statement
+    if isinstance(statement, ChangeRoles) and statement.setting is not None:
+        session.settings.check(*statement.setting)
+    if isinstance(statement, ExecutePrepared):
+        (plan, parameters), described = prepared_call(session, statement), True
+        statement = plan.statement
+        session.check(statement)
+    if isinstance(statement, TransactionControl):
+        return session.control(statement)
+    if isinstance(statement, DoBlock):
+        return run_block(session, statement, run)
+    if isinstance(statement, CreateSchema) and statement.elements:
+        return run_schema(session, plan, statement, run)
+    result = _run(session, plan, parameters, described)
+    if session.db.status == "I" and not session.implicit:
+        session.members.commit()
+    return result
+
+
+def _run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool) -> Result:
+    statement = plan.statement
+    own = _OWN.get(type(statement))
+    if own is not None:
+        return own(session, statement)
+    if isinstance(statement, DeclareCursor):
+        session.cursors.check(statement, session.db.status != "I" or session.implicit)
+    result = session.db.execute_planned(planned(session, plan, parameters, described), parameters)
+    if isinstance(statement, DeclareCursor):
+        cursor = cursors.SqlCursor.of(statement, result, session.transaction_time, session.held_share)
+        session.cursors.by_name[cursor.name] = cursor
+        return Result("DECLARE CURSOR")
+    return result
+
+
+def planned(
+    session: Session,
+    plan: Plan,
+    parameters: tuple[Value, ...] = (),
+    described: bool = False,
+    made: functions.Made | None = None,
+) -> Planned:
+    """A statement with how it is planned again, which calls no function of the session a second time."""
+    statement, calls = plan.statement, {} if made is None else made
+    if plan.calls_session:
+        filled = functions.evaluate(session, statement, parameters, calls)
+        statement = session.server.plans.filled(plan, parameters, tuple(calls.items()), filled)
+
+    def again() -> Planned:
+        new = replanned(session, plan, described)
+        return planned(session, new, parameters, described, calls)
+
+    return Planned(statement, plan.catalog, again)
+
+
+# -- statements of the session itself ------------------------------------------------------------------------------
+
+
+def _set(session: Session, statement: SetVariable) -> Result:
+    word = statement.tag
+    if statement.name.lower() == "all":
+        session.settings.reset_all()
+        return Result(word)
+    if statement.local and session.db.status == "I" and not session.implicit:
+        what = "SET TRANSACTION" if statement.name in OF_TRANSACTION else "SET LOCAL"
+        warning = SqlError("25P01", f"{what} can only be used in transaction blocks")
+        return Result(word, notices=(warning,))
+    if statement.name in OF_TRANSACTION:
+        _check_transaction(session, statement)
+    if statement.name.lower() in IDENTITY:
+        take_on(session, statement.name.lower(), statement.value, statement.local)
+    else:
+        session.settings.set(statement.name, statement.value, statement.local)
+    return Result(word)
+
+
+def _set_modes(session: Session, statement: SetModes) -> Result:
+    results = [_set(session, mode) for mode in statement.modes]
+    return results[0]
+
+
+def _check_transaction(session: Session, statement: SetVariable) -> None:
+    """SET TRANSACTION: the isolation takes effect; all are refused where they come too late (25001)."""
+    name, value = statement.name, statement.value or session.settings.value(f"default_{statement.name}")
+    if name == "transaction_isolation":
+        session.db.isolate(value.strip().lower())
+    elif name == "transaction_deferrable" and session.db.has_begun:
+        raise SqlError("25001", "SET TRANSACTION [NOT] DEFERRABLE must be called before any query")
+    elif session.settings.read_only and session.db.has_begun and boolean(name, value) == "off":
+        raise SqlError("25001", "transaction read-write mode must be set before any query")
+
+
+def _show(session: Session, statement: ShowVariable) -> Result:
+    rows: list[tuple[str, ...]]
+    if statement.name.lower() == "all":
+        rows = [row for row in session.settings.show_all() if may_examine(session, row[0])]
+    else:
+        require_examinable(session, statement.name)
+        rows = [(session.settings.show(statement.name),)]
+    arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    outputs = show_outputs(statement.name)
+    batch = pa.RecordBatch.from_arrays(arrays, names=[item.name for item in outputs])
+    return Result("SHOW", outputs, (batch,))
+
+
+def _prepare(session: Session, statement: Prepare) -> Result:
+    try:
+        prepared = Prepared.make(session, statement.text, statement.types)
+    except SqlError as error:
+        if error.position is not None:
+            error.position += statement.offset
+        raise
+    if prepared.plan is not None and not isinstance(
+        prepared.plan.statement, Query | Insert | Update | Delete | Merge | Modifying
+    ):
+        raise unsupported(
+            "PREPARE of this kind of statement", "Prepare a SELECT, INSERT, UPDATE, DELETE, MERGE or VALUES."
+        )
+    prepared.written = statement.written
+    add_statement(session, statement.name, prepared)
+    return Result("PREPARE")
+
+
+def _deallocate(session: Session, statement: Deallocate) -> Result:
+    if statement.name is None:
+        session.statements.clear()
+        return Result("DEALLOCATE ALL")
+    find_statement(session, statement.name)
+    del session.statements[statement.name]
+    return Result("DEALLOCATE")
+
+
+def _discard(session: Session, statement: Discard) -> Result:
+    what = statement.what.upper()
+    if what == "ALL":
+        if session.db.status != "I" or session.implicit:
+            raise SqlError("25001", "DISCARD ALL cannot run inside a transaction block")
+        session.settings.reset_all()
+        for name in reversed(IDENTITY):
+            session.settings.set(name, None)
+        session.statements.clear()
+        session.listening.unlisten(None)
+        session.db.advisory.give_back_all()
+        cursors.close_all(session)
+    if what in ("ALL", "SEQUENCES"):
+        session.db.sequences.discard()
+    if what in ("ALL", "TEMP"):
+        session.db.discard_temporary()
+    return Result(f"DISCARD {what}")
+
+
+def _listen(session: Session, statement: Listen) -> Result:
+    session.listening.listen(statement.channel)
+    return Result("LISTEN")
+
+
+def _unlisten(session: Session, statement: Unlisten) -> Result:
+    session.listening.unlisten(statement.channel)
+    return Result("UNLISTEN")
+
+
+def _notify(session: Session, statement: Notify) -> Result:
+    session.listening.notify(statement.channel, statement.payload)
+    return Result("NOTIFY")
+
+
+_OWN: Final[dict[type, Callable[..., Result]]] = {
+    SetModes: _set_modes,
+    SetVariable: _set,
+    ShowVariable: _show,
+    Prepare: _prepare,
+    Deallocate: _deallocate,
+    Discard: _discard,
+    Fetch: cursors.fetch,
+    CloseCursor: cursors.close,
+    Listen: _listen,
+    Unlisten: _unlisten,
+    Notify: _notify,
+}
+
+
+def prepared_call(session: Session, statement: ExecutePrepared) -> tuple[Plan, tuple[Value, ...]]:
+    """What EXECUTE runs, and the values of its arguments."""
+    plan = executed_plan(session, statement)
+    if plan.types and len(statement.arguments) != len(plan.types):  # PostgreSQL looks at none where it needs none
+        raise SqlError(
+            "42601",
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            f"Expected {len(plan.types)} parameters but got {len(statement.arguments)}.",
+        )
+    try:
+        return plan, _argument_values(session, statement, plan)
+    except SqlError as error:
+        if not is_of_dimensions(error) or session.db.status == "E":
+            raise
+        kinds = tuple(shaped(kind.element) if _is_list(kind) and kind.element else kind for kind in plan.types)
+        find_statement(session, statement.name).reshaped(session, kinds)
+        plan = executed_plan(session, statement)
+        return plan, _argument_values(session, statement, plan)
+
+
+def _is_list(kind: SqlType) -> bool:
+    """Whether a parameter's values are arrays that say no dimensions, and could."""
+    return kind.name == "array" and kind.element is not None and delimiter_of(kind.element) == ","
+
+
+def _argument_values(session: Session, statement: ExecutePrepared, plan: Plan) -> tuple[Value, ...]:
+    """The arguments' values: a query without FROM."""
+    types = plan.types
+    if not types:
+        return ()
+    context = session.surroundings.context()
+    named = [(Column(1 + index, f"p{index}", kind), kind) for index, kind in enumerate(types)]
+    outputs = tuple(
+        (column, execute_argument(context, statement, index, kind)) for index, (column, kind) in enumerate(named)
+    )
+    query = Query(Project(Values((), ((),)), outputs), tuple(Output(column.name, kind) for column, kind in named))
+    ids = itertools.count(1 + len(types))
+    query = showing(query, lambda name, kind: Column(next(ids), name, kind))
+    result = session.db.execute(functions.evaluate(session, query, ()))
+    (row,) = (row for batch in result.batches or () for row in zip(*batch.columns, strict=True))
+    return tuple(sent_value(scalar, kind) for scalar, kind in zip(row, plan.given, strict=True))
