@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError
 from server.operations.config import Config
 
 _PROGRAM: Final = (
-    str(Path(__file__).resolve().parents[1]),
+    str(Path(__file__).resolve().parents[2]),
     *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
 )
 _REST: Final = r"""(?P<rest>/[^\s"'`:;,()]*)?(?![\w.-])"""
