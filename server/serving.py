@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor import descriptors
+from executor.database import descriptors
 from server.fastpath.busy_poll import Floor
 from server.net.access_files import Access
 from server.net.cancel_keys import CancelRegistry
@@ -35,7 +35,7 @@ from server.query.answer_cache import ResultCache
 from server.workers import Workers
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from server.fastpath.point_reads import Points
     from server.notify.view_channels import ViewChannels
     from server.query.planning import PlanCache
@@ -344,7 +344,7 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     """Loads what is heavy, while the socket listens already."""
     leave_out_pandas()
     from executor.commit.files import load_secret
-    from executor.database import Database
+    from executor.database.database import Database
     from server import session  # noqa: F401 -- for the first client
     from server.fastpath.point_reads import Points
     from server.net.peers import Peers

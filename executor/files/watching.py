@@ -16,10 +16,10 @@ from pathlib import Path
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
+from executor.database.periodic import Periodic
 from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.following import FileSource, SourceFile
-from executor.periodic import Periodic
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
 from executor.trace.layout import home_of
 from executor.views.frontiers import Frontiers

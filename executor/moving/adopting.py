@@ -34,8 +34,6 @@ from catalog.values.errors import SqlError
 from executor.cluster import logs
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Member, Registry
-from executor.definitions import recording
-from executor.definitions.roles import set_rights
 from executor.moving import artifact, enums
 from executor.moving.artifact import LeavingView
 from executor.moving.checkpoints import Checkpoints
@@ -45,11 +43,13 @@ from executor.moving.ownership import Owned, Ownership, as_owned
 from executor.moving.placing import staged
 from executor.moving.replica import arrived_in, as_own, log_of, replica_of
 from executor.moving.taking import Taking
-from executor.transaction import NewView, Transaction
+from executor.sql.definitions import recording
+from executor.sql.definitions.roles import set_rights
+from executor.sql.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
 
 _LOGGER = logging.getLogger(__name__)
 

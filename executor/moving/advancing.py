@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.commit.records import FilesArrived
-from executor.core import Core
+from executor.database.core import Core
 from executor.embedded.engine import EmbeddedEngine
 from executor.moving.artifact import LeavingView
 from executor.moving.replica import logged_rows

@@ -10,9 +10,9 @@ read without its home::
 That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in
 the view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
 replica goes no further than an answer until the read has its LSN (``steady``). A change is a record here as well, of no
-rows, which gives the view another version (``executor/versions``), so that nobody shows what was computed before. Knows
-nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent`` answers such a
-question, from tables alone, and so waits for nobody.
+rows, which gives the view another version (``executor/queries/versions``), so that nobody shows what was computed
+before. Knows nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent``
+answers such a question, from tables alone, and so waits for nobody.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from executor.locks.manager import Owner
 from executor.moving.movable import as_leaving
 from executor.moving.questions import Answer, Question, Unwanted, decode_answer, encode_question
 from executor.moving.replica import Replica, replica_of
+from executor.sql.transaction import Transaction
 from executor.tables.temporary import Temporary
-from executor.transaction import Transaction
 from executor.views.runtime import Lent, ViewRuntime
 from planner.algebra.relations import Scan
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed
 
 if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.queries import Reader
+    from executor.database.database import Database
+    from executor.queries.reader import Reader
 
 #: Seconds for which the home may be behind its own log, and between two looks.
 _PATIENCE: Final = 5.0

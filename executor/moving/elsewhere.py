@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError, unsupported
-from executor.analytics import joined_scans
 from executor.moving.borrowing import lent
 from executor.moving.questions import (
     Answer,
@@ -29,7 +28,8 @@ from executor.moving.questions import (
     encode_question,
 )
 from executor.moving.replica import replica_of
-from executor.plans import Plan
+from executor.queries.plans import Plan
+from executor.queries.spark_queries import joined_scans
 from executor.views.runtime import Away, ViewRuntime
 from planner.algebra.allowed import check_call
 from planner.algebra.relations import Filter, Relation, Scan
@@ -38,9 +38,9 @@ from planner.algebra.walk import Node, children, replace_parameters, used_column
 from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 
 if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.queries import Reader
-    from executor.transaction import Transaction
+    from executor.database.database import Database
+    from executor.queries.reader import Reader
+    from executor.sql.transaction import Transaction
 
 #: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
 #: Raises OSError where it cannot be reached, and Unwanted.

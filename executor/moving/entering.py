@@ -19,8 +19,6 @@ from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError, duplicate_table
 from executor.commit.records import Followed
-from executor.definitions import recording
-from executor.definitions.needs import EVERY_DEFINITION
 from executor.files.following import FileSource
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
@@ -30,16 +28,18 @@ from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView
 from executor.moving.ownership import Owned
 from executor.moving.replica import as_at_home, position_path, replicated
+from executor.sql.definitions import recording
+from executor.sql.definitions.needs import EVERY_DEFINITION
+from executor.sql.transaction import NewView, Transaction
 from executor.streams.runtime import file_format, folder_of, is_followed
 from executor.tables.temporary import Temporary
 from executor.trace.layout import home_of
-from executor.transaction import NewView, Transaction
 from executor.views.storage import Handover
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import retargeted
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from executor.views.runtime import ViewRuntime
 
 #: Seconds for which transactions that define something are waited for.

@@ -21,8 +21,8 @@ from catalog.routines import every
 from catalog.values.errors import SqlError
 from catalog.values.nested_types import enum_of, over_enums
 from catalog.values.types import Enumeration
-from executor.definitions.user_types import define_type, forget_types
-from executor.transaction import Transaction
+from executor.sql.definitions.user_types import define_type, forget_types
+from executor.sql.transaction import Transaction
 from planner.statements.definitions import AlterType, CreateType
 
 Columns = tuple[ColumnDefinition, ...]

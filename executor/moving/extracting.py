@@ -18,7 +18,7 @@ from msgspec import Struct
 from catalog.catalog import Catalog
 from catalog.objects import Stream, View
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
 from executor.files.arrived import ArrivedFiles
 from executor.moving import artifact, entering, enums, rebuilding
 from executor.moving.advancing import brought

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from catalog.objects import qualified
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
-from executor.definitions.needs import EVERY_DEFINITION
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode
@@ -26,10 +25,11 @@ from executor.moving.extracting import stored_out, taken_out
 from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, place
+from executor.sql.definitions.needs import EVERY_DEFINITION
 from executor.views.runtime import Away, ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
 
 #: Seconds for which a copy that nobody has asked for waits to begin.
 _AT_ONCE: Final = 0.001

@@ -14,14 +14,14 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from catalog.values.errors import SqlError
+from executor.database.periodic import Periodic
 from executor.moving.ownership import Owned
 from executor.moving.replica import replica_of
-from executor.periodic import Periodic
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from executor.moving.views import ViewMoving
 
 #: Seconds between two looks, and until what did not succeed is tried again: to copy a view, and to give it back.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from catalog.objects import Table
 from catalog.values.errors import unsupported
-from executor.core import Core
+from executor.database.core import Core
 from executor.moving.replica import streams_of
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, Stream
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
 from executor.moving.ownership import NOBODY
 from executor.trace.layout import home_of
 from executor.views.runtime import ViewRuntime

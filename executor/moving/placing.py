@@ -16,8 +16,8 @@ from executor.trace.layout import home_of
 from executor.views.runtime import Away, ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.core import Core
-    from executor.database import Database
+    from executor.database.core import Core
+    from executor.database.database import Database
 
 
 def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str = "") -> None:

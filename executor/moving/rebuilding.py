@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
 from executor.moving import artifact
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView

@@ -28,7 +28,7 @@ from executor.cluster.storage import encoded
 from executor.commit.files import replace_file
 from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
-from executor.core import Core
+from executor.database.core import Core
 from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.reader import read_files
 from executor.moving import enums

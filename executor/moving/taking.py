@@ -25,7 +25,7 @@ from executor.trace.checked import WRONG
 from executor.views.runtime import ViewError, ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
 
 #: SQLSTATE classes that say nothing of the view: what they prevented is tried again.
 PASSING: Final = ("57", "55P03")

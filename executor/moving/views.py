@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
+from executor.database.periodic import Periodic
 from executor.files.arrived import FileFeed
 from executor.moving import artifact
 from executor.moving.adopting import Adopting
@@ -37,13 +38,12 @@ from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, staged
 from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
-from executor.periodic import Periodic
 from executor.separation.moving import Pace
 from executor.trace.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
 
 #: Seconds between two looks at the storage and at other servers' logs, and of who waits for a view to be taken.
 _LOOK: Final = 0.1

@@ -20,11 +20,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
 from executor.files import foreign as files
-from executor.plans import Plan
+from executor.queries.plans import Plan
+from executor.queries.statistics import all_statistics_of, statistics_of
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
-from executor.statistics import all_statistics_of, statistics_of
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import replace_parameters, walk
@@ -36,8 +36,8 @@ from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_ba
 
 if TYPE_CHECKING:
     from executor.embedded.tables.store import TableStore
-    from executor.queries import Reader
-    from executor.transaction import Transaction
+    from executor.queries.reader import Reader
+    from executor.sql.transaction import Transaction
     from executor.views.runtime import ViewRuntime
 
 #: The setting: auto, on or off.

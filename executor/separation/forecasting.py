@@ -12,12 +12,12 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from executor.core import Core
+from executor.database.core import Core
 from executor.embedded.kept import Kept, width_of
 from executor.printing.nodes import leaf_name
+from executor.queries.statistics import all_statistics_of
 from executor.separation.artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
-from executor.statistics import all_statistics_of
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.walk import walk
 from planner.rules.cardinality import Cardinality

@@ -23,12 +23,12 @@ from catalog.system_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
-from executor.queries import OwnReader, Reader
+from executor.queries.reader import OwnReader, Reader
 from executor.separation.running import Client, Request
 from executor.separation.stepwise import Moved
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from executor.separation.service import Separation
 
 #: Seconds between two looks at the storage, and of who waits there for a query.

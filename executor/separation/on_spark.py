@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
-from executor.analytics import Analytics, SparkQuery, Stored, trace_of
 from executor.embedded.kept import Kept
 from executor.files.following import OwnFiles
+from executor.queries.spark_queries import Analytics, SparkQuery, Stored, trace_of
 from planner.algebra.relations import PART, Relation, Scan, Snapshot
 from planner.algebra.walk import descend
 from planner.separation.cuts import taken_names

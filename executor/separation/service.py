@@ -20,14 +20,14 @@ from msgspec.structs import replace
 from catalog.own_types import numbered
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from executor.analytics import leaves_of
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
-from executor.queries import SPARK_FAILED
+from executor.queries.reader import SPARK_FAILED
+from executor.queries.spark_queries import leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
@@ -45,10 +45,10 @@ from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
 
 if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.plans import Plan
-    from executor.queries import Moment, Reader
-    from executor.transaction import Transaction
+    from executor.database.database import Database
+    from executor.queries.plans import Plan
+    from executor.queries.reader import Moment, Reader
+    from executor.sql.transaction import Transaction
 
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.

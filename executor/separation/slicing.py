@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from executor.statistics import all_statistics_of
+from executor.queries.statistics import all_statistics_of
 from planner.algebra.relations import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
@@ -24,8 +24,8 @@ from planner.separation.slicing import Driver, Leaf, driver, gathered, in_slice,
 from planner.statistics import Statistics
 
 if TYPE_CHECKING:
-    from executor.database import Database
-    from executor.queries import Reader
+    from executor.database.database import Database
+    from executor.queries.reader import Reader
     from executor.separation.stepwise import Results
 
 #: Estimated seconds of a slice, and most slices. Each costs some 10 ms (TPC-H 1 at scale 1), which is then 2 % or so.

@@ -1,4 +1,3 @@
 """Streams while their server runs (architecture, section 5; thesis, chapter 3): ``runtime`` keeps what has arrived,
-``appender`` takes rows in, of which ``row_values`` knows the literals, ``scanning`` waits for them, and ``arriving``
-answers queries of the stream itself.
+``appender`` takes rows in, ``scanning`` waits for them, and ``arriving`` answers queries of the stream itself.
 """

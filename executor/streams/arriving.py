@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from executor.engine import Inputs, Job
+from executor.sql.transaction import Transaction
 from executor.streams.scanning import ArrivalScan, Interval, StreamScan
-from executor.transaction import Transaction
 from executor.views.change_scan import ChangeScan
 from executor.views.content import Content
 from executor.views.runtime import named, reads_places
@@ -26,7 +26,7 @@ from planner.statements.walk import rewrite
 from planner.stream_queries import Arriving, plan_arriving
 
 if TYPE_CHECKING:
-    from executor.queries import Reader
+    from executor.queries.reader import Reader
 
 
 class ArrivingQuery:

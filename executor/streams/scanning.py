@@ -19,7 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError, undefined_table, unsupported
-from executor.core import Core
+from executor.database.core import Core
 from executor.engine import Job
 from executor.streams.runtime import StreamRuntime
 from executor.trace.layout import LSN, ORDINAL

@@ -1,4 +1,3 @@
-"""What tables have beside the embedded engine: ``keyed_rows`` and ``table_keys`` read rows by key, ``row_changes``
-changes them, ``temporary`` relations are a session's, ``sequences`` give numbers and ``drawing`` asks for them,
-``finite`` keeps infinite dates out where they cannot be.
+"""What tables have beside the embedded engine: ``temporary`` relations, ``sequences`` and the ``effect_calls`` that
+draw from them, and ``infinite_dates``, which nothing but tables holds.
 """

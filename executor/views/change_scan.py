@@ -21,7 +21,7 @@ from planner.algebra.relations import CHANGE_SOURCES
 from planner.stream_queries import Changes
 
 if TYPE_CHECKING:
-    from executor.queries import Reader
+    from executor.queries.reader import Reader
 
 
 class ChangeScan(ArrivalScan):

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError, undefined_table
 from catalog.values.types import BOOL, INT8
-from executor.core import Core
+from executor.database.core import Core
 from executor.views.indexes import ViewIndexes
 from executor.views.runtime import Follower, ViewRuntime
 from planner.algebra.relations import Join, Snapshot
@@ -36,7 +36,7 @@ from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Program, State
 
 if TYPE_CHECKING:
-    from executor.queries import Reader
+    from executor.queries.reader import Reader
 
 #: Bytes of differences, and looks, that a feed remembers.
 HISTORY: Final = 64 << 20

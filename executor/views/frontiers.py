@@ -13,9 +13,9 @@ from typing import Final
 
 from catalog.values.errors import SqlError
 from executor.commit.lines import End
-from executor.core import Core
+from executor.database.core import Core
+from executor.database.recycled_log import Forgotten
 from executor.files.arrived import FileFeed
-from executor.forgotten import Forgotten
 from executor.moving.replica import Replicas
 from executor.views.runtime import ViewRuntime
 

@@ -1,7 +1,7 @@
 """The key indexes of continuous views: built at the first point read, and kept for the next.
 
 Owns: which index belongs to which version of its view, and how one is brought to the present LSN. What an index is,
-and how a query becomes a read of one, is ``executor.point_sources``.
+and how a query becomes a read of one, is ``executor.rows.point_sources``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.core import Core
+from executor.database.core import Core
 from executor.moving.replica import Replicas
 from executor.trace.index import Row
 from executor.views.index import Indexed, ViewIndex

@@ -21,7 +21,7 @@ from msgspec import Struct
 from catalog.objects import qualified
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
-from executor.core import Core
+from executor.database.core import Core
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
 from executor.files.arrived import FileFeed
 from executor.spark.engine import SparkEngine

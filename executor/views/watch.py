@@ -23,13 +23,13 @@ from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError
-from executor.queries import Reader
+from executor.queries.reader import Reader
 from executor.streams.scanning import PAUSE
 from executor.views.changes import ChangeFeed, Difference
 from planner.bind.context import restricted
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
 
 #: Of a watcher's time, how much is spent on looking at most.
 SHARE: Final = 0.2

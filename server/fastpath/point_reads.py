@@ -1,7 +1,7 @@
 """Prepared point reads of continuous views and tables: from key to DataRow without a thread.
 
 Owns: which plans are point reads, and the encoded rows of the tables that they read, a few hundred rows at a time as
-they are asked for. The index is the executor's (``executor.points``). On the loop's thread, but for ``find``.
+they are asked for. The index is the executor's (``executor.rows.point_reads``). On the loop's thread, but for ``find``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.types import SqlType
-from executor.point_sources import point_reader
-from executor.points import Picked, PointReader
-from executor.tables.value_rows import ValueRow
+from executor.rows.point_reads import Picked, PointReader
+from executor.rows.point_sources import point_reader
+from executor.rows.value_rows import ValueRow
 from executor.trace.index import Row
 from planner.algebra.scalars import Value
 from planner.statements.statement import Query
@@ -24,7 +24,7 @@ from protocol.encoder import command_complete
 from server.query.planning import Bounded, Plan
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from server.session.session import Session
 
 #: Rows encoded together (a power of two): one row alone would cost nearly as much.

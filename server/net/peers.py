@@ -33,7 +33,7 @@ from protocol.messages import FrontendMessage, FunctionCall, Terminate
 from server.net.tls import fingerprint
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from server.net.connection import Connection
 
 _NONCE: Final = 32
@@ -82,7 +82,7 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
-        from executor.queries import OwnReader  # which the opening of the database has loaded
+        from executor.queries.reader import OwnReader  # which the opening of the database has loaded
 
         self._connection = connection
         self._reader = OwnReader(database)

@@ -211,7 +211,7 @@ class Startup:
         if login.database != DATABASE:
             hint = f'This server has the one database "{DATABASE}".'
             raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)
-        from executor.session import DatabaseSession
+        from executor.sql.session import DatabaseSession
         from server.session.relations import own_relations
         from server.session.session import Session  # needs the executor, which the opening of the database has loaded
 

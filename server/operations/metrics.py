@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from executor.system import system_rows
+from executor.queries.system_relations import system_rows
 
 if TYPE_CHECKING:
-    from executor.database import Database
+    from executor.database.database import Database
     from server.operations.config import Address
     from server.serving import Server
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
-    from executor.database import Database
+    from executor.database.database import Database
 
 #: An entry's own weight beside its bytes.
 _OVERHEAD: Final = 512

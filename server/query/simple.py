@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.points import PointReader
-from executor.result import Result
+from executor.rows.point_reads import PointReader
+from executor.sql.result import Result
 from executor.trace.index import Row
 from planner.algebra.scalars import Value
 from planner.parse.parser import Raw, first_parameter

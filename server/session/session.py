@@ -23,10 +23,10 @@ from catalog.objects import is_temporary
 from catalog.system.names import names_of
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType
-from executor.memory import held_share
-from executor.result import Result
+from executor.database.memory import held_share
 from executor.separation.running import Client
-from executor.session import DatabaseSession
+from executor.sql.result import Result
+from executor.sql.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.algebra.scalars import Value
 from planner.bind.context import restricted

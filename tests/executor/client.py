@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from catalog.objects import PUBLIC
-from executor.database import Database
-from executor.options import Options
-from executor.planned import Planned
-from executor.session import DatabaseSession
+from executor.database.database import Database
+from executor.database.options import Options
+from executor.sql.replanning import Planned
+from executor.sql.session import DatabaseSession
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse.parser import parse

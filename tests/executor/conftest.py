@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from executor.database import Database
+from executor.database.database import Database
 from tests.executor.client import Client, in_own_schema, open_database
 from tests.executor.moving import a as a
 from tests.executor.moving import patient as patient

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from executor.cluster import lock, pulse, storage
-from executor.database import Database
+from executor.database.database import Database
 from executor.moving import borrowing, elsewhere, entering, extracting, replica
 from executor.moving.elsewhere import answer
-from executor.queries import OwnReader
+from executor.queries.reader import OwnReader
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 

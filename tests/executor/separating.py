@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation import choosing, service, slicing
 from executor.separation.running import Request, RunningQuery, Wish
 from tests.executor.client import Client

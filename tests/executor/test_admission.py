@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.options import Options
+from executor.database.database import Database
+from executor.database.options import Options
 from executor.views.admission import LOOK, Admission
 from planner.bind import bind
 from planner.bind.context import Context

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.cluster import logs
-from executor.database import Database
+from executor.database.database import Database
 from executor.moving import adopting
 from executor.moving.taking import Taking
 from tests.executor.client import Client

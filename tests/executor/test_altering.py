@@ -12,8 +12,8 @@ import pytest
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.planned import Planned
+from executor.database.database import Database
+from executor.sql.replanning import Planned
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed

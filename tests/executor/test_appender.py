@@ -14,7 +14,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.commit.delay import CommitDelay
 from executor.commit.recovery import replay
-from executor.database import Database
+from executor.database.database import Database
 from planner.bind import bind
 from planner.bind.context import Context
 from planner.parse.parser import parse

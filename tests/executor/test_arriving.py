@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from catalog.values import multiranges, ranges
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
-from executor.database import Database
+from executor.database.database import Database
 from executor.streams.scanning import Patience, StreamScan
 from planner.bind import bind
 from planner.bind.context import Context

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.queries import Reader
+from executor.database.database import Database
+from executor.queries.reader import Reader
 from executor.streams.scanning import Interval, Patience
 from executor.views import changes
 from executor.views.change_scan import ChangeScan

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.streams.scanning import Patience
 from executor.views import watch
 from executor.views.watch import Name

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from executor.database import Database
-from executor.options import Options
+from executor.database.database import Database
+from executor.database.options import Options
 from executor.views import runtime as runtime_module
 from executor.views.jobs import JobList, JobRecord
 from executor.views.maintenance import Task

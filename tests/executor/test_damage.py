@@ -21,7 +21,7 @@ import pytest
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed
 from tests.rig.process import wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.trace.checked import pack, unpack
 from executor.views.runtime import ViewError
 from tests.executor.client import Client, open_database

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded import instance
 from tests.executor.client import Client, open_database
 

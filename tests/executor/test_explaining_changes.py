@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from tests.executor.client import Client, open_database
 
 

@@ -15,9 +15,9 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.encoding import decode_record
 from executor.commit.records import FilesArrived
-from executor.database import Database
+from executor.database.database import Database
+from executor.database.options import Options
 from executor.files.arrived import FileFeed
-from executor.options import Options
 from executor.streams.scanning import Patience
 from executor.views.frontiers import Frontiers
 from tests.executor.client import Client, open_database

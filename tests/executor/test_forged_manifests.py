@@ -18,7 +18,7 @@ import pytest
 from catalog.codec import encode
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, INT8, NUMERIC, TEXT, array
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation.artifact import digest
 from tests.executor.client import Client, open_database
 from tests.executor.forging import Given, forged, places

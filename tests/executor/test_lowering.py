@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from executor.database import Database
+from executor.database.database import Database
 from planner.lowering import lowered
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database, rows

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.queries import Reader
+from executor.database.database import Database
+from executor.queries.reader import Reader
 from executor.separation import service
 from executor.separation.artifact import SeparatedQuery
 from executor.separation.running import Client as Asker

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
+from executor.database.periodic import Periodic
 from executor.moving import artifact, checkpoints, entering, giving
 from executor.moving.ownership import Owned
-from executor.periodic import Periodic
 from server.session import view_functions as named_views
 from server.session.session import Session
 from tests.executor.client import Client

@@ -18,7 +18,7 @@ from executor.moving import borrowing
 from executor.moving.elsewhere import answer
 from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question
 from executor.moving.replica import replica_of
-from executor.queries import OwnReader, Reader
+from executor.queries.reader import OwnReader, Reader
 from executor.views.changes import ChangeFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given

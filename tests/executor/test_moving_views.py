@@ -20,8 +20,8 @@ from executor.moving import replica as replica_module
 from executor.moving.elsewhere import answer
 from executor.moving.questions import Question, decode_answer, encode_question
 from executor.moving.replica import Replica, Replicas, replica_of
-from executor.point_sources import ViewSource
-from executor.queries import OwnReader
+from executor.queries.reader import OwnReader
+from executor.rows.point_sources import ViewSource
 from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client

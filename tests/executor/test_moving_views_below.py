@@ -11,7 +11,7 @@ from catalog.values.errors import SqlError
 from executor.moving import checkpoints, rebuilding
 from executor.moving.artifact import LeavingView
 from executor.moving.questions import decode_question
-from executor.queries import OwnReader
+from executor.queries.reader import OwnReader
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating

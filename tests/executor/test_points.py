@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.point_sources import point_reader
+from executor.database.database import Database
+from executor.rows.point_sources import point_reader
 from executor.views import index as view_index
 from executor.views.index import Parts
 from planner.algebra.scalars import Value

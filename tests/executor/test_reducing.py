@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded import reducing
 from executor.embedded.reducing import reductions_of
 from tests.executor.client import Client

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.options import Options
+from executor.database.database import Database
+from executor.database.options import Options
 from executor.spark.statements import reason
 from executor.views.maintenance import Task
 from executor.views.runtime import ViewRuntime

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation import choosing, service
 from executor.separation.running import Client as Asker
 from executor.separation.running import Request, RunningQuery

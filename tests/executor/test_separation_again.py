@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded.kept import KeptResults
 from executor.separation.stepwise import Stepwise
 from planner.statements.statement import Statement

@@ -16,7 +16,7 @@ from catalog.codec import encode
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.cluster import storage as storage_module
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded.kept import Kept, KeptResults
 from executor.files.foreign import FileColumn
 from executor.separation import artifact, choosing

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import force_setattr
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.files import foreign as files
 from executor.separation import service, slicing
 from executor.separation.running import Request, RunningQuery

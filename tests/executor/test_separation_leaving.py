@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import force_setattr
 
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded.kept import KeptResults
 from executor.separation import service, stepwise
 from executor.separation.running import Request, RunningQuery

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.database import Database
+from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Leaving, cut_small, go_on, outcome, separable, whole
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation import choosing, running, service, slicing
 from executor.separation.artifact import SeparatedQueries
 from tests.executor.client import Client, open_database

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation.running import Client as Asker
 from planner.statements.statement import Query
 from protocol.values.registry import encode_binary, encode_text

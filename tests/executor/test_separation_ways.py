@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation import service
 from executor.separation.running import RunningQuery
 from tests.executor.client import Client, open_database

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.types import BOOL, FLOAT8, INT8, TEXT, numeric
-from executor.database import Database
+from executor.database.database import Database
 from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values
 from executor.small.quotients import quotient

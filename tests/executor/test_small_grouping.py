@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.small import grouping, grouping_of
 from executor.small.grouping import ROWS
 from tests.executor.client import Client

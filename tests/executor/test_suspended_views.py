@@ -13,7 +13,7 @@ import pytest
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from executor.moving import checkpoints, rebuilding
 from planner.incremental.programs.program import State
 from tests.executor.client import Client

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.point_sources import point_reader
-from executor.tables import keyed_rows
+from executor.database.database import Database
+from executor.rows import keyed_rows
+from executor.rows.point_sources import point_reader
 from executor.trace import index
 from executor.views import frontiers
 from planner.statements.statement import Query

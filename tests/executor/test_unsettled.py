@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor import core as opened
-from executor.database import Database
+from executor.database import core as opened
+from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk
 from tests.rig.beside import Beside

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
+from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside
 from tests.rig.crash import copy_crashed

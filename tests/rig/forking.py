@@ -26,7 +26,7 @@ from tests.rig.process import die_with_parent
 
 #: What a server loads before its first client, in its order.
 _MODULES: Final = (
-    "executor.database",
+    "executor.database.database",
     "server.session.session",
     "server.fastpath.point_reads",
     "server.notify.view_channels",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import Database
-from executor.options import Options
-from executor.session import DatabaseSession
+from executor.database.database import Database
+from executor.database.options import Options
+from executor.sql.session import DatabaseSession
 from planner.parse.parser import parse
 from server.query.answer_cache import ResultCache, Stamp
 from server.query.planning import Bounded, PlanCache, Surroundings

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.values.types import by_name
-from executor.points import Picked
+from executor.rows.point_reads import Picked
 from executor.trace.index import Row
 from server.fastpath.point_reads import Form, Rows
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.values.errors import SqlError
-from executor import analytics
-from executor.analytics import Analytics
-from executor.database import Database
+from executor.database.database import Database
+from executor.queries import spark_queries as analytics
+from executor.queries.spark_queries import Analytics
 from executor.spark.engine import SparkEngine
 from planner import placement
 from planner.algebra.relations import Relation

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-from executor import analytics
-from executor.analytics import Analytics
-from executor.database import Database
+from executor.database.database import Database
 from executor.engine import EngineUnavailable
+from executor.queries import spark_queries as analytics
+from executor.queries.spark_queries import Analytics
 from executor.separation import choosing, service
 from executor.separation.running import RunningQuery
 from executor.separation.service import Separation

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.analytics import Analytics
-from executor.database import Database
+from executor.database.database import Database
+from executor.queries.spark_queries import Analytics
 from executor.separation import artifact, moving, service
 from executor.separation.on_spark import SparkResults
 from executor.spark.engine import SparkEngine

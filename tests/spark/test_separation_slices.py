@@ -9,9 +9,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from executor import analytics
-from executor.analytics import Analytics
-from executor.database import Database
+from executor.database.database import Database
+from executor.queries import spark_queries as analytics
+from executor.queries.spark_queries import Analytics
 from executor.separation import choosing
 from executor.spark.engine import SparkEngine
 from tests.executor.client import Client, open_database

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pytest
 from msgspec import Struct
 
-from executor.database import Database
+from executor.database.database import Database
 from executor.separation.service import FOLDER
 from tests.executor.client import Client, open_database
 from tests.executor.separating import Asked, leave, separable

@@ -1,7 +1,7 @@
 """Committed rows that DuckDB's file does not have yet.
 
 A transaction that changes single rows by key is durable with its log record, and readers by key have its rows at once
-(``executor.tables.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own; so
+(``executor.rows.table_keys``). To give each of them to DuckDB would cost some milliseconds and a sync of its own; so
 they wait here until an engine is to see the tables, or many have gathered, and go there together.
 
 Owns: the net of what waits, row by row, and how it is applied. What is lost in a crash comes back from the log, which
@@ -25,8 +25,8 @@ from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables.changes import apply_by_value
 from executor.embedded.tables.journal import Changed, Entry, RowsChanged
-from executor.tables.shapes import Key, identity_of, shape_of
-from executor.tables.value_rows import ValueRow, together
+from executor.rows.row_shapes import Key, identity_of, shape_of
+from executor.rows.value_rows import ValueRow, together
 from executor.trace.index import Row
 
 #: Rows that may wait, and their bytes.

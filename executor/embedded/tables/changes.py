@@ -16,7 +16,7 @@ from msgspec import Struct
 from catalog.objects import Table
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
-from executor.tables.shapes import schema_of
+from executor.rows.row_shapes import schema_of
 from planner.algebra.relations import ROW_ID
 
 

@@ -27,7 +27,7 @@ from executor.embedded.tables.showing import failing_row
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.upserting import Meetings, check_once, meetings, undisputed
 from executor.printing.nodes import column_name
-from executor.tables.shapes import schema_of
+from executor.rows.row_shapes import schema_of
 from planner.algebra.relations import Filter, Project, Relation, Values
 from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef, Scalar

@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
 from executor.embedded.tables.deferral import Deferred, Settled
-from executor.tables.keyed_rows import keys_in
-from executor.tables.shapes import Columns, Key, schema_of
-from executor.tables.value_rows import ValueRow
+from executor.rows.keyed_rows import keys_in
+from executor.rows.row_shapes import Columns, Key, schema_of
+from executor.rows.value_rows import ValueRow
 from executor.trace.index import Row
 
 

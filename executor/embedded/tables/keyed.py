@@ -1,6 +1,6 @@
 """Statements that find rows by key and change them, without the tables' DuckDB.
 
-``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.tables.keyed_rows``) and computes
+``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.rows.keyed_rows``) and computes
 another of it. Owns: which relations read at most one row of one table by a unique key, their rows, the effect of an
 INSERT, UPDATE or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and
 what they refer to is there. Whatever is not certain here is left to the engine, which sees the tables and has the
@@ -28,11 +28,11 @@ from executor.embedded.tables.effects import Arguments, Effect, Effects, Modific
 from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.unsettled import Unsettled
-from executor.points import key_value, split_equalities
 from executor.printing.nodes import column_name, leaf_name
+from executor.rows.keyed_rows import KeyedRows, Overlay, keys_in
+from executor.rows.point_reads import key_value, split_equalities
+from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
 from executor.small import Small, small_of
-from executor.tables.keyed_rows import KeyedRows, Overlay, keys_in
-from executor.tables.shapes import Columns, Key, identity_of, keys_of
 from executor.trace.index import NO_ROW, Row
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
 from planner.algebra.rows import bound

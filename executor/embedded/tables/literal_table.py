@@ -1,6 +1,6 @@
 """Literal rows as Arrow, without an engine.
 
-Owns: which rows of VALUES need none (``executor.streams.row_values`` says how a value fits its column).
+Owns: which rows of VALUES need none (``executor.rows.literal_rows`` says how a value fits its column).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from catalog.values.times.precision import expressed
 from catalog.values.times.zones import session_zone
 from catalog.values.types import TIMESTAMP, TIMESTAMPTZ, SqlType
 from executor.embedded.connection import Parameters
-from executor.points import key_value
 from executor.printing.nodes import column_name
-from executor.streams.row_values import literal_rows
+from executor.rows.literal_rows import literal_rows
+from executor.rows.point_reads import key_value
 from planner.algebra.relations import Values
 from planner.algebra.scalars import Cast, Literal, Parameter, Scalar, Value
 

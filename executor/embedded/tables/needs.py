@@ -14,7 +14,7 @@ from catalog.objects import ForeignKey, Table
 from executor.embedded.tables.effects import Modification, parts_of
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows, Target
-from executor.remembered import Remembered
+from executor.queries.identity_cache import Remembered
 from planner.algebra.relations import Project
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, ColumnRef, Scalar

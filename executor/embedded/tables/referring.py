@@ -16,7 +16,7 @@ from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import Change, bound, listed, names_of, nothing, quoted, stored
 from executor.embedded.tables.deferral import still_referenced
-from executor.tables.shapes import schema_of
+from executor.rows.row_shapes import schema_of
 from planner.algebra.relations import ROW_ID
 
 

@@ -18,12 +18,12 @@ from executor.embedded.tables.journal import ChangedRow
 from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings
 from executor.embedded.tables.literal_table import has_rows, literals
 from executor.embedded.tables.unique_keys import key_of
-from executor.points import key_value
+from executor.rows.point_reads import key_value
+from executor.rows.row_shapes import Columns, Key, Shape, identity_of, shape_of
+from executor.rows.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.relations import output_of
 from executor.small.values import FAILURES, finite
-from executor.tables.shapes import Columns, Key, Shape, identity_of, shape_of
-from executor.tables.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.trace.index import Row
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Values
 from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar

@@ -40,7 +40,7 @@ from executor.embedded.tables.unsettled import Unsettled
 from executor.embedded.tables.writing import WriteTransaction
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Locks, Owner
-from executor.tables.shapes import schema_of
+from executor.rows.row_shapes import schema_of
 from planner.algebra.relations import Relation
 from planner.statistics import ColumnStatistics, TableStatistics
 

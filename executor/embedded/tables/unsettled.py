@@ -17,7 +17,7 @@ from typing import Final
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.embedded.tables.journal import RowsChanged
-from executor.tables.shapes import Columns, Key, shape_of
+from executor.rows.row_shapes import Columns, Key, shape_of
 from executor.trace.index import NO_ROW, Row
 
 _Changed = dict[Key, tuple[int, Row]]

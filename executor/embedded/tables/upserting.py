@@ -19,7 +19,7 @@ from catalog.values.types import INT8
 from executor.embedded.connection import Connection
 from executor.embedded.tables.changes import listed, names_of, quoted
 from executor.embedded.tables.unique_keys import Key
-from executor.tables.shapes import schema_of
+from executor.rows.row_shapes import schema_of
 from planner.algebra.relations import ROW_ID
 
 #: The name of a row's place among those proposed; no table's column has it.

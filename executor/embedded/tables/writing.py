@@ -54,9 +54,9 @@ from executor.locks.held import TransactionLocks
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
-from executor.savepoints import Savepoints
-from executor.tables.keyed_rows import keys_in
-from executor.tables.shapes import Columns, Key, identity_of, keys_of
+from executor.rows.keyed_rows import keys_in
+from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
+from executor.sql.savepoints import Savepoints
 from executor.trace.index import Row
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, Scalar

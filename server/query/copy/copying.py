@@ -26,9 +26,9 @@ from msgspec.structs import asdict
 from catalog.objects import Stream
 from catalog.values.encodings import PLAIN, UTF8
 from catalog.values.errors import SqlError, unsupported
-from executor.copying import CopySink, Prepared
-from executor.planned import Planned
-from executor.result import Result
+from executor.sql.copy_from import CopySink, Prepared
+from executor.sql.replanning import Planned
+from executor.sql.result import Result
 from planner.cancellation import cancelled, leave
 from planner.statements.statement import CopyIn as CopyInStatement
 from planner.statements.statement import CopyOptions, CopyOut, Query

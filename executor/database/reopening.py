@@ -1,0 +1,145 @@
+"""Continuous views as a start of the server finds them: as they were, rebuilt, or with an error instead of rows.
+
+Owns: what becomes of a view whose files are not what was written. A state is its query over the rows since the view's
+creation, so where the log still holds all of these it begins there again; else reads raise XX001, whatever else there
+is lives, and nothing of the files is touched. Files that were put back from an older copy would lack rows that the log
+has forgotten meanwhile: up to where that may be is kept beside the log, before it forgets
+(``executor.database.recycled_log``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from catalog.objects import View, qualified
+from catalog.values.errors import SqlError
+from executor.database.core import Core
+from executor.files.arrived import FileFeed
+from executor.files.following import verify
+from executor.moving import artifact
+from executor.moving.ownership import Owned, all_owned
+from executor.trace.layout import home_of
+from executor.views.storage import Handover, StoredView
+from planner.algebra.relations import Values
+from planner.algebra.scalars import Column
+from planner.incremental.programs.program import Path, Program
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def reopen(core: Core, view: View, open_view: Callable[[View, StoredView], None]) -> None:
+    """A view is there again at a start, as it was or otherwise: ``open_view`` says so."""
+    try:
+        owned = _entry(core, view)
+        core.storage.open(view.oid)
+        stored = core.storage.load(view.oid)
+        if owned is None or owned.worker(core.options.server_name, stored.handover) == core.options.server_name:
+            _require_young(core, stored)
+        open_view(view, stored)
+    except SqlError as error:
+        if error.sqlstate != "XX001":
+            raise
+        open_view(view, _without(core, view, error))
+
+
+def _require_young(core: Core, stored: StoredView) -> None:
+    """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
+    gone = core.forgotten.streams
+    for stream, frontier in stored.frontiers.items():
+        if stored.error is None and frontier < gone.get(stream, 0):
+            missing = "and the log has none of the rows up to the next ones"
+            raise SqlError("XX001", f'"manifest.json" is an older copy: it is of LSN {frontier}, {missing}')
+
+
+def _without(core: Core, view: View, error: SqlError) -> StoredView:
+    """A view whose files are damaged."""
+    storage = core.storage
+    owned, known = _entry(core, view), storage.known(view.oid)
+    shared = owned.name if owned is not None else "" if known is None else known.shared
+    try:
+        program = storage.program(view.oid)
+        copy = None if owned is None or not owned.copied else _copy(core, view, owned, program)
+        if copy is None and (owned is None or not _is_elsewhere(core, owned, known)):
+            _require_rows(core, view, program)
+        storage.create(view.oid, view.created_lsn)
+        if shared:
+            storage.share(view.oid, shared)
+        if copy is not None:
+            storage.come_back(view.oid, *copy)
+        found = storage.load(view.oid)
+    except SqlError as prevented:
+        _LOGGER.error("view %s has lost its state: %s; %s", view.name, error.message, prevented.message)
+    else:
+        begins = "begins again" if copy is None else "goes on from its copy"
+        _LOGGER.warning("view %s %s: %s", view.name, begins, error.message)
+        return found
+    storage.close(view.oid)
+    raised = lost(view, error.message)
+    if known is None:
+        streams = [oid for oid in view.depends_on if oid in core.streams]
+        known = StoredView(_no_program(view, streams), dict.fromkeys(streams, view.created_lsn))
+    return StoredView(known.program, known.frontiers, error=(raised, 0), shared=shared)
+
+
+def lost(view: View, why: str) -> SqlError:
+    """What reads of a view raise whose state is damaged, and can be had from nowhere else."""
+    hint = "Put back what was there, or create the view again: its rows begin where the log does not reach back to."
+    return SqlError("XX001", f'the state of view "{view.name}" is damaged: {why}', hint=hint)
+
+
+def _entry(core: Core, view: View) -> Owned | None:
+    """The entry among servers of a view that may not be able to say what it is called there."""
+    own, name = core.options.server_name, qualified(view)
+    for owned in all_owned(core.shared):
+        is_its_home = owned.home == own and owned.stream in view.depends_on
+        if owned.view == name and (is_its_home or owned.owner == own):
+            return owned
+    return None
+
+
+def _is_elsewhere(core: Core, owned: Owned, known: StoredView | None) -> bool:
+    """Whether this server is a view's home and another one maintains it, or nobody."""
+    own = core.options.server_name
+    return owned.home == own and owned.worker(own, "" if known is None else known.handover) != own
+
+
+def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Handover, int] | None:
+    """The copy on the storage of a view that is at its home, and of which LSN that is; None where there is none from
+    which the log leads here."""
+    own, (path, *_) = core.options.server_name, program.paths
+    if not owned.taken or owned.failure is not None or (owned.home, owned.owner) != (own, own):
+        return None
+    gone = core.forgotten.streams.get(path.stream, 0)
+    for each in (owned, replace(owned, handover=owned.older)):
+        try:
+            leaving = artifact.read(core.shared.folder, each, is_older=each is not owned)
+            if leaving.at >= gone:
+                return artifact.as_handover(each, leaving, view.oid, program), leaving.at
+        except SqlError as error:
+            if error.sqlstate != "XX001":
+                raise
+    return None
+
+
+def _require_rows(core: Core, view: View, program: Program) -> None:
+    """All rows since a view's creation can still be read. Raises 72000, 58P01."""
+    for path in program.paths:
+        stream = core.streams[path.stream]
+        if (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
+            raise SqlError("72000", "it began on another server")
+        if isinstance(stream.feed, FileFeed):
+            for arrived in stream.feed.files(view.created_lsn, core.log.last_lsn):
+                for file in arrived.files:
+                    verify(file, stream.stream.name)
+        elif core.log.first_lsn > view.created_lsn:
+            raise SqlError("72000", "the log does not reach back to its creation")
+
+
+def _no_program(view: View, streams: list[int]) -> Program:
+    """What stands for a program that cannot be read."""
+    columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.stored, 1))
+    paths = tuple(Path(oid, ()) for oid in streams)
+    return Program((), (), paths, Values(columns, ()), columns)

@@ -1,0 +1,106 @@
+"""Which engine answers an ad hoc query: what was asked for, what Spark computes, and which of both takes less time.
+
+Owns: ``choose`` and the ``Choice`` that it makes, which has what the choosing took: the query as Spark gets it
+(statistics, order of joins, SQL) is made once, and explained, run or given up from there. A choice is of one moment and
+is not kept. What an engine's time is estimated from is ``planner/placement``'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from catalog.values.errors import SqlError
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
+from executor.queries.plans import Plan
+from executor.queries.spark_queries import SparkQuery
+from executor.queries.statistics import statistics_of
+from planner.algebra.scalars import Value
+from planner.placement import Cost, estimate, with_kernel
+
+if TYPE_CHECKING:
+    from executor.queries.reader import Reader
+
+
+class Choice(Struct, frozen=True):
+    """The engine that answers a query, and why; ``query`` is its form for Spark, where that is switched on."""
+
+    engine: Literal["embedded", "spark"]
+    reason: str
+    query: SparkQuery | None = None
+
+    @property
+    def words(self) -> str:
+        """For EXPLAIN."""
+        return f"{self.engine} ({self.reason})"
+
+
+_ARRIVING: Final = Choice("embedded", "a stream is read as its rows arrive")
+_NOTHING_READ: Final = Choice("embedded", "no table, view or file is read")
+_EMBEDDED: Final = Choice("embedded", "query_engine = embedded")
+_NO_FILES: Final = Choice("embedded", "no files are read")
+
+
+def choose(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> Choice:
+    """The engine for a query of a session's."""
+    if plan.arriving:
+        return _ARRIVING
+    if not (plan.tables or plan.views or plan.files):
+        return _NOTHING_READ
+    if reader.query_engine == "embedded":
+        return _EMBEDDED
+    if reader.query_engine == "spark":
+        found = _found(reader, plan, parameters)
+        return Choice("spark", "query_engine = spark", _for_spark(reader, plan, parameters, found))
+    return _suited(reader, plan, parameters) if plan.files else _NO_FILES
+
+
+def _suited(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> Choice:
+    """The engine for a query over files: the one that takes less time, if it may."""
+    analytics = reader.database.analytics
+    found = _found(reader, plan, parameters)
+    scans = (reading.scan for reading in plan.files if reading.scan.oid in found)
+    sizes = {scan.oid: files.size(found[scan.oid], scan.sources) for scan in scans}
+    rows = {oid: size.rows for oid, size in sizes.items()}
+    cost = estimate(plan.relation, sizes.values(), reader.database.engine.power, analytics.power)
+    if cost.embedded <= cost.spark:
+        return Choice("embedded", _in_words(rows, cost))
+    unready = analytics.unready()
+    if unready is not None:
+        return Choice("embedded", f"{_in_words(rows, cost)}, but {unready}")
+    query = _for_spark(reader, plan, parameters, found)
+    assert query is not None, "it is ready"
+    if isinstance(query.printed, str):
+        return Choice("embedded", f"{_in_words(rows, cost)}, but {query.printed}")
+    cost = with_kernel(cost, query.values_of_kernel(rows), analytics.power)
+    return Choice("embedded" if cost.embedded <= cost.spark else "spark", _in_words(rows, cost), query)
+
+
+def _in_words(rows: Mapping[int, int], cost: Cost) -> str:
+    """What an engine was chosen by."""
+    kernel = f", {cost.kernel:.2f} s of it in its Python workers" if cost.kernel else ""
+    return (
+        f"about {sum(rows.values())} rows of files: {cost.embedded:.2f} s embedded, {cost.spark:.2f} s on Spark{kernel}"
+    )
+
+
+def _found(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, OwnFiles]:
+    """The files of each foreign table that a plan reads, by oid; of one that is not there nothing."""
+    found: dict[int, OwnFiles] = {}
+    for reading in plan.files:
+        with contextlib.suppress(SqlError):
+            found[reading.scan.oid] = reader.files_of(reading, reader.database.catalog, parameters)
+    return found
+
+
+def _for_spark(
+    reader: Reader, plan: Plan, parameters: tuple[Value, ...], found: Mapping[int, OwnFiles]
+) -> SparkQuery | None:
+    """The query for Spark, its joins ordered by what is known of its inputs now."""
+    database = reader.database
+    statistics = statistics_of(plan.relation, database.catalog, database.tables, found)
+    return database.analytics.query(plan.relation, parameters, statistics, reader.time_zone)

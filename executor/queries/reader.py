@@ -1,0 +1,664 @@
+"""Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
+
+Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
+continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
+queries seen before. What Spark does of a query is ``executor/queries/spark_queries``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from catalog.catalog import Catalog
+from catalog.objects import PUBLIC, View
+from catalog.roles import BOOTSTRAP_NAME
+from catalog.system.rows import Own
+from catalog.values.errors import SqlError, unsupported
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
+from executor.database.descriptors import OF_FILES, require_left
+from executor.embedded.connection import Bindings, Evaluate, plainly
+from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.results import OpenRows
+from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
+from executor.files import foreign as files
+from executor.files.following import OwnFiles
+from executor.files.pruning import FileReading, needed
+from executor.moving.borrowing import Lending
+from executor.moving.questions import Answer
+from executor.printing.nodes import column_name, leaf_name
+from executor.queries.engine_choice import Choice, choose
+from executor.queries.plans import SCANS, Plan, bare_view, reads
+from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
+from executor.separation.running import Client
+from executor.sql.transaction import OutdatedError, RepeatableSnapshot, Transaction
+from executor.streams.arriving import ArrivingQuery
+from executor.streams.scanning import ArrivalScan, Notify, Patience
+from executor.tables.infinite_dates import require_finite
+from executor.views.runtime import ViewPassed, ViewRuntime
+from planner.algebra.relations import Relation, Values
+from planner.algebra.scalars import Value
+from planner.algebra.walk import find
+from planner.bind.context import restricted
+from planner.scales.large_quotients import with_large_quotients
+from planner.statements.statement import Output, Query, Statement
+from planner.statements.walk import roots
+
+if TYPE_CHECKING:
+    from executor.database.database import Database
+    from executor.streams.runtime import Feed
+
+ATTEMPTS = 20
+#: What says that Spark did not run a query, which the embedded engine may.
+SPARK_FAILED = ("0A000", "55000", "58000")
+
+OVERFLOWED: Final = "22003"
+_OF_QUOTIENTS: Final = (QUOTIENT[1], LARGE_QUOTIENT[1])
+
+Parameters = tuple[Value, ...]
+
+
+class Moment(Struct, frozen=True):
+    """What a statement reads: an LSN and the tables at it. ``exact``: every view must be at this very LSN.
+
+    ``versions`` tells, per continuous view, which content its final relation finds in tables and in other views.
+    """
+
+    lsn: int
+    snapshot: ReadSnapshot | None
+    versions: Mapping[int, int]
+    exact: bool
+    owner: object
+    catalog: Catalog
+    writer: WriteTransaction | None = None
+    #: Views that other servers maintain, with the LSN that their rows are of.
+    elsewhere: Mapping[int, Answer] = field(default_factory=dict)
+    #: What guests read of the tables of their homes.
+    lent: Mapping[int, Lending] = field(default_factory=dict)
+
+    def query(
+        self, engine: EmbeddedEngine, relation: Relation, bindings: Bindings, parameters: Parameters, time_zone: str
+    ) -> pa.Table:
+        """A relation's rows, as the transaction sees the tables."""
+        if self.writer is not None:
+            return self.writer.query(relation, bindings, parameters, time_zone)
+        if self.snapshot is not None:
+            return self.snapshot.query(relation, bindings, parameters, time_zone)
+        return engine.query(relation, bindings, parameters, time_zone, self.owner)
+
+
+class Reader:
+    """One session's reading."""
+
+    def __init__(self, database: Database, is_cancelled: Callable[[], bool]) -> None:
+        self.database = database
+        self.time_zone = "UTC"
+        #: The schemas that texts about the catalog do not name, as far as the role may use them.
+        self.search_path: tuple[str, ...] = (PUBLIC,)
+        self.user = BOOTSTRAP_NAME
+        #: Where queries run: embedded, spark, or auto.
+        self.query_engine = "auto"
+        #: Whether its queries run pipeline by pipeline: auto, on or off.
+        self.separable = "auto"
+        #: Seconds between two copies of the state of those that do; 0 for none.
+        self.checkpoint_interval = 0.0
+        #: For whom they run.
+        self.client: Callable[[], Client] = Client
+        self.is_cancelled = is_cancelled
+        #: The catalog that the running statement was planned for, where it can be planned again.
+        self.planned: Catalog | None = None
+        #: What the session knows of itself, as relations.
+        self.own: Own = {}
+        self._private = itertools.count(-1, -1)
+        self._running: ReadSnapshot | None = None
+        self._reading: OpenRows | None = None
+        #: How queries of streams wait, and whom they tell how far they are.
+        self.patience = Patience()
+        self.notify: Notify = lambda notice: None
+        self.scan: ArrivalScan | None = None  # that runs now
+
+    def batches(
+        self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> Iterable[pa.RecordBatch]:
+        """A query's rows, in order; those of a stream as they arrive."""
+        plan = self.database.plans.get(query.relation)
+        if plan.arriving:
+            arriving = ArrivingQuery(self, query, parameters, transaction)
+            return arriving if arriving.is_live else list(arriving)
+        try:
+            few = self._few(plan, parameters, transaction) if evaluate is plainly else None
+            if few is not None:
+                return _batches(few)
+            # An error that calls for another form of the query may come behind the first rows.
+            opens = with_large_quotients(query.relation) is None
+            found = self._answer(query.relation, parameters, transaction, evaluate, None, query.outputs, opens)
+            return self._read(found) if isinstance(found, OpenRows) else _batches(found)
+        except SqlError as error:
+            large = with_large_quotients(query.relation) if error.sqlstate == OVERFLOWED else None
+            if large is None or transaction.write is not None or transaction.snapshot is not None:
+                raise  # an error has ended what the transaction reads by
+            return _batches(self.table(large, parameters, transaction, evaluate))
+
+    def _read(self, rows: OpenRows) -> Iterator[pa.RecordBatch]:
+        """The rows of an open result, which ``cancel`` interrupts while one is waited for."""
+        try:
+            while True:
+                self._reading = rows
+                try:
+                    batch = next(rows, None)
+                finally:
+                    self._reading = None
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            rows.close()
+
+    def _few(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table | None:
+        """The rows of a query that needs no engine: it picks columns of one continuous view, or reads a view of a few
+        rows. None where an engine is to answer."""
+        wanted, small = bare_view(plan.relation), plan.small
+        if self.query_engine == "spark" or (wanted is None and (small is None or not plan.views)):
+            return None
+        if wanted is None and self.database.view(plan.views[0]).away is not None:  # it would be asked for twice
+            return None
+
+        def at(moment: Moment) -> pa.Table | None:
+            if wanted is not None:
+                return self.view_table(wanted[0], moment).select(wanted[1])
+            (oid,) = plan.views
+            assert small is not None
+            return small.run({small.leaf: _as_read(plan.relation, oid, self.view_table(oid, moment))}, parameters)
+
+        found: pa.Table | None = self.at_moment(plan, transaction, at, parameters)
+        return found
+
+    def choice(self, plan: Plan, parameters: Parameters) -> Choice:
+        """Which engine answers a query, with what that took to tell: for one run of it."""
+        return choose(self, plan, parameters)
+
+    def answer(
+        self,
+        relation: Relation,
+        parameters: Parameters,
+        transaction: Transaction,
+        evaluate: Evaluate = plainly,
+        choice: Choice | None = None,
+        outputs: tuple[Output, ...] = (),
+    ) -> pa.Table:
+        """A query's rows as one table, from the engine that suits it. Spark takes none that ``evaluate`` means."""
+        found = self._answer(relation, parameters, transaction, evaluate, choice, outputs, opens=False)
+        assert isinstance(found, pa.Table)
+        return found
+
+    def _answer(
+        self,
+        relation: Relation,
+        parameters: Parameters,
+        transaction: Transaction,
+        evaluate: Evaluate,
+        choice: Choice | None,
+        outputs: tuple[Output, ...],
+        opens: bool,
+    ) -> pa.Table | OpenRows:
+        """The same; with ``opens``, many rows of the embedded engine are read while they are computed."""
+        plan = self.database.plans.get(relation)
+        choice = choice or self.choice(plan, parameters)
+        if choice.engine == "embedded":
+            in_steps = self.database.separation.answer if evaluate is plainly else None
+            found = None if in_steps is None else in_steps(self, plan, parameters, transaction, outputs)
+            if found is not None:
+                return found
+            if opens and evaluate is plainly:
+                return self._open(plan, parameters, transaction)
+            return self.table(relation, parameters, transaction, evaluate)
+        try:
+            return self._on_spark(plan, choice.query, parameters, transaction, outputs)
+        except SqlError as error:
+            if self.query_engine == "spark" or error.sqlstate not in SPARK_FAILED:
+                raise
+            return self.table(relation, parameters, transaction, evaluate)
+
+    def _on_spark(
+        self,
+        plan: Plan,
+        wanted: SparkQuery | None,
+        parameters: Parameters,
+        transaction: Transaction,
+        outputs: tuple[Output, ...],
+    ) -> pa.Table:
+        """A query's rows from Spark, over the inputs of one moment; nothing is locked while it computes them."""
+        analytics = self.database.analytics
+        query = analytics.require(wanted)
+        found = self.database.separation.answer_on_spark(self, plan, parameters, transaction, outputs)
+        if found is not None:
+            return found
+        with analytics.job() as (number, folder):
+            inputs = self.stored(plan, query.leaves, parameters, transaction, folder)
+            return analytics.run(number, query, inputs, folder / "rows", self.is_cancelled)
+
+    def stored(
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, transaction: Transaction, folder: Path
+    ) -> dict[str, Stored]:
+        """The files of a query's inputs as they are at one moment; Spark reads a foreign table's own."""
+        store = partial(self._store, plan, leaves, parameters, folder)
+        found: dict[str, Stored] = self.at_moment(plan, transaction, store, parameters)
+        return found
+
+    def _store(
+        self, plan: Plan, leaves: tuple[Leaf, ...], parameters: Parameters, folder: Path, moment: Moment
+    ) -> dict[str, Stored]:
+        bindings = self.bound(replace(plan, files=()), moment)
+        readings = {reading.scan.oid: reading for reading in plan.files}
+        stored: dict[str, Stored] = {}
+        for leaf in leaves:
+            if self.is_cancelled():
+                raise SqlError("57014", "canceling statement due to user request")
+            if leaf.scan.kind == "files":
+                found = self.files_of(readings[leaf.scan.oid], moment.catalog, parameters)
+                exact = files.are_exact(found, leaf.scan.sources)
+                stored[leaf.trace] = found if exact else tuple(write_files(found, leaf, folder, self.is_cancelled))
+                continue
+            table = moment.query(self.database.engine, leaf.rows, bindings, (), self.time_zone)
+            require_finite(table.to_batches(), "a query on Spark")
+            stored[leaf.trace] = tuple(write_input(table.rename_columns(leaf.names), folder, leaf.trace))
+        return stored
+
+    def table(
+        self, relation: Relation, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
+    ) -> pa.Table:
+        """A relation's rows as one table, all of it at one moment, from the embedded engine."""
+        plans = self.database.plans
+        plan = plans.get(relation)
+        if plan.arriving:
+            schema = pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
+            found = ArrivingQuery(self, Query(relation, ()), parameters, transaction)
+            return pa.Table.from_batches(list(found), schema)
+
+        def at(moment: Moment) -> pa.Table:
+            bindings = self.bound(plan, moment, parameters)
+
+            def run(part: Relation, more: Bindings) -> pa.Table:
+                optimised = plan.relation if part is relation else plans.get(part).relation
+                return self._computed(optimised, {**bindings, **more}, parameters, moment)
+
+            return evaluate(relation, run)
+
+        return self.at_moment(plan, transaction, at, parameters)
+
+    def _open(self, plan: Plan, parameters: Parameters, transaction: Transaction) -> pa.Table | OpenRows:
+        """A plan's rows at one moment, which lasts as long as they are read."""
+
+        def at(moment: Moment) -> pa.Table | OpenRows:
+            relation, engine, zone = plan.relation, self.database.engine, self.time_zone
+            bindings = self.bound(plan, moment, parameters)
+            if files.folders(bindings):
+                return engine.open(relation, self.with_tables(relation, bindings, moment), parameters, zone, self)
+            reader = moment.writer or moment.snapshot
+            if reader is not None:
+                return reader.open(relation, bindings, parameters, zone)
+            if plan.system and plan.needs_one_thread and plan.stays_few:
+                compute = partial(engine.query, relation, bindings, parameters, zone, self, threads=1)
+                kept = self.database.catalog_results.get if plan.immutable else None
+                return compute() if kept is None else kept(relation, bindings, parameters, zone, compute)
+            return engine.open(relation, bindings, parameters, zone, self, 1 if plan.needs_one_thread else None)
+
+        found: pa.Table | OpenRows = self.at_moment(plan, transaction, at, parameters)
+        return found
+
+    def _computed(self, relation: Relation, bindings: Bindings, parameters: Parameters, moment: Moment) -> pa.Table:
+        """A relation's rows. Where the engine reads files, an instance does that has no tables: it gets their rows."""
+        engine = self.database.engine
+        if not files.folders(bindings):
+            return moment.query(engine, relation, bindings, parameters, self.time_zone)
+        return engine.query(relation, self.with_tables(relation, bindings, moment), parameters, self.time_zone, self)
+
+    def with_tables(self, relation: Relation, bindings: Bindings, moment: Moment) -> Bindings:
+        """What leaves stand for where an instance of the engine has no tables."""
+        scans = joined_scans(scan for scan in find(relation, SCANS) if scan.kind == "table")
+        query = partial(moment.query, self.database.engine, bindings={}, parameters=(), time_zone=self.time_zone)
+        return {**bindings, **{leaf_name(scan): query(scan).rename_columns(scan.sources) for scan in scans}}
+
+    def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
+        """The rows of several relations at one moment, and its LSN."""
+        plan = Plan(Values((), ()), *reads(relations))
+
+        def run(moment: Moment) -> tuple[int, list[pa.Table]]:
+            bindings = self.bound(plan, moment)
+            return moment.lsn, [self._computed(relation, bindings, (), moment) for relation in relations]
+
+        found: tuple[int, list[pa.Table]] = self.at_moment(plan, transaction, run)
+        return found
+
+    def bindings(
+        self, statement: Statement, transaction: Transaction, parameters: Parameters = ()
+    ) -> dict[str, pa.Table]:
+        """What the views and system views in a statement stand for, where it runs in the transaction's writer."""
+        plan = Plan(Values((), ()), *reads(tuple(roots(statement))))
+        if not (plan.views or plan.system or plan.files or plan.left):
+            return {}
+        transaction.writer()
+
+        def at(moment: Moment) -> dict[str, pa.Table]:
+            return self._views(plan, moment) | {
+                leaf_name(reading.scan): files.read(own, reading.scan.sources, self.is_cancelled)
+                for reading, own in self._found(plan, moment.catalog, parameters)
+            }
+
+        found: dict[str, pa.Table] = self.at_moment(plan, transaction, at)
+        return found
+
+    def at_moment(
+        self, plan: Plan, transaction: Transaction, run: Callable[[Moment], Any], parameters: Parameters = ()
+    ) -> Any:
+        """Runs at one moment; a later one is taken where another reader already brought a view beyond it, or where a
+        view that another server maintains is not of that moment."""
+        for attempt in range(ATTEMPTS):
+            self.database.replicas.refresh(plan.views)
+            self.database.borrowing.fetch(plan.views, self)
+            elsewhere = self.database.elsewhere.read(plan, parameters, self, transaction)
+            with self.database.borrowing.steady(plan.views, self):
+                moment, owned = self._moment(plan, transaction, elsewhere)
+            if elsewhere:
+                moment = replace(moment, elsewhere=elsewhere)
+            try:
+                self._running = moment.snapshot
+                with _locked([self.database.view(oid) for oid in self.database.views_below(plan.views)]):
+                    return run(moment)
+            except SqlError as error:
+                if error.sqlstate == "XX000" and self._is_outdated(plan):
+                    raise OutdatedError from error
+                raise
+            except ViewPassed:
+                if attempt + 1 == ATTEMPTS or not owned:
+                    raise SqlError(
+                        "40001", "could not serialize access: a view moved on during the statement"
+                    ) from None
+            finally:
+                self._running = None
+                if owned and moment.snapshot is not None:
+                    moment.snapshot.close_behind_rows()
+        raise AssertionError("unreachable")
+
+    def present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """A continuous view's rows now: their LSN, that of the last change of what they are made of, and they."""
+        for _ in range(ATTEMPTS):
+            found = self._from_there(oid)
+            if found is not None:
+                return found
+            with contextlib.suppress(ViewPassed):  # of a view of another server's that it reads
+                return self._present(oid)
+        raise SqlError("40001", "could not serialize access: a view moved on during the statement")
+
+    def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
+        """The same of a view that another server maintains; None of one that is here."""
+        database = self.database
+        if database.view(oid).away is None:
+            return None
+        with database.sequencer.lock:
+            lsn, changed = database.sequencer.visible, database.version_of((oid,))
+        found = database.elsewhere.whole((oid,), self).get(oid)
+        if found is None:
+            return None
+        with database.sequencer.lock:
+            is_same = database.version_of((oid,)) == changed
+        return (max(lsn, found.at), changed, found.rows) if is_same else (found.at, found.at, found.rows)
+
+    def _present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """The same of a view that is here, whatever it reads. Raises ViewPassed."""
+        database = self.database
+        database.replicas.refresh((oid,))
+        database.borrowing.fetch((oid,), self)
+        elsewhere = database.elsewhere.whole(database.views_read((oid,)), self)
+        with contextlib.ExitStack() as stack:
+            with database.borrowing.steady((oid,), self):
+                below = database.views_below((oid,), elsewhere)
+                for runtime in stack.enter_context(_locked([database.view(each) for each in below])):
+                    if runtime.away is None:
+                        runtime.check()
+                database.tables.backlog.apply()
+                with database.sequencer.lock:  # nobody else brings the views further while their locks are held
+                    lsn, changed = database.sequencer.visible, database.version_of((oid,))
+                    snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
+                    lent = database.borrowing.at(below)
+                    moment = Moment(lsn, snapshot, self._versions(below, lent), True, self, database.catalog, lent=lent)
+                    moment = replace(moment, elsewhere=elsewhere) if elsewhere else moment
+            try:
+                self._running = snapshot
+                table = self.view_table(oid, moment)
+                declared = zip(table.column_names, database.view(oid).program.columns, strict=True)
+                return lsn, changed, _of_types(table, {name: column.type.arrow for name, column in declared})
+            finally:
+                self._running = None
+                if snapshot is not None:
+                    snapshot.close()
+
+    def _require_current(self, plan: Plan, catalog: Catalog) -> None:
+        """Raises 40001 where another transaction has changed what the plan reads."""
+        before = self.planned
+        if before is None or before is catalog:
+            return
+        if any(before.objects.get(oid) is not catalog.objects.get(oid) for oid in (*plan.tables, *plan.views)):
+            raise OutdatedError
+
+    def _is_outdated(self, plan: Plan) -> bool:
+        """Whether a table that the plan reads has been dropped, or has lost a column, since it was bound."""
+        tables = self.database.tables.definitions
+        scans = [scan for scan in find(plan.relation, SCANS) if scan.kind == "table"]
+        known = {oid: {column.name for column in tables[oid].columns} for oid in plan.tables if oid in tables}
+        return any(not known.get(scan.oid, set()).issuperset(scan.sources) for scan in scans)
+
+    def _versions(self, views: Iterable[int], lent: Mapping[int, Lending]) -> dict[int, int]:
+        """Which content views find beside their states. The caller has the sequencer's lock."""
+        return {oid: lent[oid].version if oid in lent else self.database.version_beside(oid) for oid in views}
+
+    def _moment(self, plan: Plan, transaction: Transaction, elsewhere: Container[int]) -> tuple[Moment, bool]:
+        """(moment, whether the caller closes its snapshot); ``elsewhere`` are the views that others have answered."""
+        views = self.database.views_below(plan.views, elsewhere)
+        here = [oid for oid in views if oid not in elsewhere]
+        reads_tables = bool(plan.tables) or any(self.database.tables_beside(oid) for oid in here)
+        exact = reads_tables or len(views) > 1 or any(self.database.view(oid).program.borrowed for oid in here)
+        if transaction.write is not None and views:
+            transaction.write.await_others()  # views and tables are at one position
+        beside = {table for oid in here for table in self.database.tables_beside(oid)}
+        if transaction.write is not None and transaction.snapshot is None:
+            transaction.write.see({*plan.tables, *beside})
+        if reads_tables and transaction.write is None and transaction.snapshot is None:
+            self.database.tables.backlog.apply()  # so that little is left while others wait for the lock
+        with self.database.sequencer.lock:
+            catalog = transaction.sees(self.database.catalog)
+            lsn, kept = self.database.sequencer.visible, transaction.snapshot
+            if transaction.write is not None and kept is None:
+                _require_committed(plan.views, catalog, self.database.catalog)
+                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views)
+                return Moment(lsn, None, own, exact, self, catalog, transaction.write, lent=lent), True
+            if kept is not None:
+                kept.require_columns(plan.relation, catalog)
+                own, lent = {oid: next(self._private) for oid in views}, self.database.borrowing.at(views, kept.lsn)
+                snapshot = None if transaction.write is not None else kept.tables
+                return Moment(kept.lsn, snapshot, own, True, self, catalog, transaction.write, lent=lent), False
+            self._require_current(plan, catalog)
+            keep = transaction.repeatable and transaction.explicit
+            snapshot = self.database.tables.snapshot() if reads_tables or keep else None
+            lent = self.database.borrowing.at(views)
+            versions = self._versions(views, lent)
+            if keep and snapshot is not None:
+                self._keep(transaction, lsn, snapshot, catalog)
+        return Moment(lsn, snapshot, versions, exact or keep, self, catalog, lent=lent), not keep
+
+    def _keep(self, transaction: Transaction, lsn: int, snapshot: ReadSnapshot, catalog: Catalog) -> None:
+        """All statements of a transaction read this. The caller has the sequencer's lock."""
+        self.database.pinned.pin(lsn)
+        transaction.snapshot = RepeatableSnapshot(lsn, snapshot, catalog, self.database.pinned)
+
+    def take_snapshot(self, transaction: Transaction) -> None:
+        """A transaction that reads one moment begins to, and has the locks of its first statement."""
+        database, unsettled = self.database, self.database.tables.unsettled
+        unsettled.wait(unsettled.last, unsettled.chain)
+        database.tables.backlog.apply()
+        with database.sequencer.lock:
+            catalog = transaction.sees(database.catalog)
+            self._keep(transaction, database.sequencer.visible, database.tables.snapshot(), catalog)
+
+    def bound(self, plan: Plan, moment: Moment, parameters: Parameters = ()) -> Bindings:
+        """What leaves that are no tables stand for, by their engine names."""
+        found = self._found(plan, moment.catalog, parameters)
+        asked = {leaf_name(reading.scan): (own, reading.scan.sources) for reading, own in found}
+        return self._views(plan, moment) | files.rows(asked, self.is_cancelled)
+
+    def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
+        found = {f"v{oid}": _as_read(plan.relation, oid, self.view_table(oid, moment)) for oid in plan.views}
+        found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
+        catalog = moment.catalog
+        path = catalog.usable(self.search_path, restricted(catalog, self.user))
+        return found | {f"v{oid}": self.database.system_table(oid, catalog, self.own, path) for oid in plan.system}
+
+    def _found(self, plan: Plan, catalog: Catalog, parameters: Parameters) -> Iterator[tuple[FileReading, OwnFiles]]:
+        for reading in plan.files:
+            yield reading, self.files_of(reading, catalog, parameters)
+
+    def files_of(self, reading: FileReading, catalog: Catalog, parameters: Parameters = ()) -> OwnFiles:
+        """The files of a foreign table that a plan has to read."""
+
+        def evaluate(relation: Relation, leaf: str, values: pa.Table) -> pa.Table:
+            return self.database.engine.query(relation, {leaf: values}, parameters, self.time_zone, self)
+
+        table = files.table_of(catalog, reading.scan)
+        require_left(OF_FILES, f'read the files of foreign table "{table.name}"')
+        found = files.find(table)
+        return needed(found, reading, evaluate)
+
+    def view_table(self, oid: int, moment: Moment) -> pa.Table:
+        """A continuous view's rows at a moment, columns named as the view's."""
+        runtime = self.database.view(oid)
+        if runtime.away is not None or oid in moment.elsewhere:
+            return self._from_elsewhere(runtime, moment)
+        if runtime.program.borrowed and oid not in moment.lent:
+            runtime.check()
+            raise ViewPassed
+        known = moment.catalog.objects.get(oid)
+        view = known if isinstance(known, View) else runtime.view
+        final = self.database.plans.get(runtime.final(view))
+
+        def query(states: Mapping[str, pa.Table]) -> pa.Table:
+            if oid in moment.lent:
+                states = {**states, **moment.lent[oid].rows}
+            table = None if final.small is None else final.small.run(states)
+            if table is not None:
+                return table
+            bindings = {**states, **self.bound(final, moment)}
+            engine, zone = self.database.engine, runtime.time_zone
+            if final.tables:
+                return moment.query(engine, final.relation, bindings, (), zone)
+            try:
+                return engine.query(final.relation, bindings, (), zone, moment.owner)
+            except SqlError as error:
+                large = with_large_quotients(final.relation) if error.sqlstate == OVERFLOWED else None
+                if large is None:
+                    raise
+                return engine.query(large, bindings, (), zone, moment.owner)
+
+        table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
+        return table.rename_columns([column.name for column in view.stored])
+
+    def _from_elsewhere(self, runtime: ViewRuntime, moment: Moment) -> pa.Table:
+        """What another server has answered, where it is of the moment, or that may be any."""
+        found = moment.elsewhere.get(runtime.view.oid)
+        if found is None:
+            raise ViewPassed
+        if moment.exact and found.at != moment.lsn:
+            first, last = sorted((found.at, moment.lsn))
+            database, oid = self.database, runtime.view.oid
+            streams = (database.streams.get(each) for each in database.reads_of(oid))
+            if any(_have_come(stream.feed, first, last) for stream in streams if stream is not None):
+                raise ViewPassed
+            if any(database.versions.last(table) > first for table in database.tables_of_view(oid)):
+                raise ViewPassed  # a table has changed then, or since
+        return found.rows
+
+    def cancel(self) -> None:
+        """Interrupts what runs."""
+        running, scan, reading = self._running, self.scan, self._reading
+        if scan is not None:
+            scan.cancel()
+            return
+        if running is not None:
+            running.interrupt()
+        if reading is not None:
+            reading.interrupt()
+        self.database.engine.interrupt(self)
+
+
+class OwnReader(Reader):
+    """The server's own reading, which another thread may cancel."""
+
+    def __init__(self, database: Database) -> None:
+        self._cancelled = threading.Event()
+        super().__init__(database, self._cancelled.is_set)
+
+    def cancel(self) -> None:
+        """Ends what it reads with 57014."""
+        self._cancelled.set()
+        super().cancel()
+
+
+def _have_come(feed: Feed, after: int, upto: int) -> bool:
+    """Whether there are rows of an interval, or may have been: a view's server has copied it beyond them."""
+    try:
+        return bool(feed.rows(after, upto))
+    except SqlError as error:
+        if error.sqlstate != "72000":
+            raise
+        return True
+
+
+def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -> None:
+    """A continuous view begins with its transaction's commit. Raises 0A000 where that is still to come."""
+    for oid in views:
+        if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
+            what = f'reading continuous view "{view.name}" in the transaction that creates it'
+            raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
+
+
+def _as_read(relation: Relation, oid: int, table: pa.Table) -> pa.Table:
+    """A view's rows in the types of which the relation takes them: quotients may be large ones on either side."""
+    if not any(pa.types.is_decimal(field.type) and field.type.scale in _OF_QUOTIENTS for field in table.schema):
+        return table
+    scans = (item for item in find(relation, SCANS) if item.kind == "view" and item.oid == oid)
+    read = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
+    return _of_types(table, {source: column.type.arrow for source, column in read.items()})
+
+
+def _of_types(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """A table whose columns of these names have these types. Raises 22003."""
+    fields = [field.with_type(kinds.get(field.name, field.type)) for field in table.schema]
+    schema = pa.schema(fields)
+    if table.schema.equals(schema):
+        return table
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise SqlError(OVERFLOWED, "numeric field overflow", str(error)) from error
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = table.to_batches()
+    return batches
+
+
+@contextlib.contextmanager
+def _locked(runtimes: list[ViewRuntime]) -> Iterator[list[ViewRuntime]]:
+    """Holds several views' locks, always taken in the same order."""
+    with contextlib.ExitStack() as stack:
+        for runtime in runtimes:
+            stack.enter_context(runtime.lock)
+        yield runtimes

@@ -1,0 +1,243 @@
+"""EXPLAIN: the plan of a query, and the four answers of each continuous view that it reads.
+
+Owns: adding to the planner's text what only a running server knows: when and where each path runs now, and with ANALYZE
+the measured rows and times. The text itself is planner.explain's and planner.explain_changes'.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.values.errors import SqlError
+from catalog.values.types import JSON, TEXT
+from executor.embedded.connection import plainly
+from executor.files import foreign as files
+from executor.moving.replica import replica_of
+from executor.queries.engine_choice import Choice
+from executor.queries.plans import Plan
+from executor.queries.reader import Reader
+from executor.queries.spark_queries import SparkQuery
+from executor.separation.choosing import CALLING, steps_of
+from executor.separation.explaining import pipelines_json, pipelines_text
+from executor.sql.result import Result
+from executor.sql.transaction import Transaction
+from executor.streams.arriving import with_values
+from executor.views.runtime import Away, ViewRuntime
+from planner.algebra.relations import Relation
+from planner.algebra.scalars import Value
+from planner.explain.changes import Explained, change_json, explain_change, relations_of
+from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
+from planner.rules.cardinality import Cardinality
+from planner.statements.definitions import CreateTableAs, CreateView
+from planner.statements.statement import (
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Modifying,
+    Output,
+    Query,
+    Update,
+)
+from planner.stream_queries import plan_arriving
+
+if TYPE_CHECKING:
+    from executor.database.database import Database
+    from executor.sql.session import DatabaseSession
+
+
+def explain(
+    session: DatabaseSession, statement: Explain, parameters: tuple[Value, ...], transaction: Transaction
+) -> Result:
+    """EXPLAIN's rows. ANALYZE runs the statement, and makes its changes; of DECLARE it runs the query."""
+    match statement.statement:
+        case Query() as query:
+            return _explain_query(session, statement, query, parameters, transaction)
+        case DeclareCursor(query=query) | CreateView(query=query):
+            return _explain_query(session, statement, query, parameters, transaction)
+        case CreateTableAs(query=query):
+            return _explain_change(session, statement, query, parameters, transaction)
+        case Insert() | Update() | Delete() | Merge() | Modifying() as change:
+            return _explain_change(session, statement, change, parameters, transaction)
+        case other:
+            raise AssertionError(f"EXPLAIN of {type(other).__name__} is not bound")
+
+
+def _explain_query(
+    session: DatabaseSession, statement: Explain, query: Query, parameters: tuple[Value, ...], transaction: Transaction
+) -> Result:
+    reader, relation = session.reader, query.relation
+    database = reader.database
+    plan = database.plans.get(relation)
+    measured: dict[str, Any] = {}
+    measured |= _files_in_words(reader, plan, parameters)
+    shown: Relation = plan.relation
+    rows: Rows | None = None
+    choice: Choice | None = None
+    if plan.files or reader.query_engine != "auto":
+        choice = reader.choice(plan, parameters)
+        if choice.engine == "spark":
+            shown, rows = _on_spark(database.analytics.require(choice.query))
+        measured["Engine"] = choice.words
+    engine = "embedded" if choice is None else choice.engine
+    steps = CALLING if query.volatile else steps_of(reader, plan, parameters, transaction, engine)
+    if steps.plan is not None or reader.separable == "on":
+        measured["Execution"] = steps.words
+    if plan.arriving:
+        measured["Query of a Stream"] = plan_arriving(with_values(Query(relation, ()), parameters)).way
+    if statement.analyze:
+        evaluate = session.evaluator(transaction) if query.volatile else plainly
+        started = time.perf_counter()
+        answer = reader.answer(relation, parameters, transaction, evaluate, choice)
+        measured |= {"Actual Rows": answer.num_rows, **_time_since(started)}
+    runtimes = _runtimes(database, (plan,))
+    if statement.format == "json":
+        document = _document(database, relation_json(shown, rows), runtimes, measured)
+        if steps.plan is not None:
+            document["Pipelines"] = pipelines_json(database, steps)
+        return _result(document)
+    return _result(
+        [*_text(database, explain_relation(shown, rows), runtimes, measured), *pipelines_text(database, steps)]
+    )
+
+
+def _explain_change(
+    session: DatabaseSession,
+    statement: Explain,
+    change: Explained,
+    parameters: tuple[Value, ...],
+    transaction: Transaction,
+) -> Result:
+    """Of a statement that changes rows, or that fills a table from a query."""
+    database, found = session.database, session.database.plans.get
+    plans = [found(relation) for relation in relations_of(change)]
+    measured: dict[str, Any] = {}
+    for plan in plans:
+        measured |= _files_in_words(session.reader, plan, parameters)
+    runtimes = _runtimes(database, plans)
+    notices: tuple[SqlError, ...] = ()
+    if statement.analyze:
+        started = time.perf_counter()
+        result = session.run(statement.statement, parameters, transaction)
+        measured |= {**_counted(result), **_time_since(started)}
+        notices = result.notices
+
+    def planned(relation: Relation) -> Relation:
+        return found(relation).relation
+
+    if statement.format == "json":
+        return _result(_document(database, change_json(change, planned), runtimes, measured), notices)
+    return _result(_text(database, explain_change(change, planned), runtimes, measured), notices)
+
+
+def _result(shown: list[str] | dict[str, Any], notices: tuple[SqlError, ...] = ()) -> Result:
+    """EXPLAIN's one column: lines, or a document."""
+    text, kind = ([json.dumps([shown], indent=2)], JSON) if isinstance(shown, dict) else (shown, TEXT)
+    batch = pa.RecordBatch.from_arrays([pa.array(text, pa.string())], names=["QUERY PLAN"])
+    return Result("EXPLAIN", (Output("QUERY PLAN", kind),), (batch,), notices)
+
+
+def _runtimes(database: Database, plans: Sequence[Plan]) -> list[ViewRuntime]:
+    """The continuous views that some plans read, and those below."""
+    return [database.view(oid) for oid in database.views_below(tuple(oid for plan in plans for oid in plan.views))]
+
+
+def _counted(result: Result) -> dict[str, int]:
+    """How many rows a statement says to have changed, and how many it returned, if it does."""
+    count = result.tag.rpartition(" ")[2]
+    changed = {"Changed Rows": int(count)} if count.isdigit() else {}
+    returned = None if result.batches is None else sum(batch.num_rows for batch in result.batches)
+    return changed if returned is None else {**changed, "Actual Rows": returned}
+
+
+def _time_since(started: float) -> dict[str, float]:
+    return {"Execution Time (ms)": round((time.perf_counter() - started) * 1000, 3)}
+
+
+def _on_spark(query: SparkQuery) -> tuple[Relation, Rows | None]:
+    """A plan with its joins in Spark's order, and the estimated rows by which they came into it, if any did."""
+    return query.relation, Cardinality(query.relation, query.statistics).rows if query.statistics else None
+
+
+def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[str, str]:
+    """How many of the files of each foreign table a plan reads."""
+    found = {}
+    for reading in plan.files:
+        every = files.find(files.table_of(reader.database.catalog, reading.scan))
+        kept = len(reader.files_of(reading, reader.database.catalog, parameters).files)
+        of = f" of {len(every.files)}" if kept < len(every.files) else ""
+        found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
+    return found
+
+
+def _text(database: Database, lines: list[str], runtimes: list[ViewRuntime], measured: dict[str, Any]) -> list[str]:
+    for runtime in runtimes:
+        lines.append(f"Continuous View {runtime.view.name}")
+        lines += [f"  {name.title()}: {text}" for name, text in _keeping(database, runtime)]
+        lines += [f"  {line}" for line in explain_program(runtime.program, path_facts(database, runtime))]
+    return lines + [f"{name}: {value}" for name, value in measured.items()]
+
+
+def _document(
+    database: Database, plan: dict[str, Any], runtimes: list[ViewRuntime], measured: dict[str, Any]
+) -> dict[str, Any]:
+    views = {
+        runtime.view.name: {
+            **{name.title(): text for name, text in _keeping(database, runtime)},
+            **program_json(runtime.program, path_facts(database, runtime)),
+        }
+        for runtime in runtimes
+    }
+    return {"Plan": plan, **({"Continuous Views": views} if views else {}), **measured}
+
+
+def _keeping(database: Database, runtime: ViewRuntime) -> list[tuple[str, str]]:
+    """The options that say which groups the view shows, and who is asked for its rows where that is not this server, or
+    for those of tables."""
+    away = [] if runtime.away is None else [_asked(runtime.away)]
+    replica = replica_of(database.replicas, runtime)
+    if replica is not None and runtime.program.borrowed:
+        called = ", ".join(item.called for item in runtime.program.borrowed)
+        away.append(("tables", f"{called} (server {replica.home} is asked for their rows when they have changed)"))
+    return away + [(name, text) for name, text in runtime.view.options if name in ("retention", "emit")]
+
+
+def _asked(away: Away) -> tuple[str, str]:
+    return ("server", f"{away.server} (asked for what the query reads)") if away.server else ("state", "suspended")
+
+
+def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
+    """When and where each path runs, by its stream's oid."""
+    options, away = database.options, runtime.away
+    setting = database.engine_setting(runtime.view)
+    when = (
+        f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
+        "what is left when the view is read"
+    )
+    found = {}
+    for progress in runtime.paths:
+        where = _where(database, runtime, progress.path.stream, setting)
+        reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
+        watermark = database.streams[progress.path.stream].stream.option("watermark")
+        if away is not None:
+            when = "in the background; what is left when the view is read"
+            facts = Facts(when, f'on server "{away.server}"', watermark)
+            found[progress.path.stream] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            continue
+        found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
+    return found
+
+
+def _where(database: Database, runtime: ViewRuntime, stream: int, setting: str) -> str:
+    if setting == "embedded":
+        return "embedded engine (maintenance_engine = embedded)"
+    spark, why = database.maintenance.spark_for(runtime, stream)
+    if spark:
+        return f"Spark in the background, the embedded engine for what a reader waits for ({setting})"
+    return f"embedded engine ({setting}: {why})"

@@ -1,0 +1,243 @@
+"""The locks that a statement takes before it begins, and what REPEATABLE READ and SERIALIZABLE ask of one that writes.
+
+Owns: which modes statements take on the relations that they name, as in PostgreSQL, FOR UPDATE, LOCK TABLE, and NOWAIT.
+A plan is made first: where a lock had to be waited for and the catalog has changed meanwhile, it is made again, and
+what it then names is locked as well (``session``). Locks on the rows that a statement changes are its own matter
+(``executor/embedded/tables/writing``).
+
+https://www.postgresql.org/docs/15/explicit-locking.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.objects import Stream, Table
+from catalog.values.errors import SqlError
+from executor.embedded.tables.keyed import NotByKey, Readings
+from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
+from executor.locks.modes import Mode
+from executor.locks.targets import Definition, Relation, Row, Rows
+from executor.queries.identity_cache import Remembered
+from executor.rows.point_reads import key_value
+from executor.rows.row_shapes import identity_of
+from executor.sql.definitions import ddl
+from executor.sql.definitions.needs import definition_needs
+from executor.sql.skip_locked import skipping
+from executor.sql.transaction import Transaction
+from planner.algebra.relations import Relation as Algebra
+from planner.algebra.relations import Scan
+from planner.algebra.scalars import Value
+from planner.algebra.walk import walk
+from planner.statements.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.statements.statement import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Delete,
+    Explain,
+    Insert,
+    Locking,
+    LockTable,
+    Merge,
+    Modifying,
+    Query,
+    Statement,
+    Update,
+)
+from planner.statements.walk import roots
+
+if TYPE_CHECKING:
+    from executor.embedded.tables.store import WriteTransaction
+    from executor.sql.session import DatabaseSession
+
+#: What serializable transactions that write lock, one after the other.
+_SERIAL: Final = Definition(-1)
+#: Scans of these have no relation of their own.
+_UNNAMED: Final = ("query",)
+_SHARING: Final = ("FOR SHARE", "FOR KEY SHARE")
+
+
+def begin_write(session: DatabaseSession) -> WriteTransaction:
+    """The table transaction of a session's transaction. Raises 40001 where a repeatable snapshot is too old."""
+    database, transaction = session.database, session.transaction
+    assert transaction is not None
+    if session.serializable:
+        begin_serial(session, transaction)
+    if transaction.repeatable and transaction.explicit and transaction.snapshot is None:
+        session.reader.take_snapshot(transaction)
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        return database.tables.begin(transaction.locks)
+    return database.tables.begin(transaction.locks, snapshot.tables, snapshot.lsn)
+
+
+def begin_serial(session: DatabaseSession, transaction: Transaction) -> None:
+    """A serializable transaction begins to write: only where nothing at all was committed since its snapshot, streams'
+    rows included, and no other one writes until it ends; so all that it has read is still so, as far as transactions of
+    this level go, when it commits. Raises 40001."""
+    if not transaction.locks.take(_SERIAL, Mode.EXCLUSIVE):
+        return
+    unsettled, snapshot = session.database.tables.unsettled, transaction.snapshot
+    unsettled.wait(unsettled.last, unsettled.chain)
+    if snapshot is not None and session.database.sequencer.visible > snapshot.lsn:
+        raise SqlError("40001", "could not serialize access due to read/write dependencies among transactions")
+
+
+def lock(
+    session: DatabaseSession, statement: Statement, transaction: Transaction, parameters: tuple[Value, ...] = ()
+) -> None:
+    """Takes the locks that a statement needs before it may begin, and lets it see what others have committed. Raises
+    40001, 40P01, 55P03 and 57014."""
+    tables = session.database.tables.definitions
+    taken = transaction.locks
+    found, refusal = list(statement_needs(statement, session)), None
+    query = _query_of(statement)
+    if isinstance(query, Query) and query.locking is not None:
+        if skipping(query, tables) is None:
+            found += _locking(query, query.locking, tables, parameters)
+        else:
+            found += [(target, Mode.ROW_SHARE) for target, _ in found]
+        if query.locking.nowait:
+            refusal = f'could not obtain lock on row in relation "{query.locking.table}"'
+    is_new = [taken.take(target, mode, refusal if isinstance(target, Rows | Row) else None) for target, mode in found]
+    if session.serializable and isinstance(_changing(statement), Insert | CopyIn):
+        begin_serial(session, transaction)
+    write = transaction.write
+    if isinstance(query, Query) and query.locking is not None and transaction.repeatable:
+        locked = [target for target, mode in found if mode is Mode.ROW_SHARE]
+        _require_unchanged(session, transaction, (target.oid for target in locked if isinstance(target, Relation)))
+    if write is None:
+        if any(is_new) and any(isinstance(target, Rows | Row) for target, _ in found):
+            see_rows(session, transaction)
+        return
+    if any(is_new):
+        write.stand()
+    oids = {target.oid for target, _ in found if isinstance(target, Relation)}
+    write.see(tables.keys() if isinstance(statement, ddl.Definition) else neighbours(oids, tables))
+
+
+def _require_unchanged(session: DatabaseSession, transaction: Transaction, oids: Iterable[int]) -> None:
+    """Rows of these tables were locked, whose last versions the snapshot has. Raises 40001 where it is too old."""
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        return
+    see_rows(session, transaction)
+    changed = session.database.tables.changed
+    if any(changed.get(oid, 0) > snapshot.lsn for oid in oids):
+        raise SqlError("40001", "could not serialize access due to concurrent update")
+
+
+def see_rows(session: DatabaseSession, transaction: Transaction) -> None:
+    """Locks on rows were taken: what is read from here on has what their last owners did. Raises why it never will."""
+    if transaction.write is not None:
+        transaction.write.stand()
+        transaction.write.await_others()
+        return
+    unsettled = session.database.tables.unsettled
+    unsettled.wait(unsettled.last, unsettled.chain)
+
+
+def statement_needs(statement: Statement, session: DatabaseSession) -> Iterator[Need]:
+    """The locks of a statement."""
+    tables, catalog = session.database.tables.definitions, session.catalog
+    changing = _changing(statement)
+    query = _query_of(statement)
+    if isinstance(query, Query):
+        yield from _reads(query)
+    elif isinstance(changing, Insert | Update | Delete | Merge | Modifying):
+        yield from _reads(changing)
+        yield from needs(changing, tables)
+        if isinstance(changing, Insert) and isinstance(changing.target, Stream):
+            yield Relation(changing.target.oid), Mode.ROW_EXCLUSIVE
+    elif isinstance(changing, CopyIn):
+        target = changing.target
+        own = of_insertion(target) if isinstance(target, Table) else [(Relation(target.oid), Mode.ROW_EXCLUSIVE)]
+        yield from own
+    elif isinstance(changing, Truncate):
+        yield from ((Relation(table.oid), Mode.ACCESS_EXCLUSIVE) for table in changing.targets)
+        for sequence in changing.restarts:
+            yield from definition_needs(AlterSequence(sequence), catalog)
+    elif isinstance(changing, CreateTableAs):
+        yield from _reads(changing.query)
+        yield from definition_needs(changing, catalog)
+    elif isinstance(changing, ddl.Definition):
+        yield from definition_needs(changing, catalog)
+
+
+def _changing(statement: Statement) -> Statement:
+    """What may change something: of COPY TO what it copies, of EXPLAIN ANALYZE what it runs."""
+    match statement:
+        case CopyOut(query=inner) | Explain(analyze=True, statement=inner):
+            return inner
+        case _:
+            return statement
+
+
+def _query_of(statement: Statement) -> Statement | None:
+    match statement:
+        case CopyOut(query=Query() as query) | DeclareCursor(query=query) | Explain(statement=Query() as query):
+            return query
+        case Query():
+            return statement
+        case _:
+            return None
+
+
+def _find_reads(statement: Statement) -> list[Need]:
+    """The locks on what a statement reads."""
+    oids = {
+        item.oid
+        for root in roots(statement)
+        for item in walk(root)
+        if isinstance(item, Scan) and item.oid and item.kind not in _UNNAMED
+    }
+    return [(Relation(oid), Mode.ACCESS_SHARE) for oid in sorted(oids)]
+
+
+_reads: Final = Remembered(_find_reads, 1024)
+
+
+def _locking(
+    query: Query, locking: Locking, tables: Mapping[int, Table], parameters: tuple[Value, ...]
+) -> Iterator[Need]:
+    """FOR UPDATE and its kin: the row that the query reads by the key of all rows, else all of its tables."""
+    is_shared = is_sharing(locking)
+    row = _row_by_key(query.relation, tables, parameters)
+    if row is not None:
+        yield Relation(row.oid), Mode.ROW_SHARE
+        yield Rows(row.oid), Mode.ROW_EXCLUSIVE
+        yield row, Mode.SHARE if is_shared else Mode.EXCLUSIVE
+        return
+    mode = Mode.SHARE if is_shared else Mode.SHARE_ROW_EXCLUSIVE
+    oids = {item.oid for item in walk(query.relation) if isinstance(item, Scan) and item.kind == "table"}
+    for oid in sorted(oids):
+        yield Relation(oid), Mode.ROW_SHARE
+        yield Rows(oid), mode
+
+
+def is_sharing(locking: Locking) -> bool:
+    """Whether others may lock the rows in the same way."""
+    return locking.words in _SHARING
+
+
+def _row_by_key(relation: Algebra, tables: Mapping[int, Table], parameters: tuple[Value, ...]) -> Row | None:
+    try:
+        by_key = Readings().get(relation, tables).by_key
+    except NotByKey:
+        return None
+    table = None if by_key is None else tables.get(by_key.scan.oid)
+    if by_key is None or table is None or by_key.columns != identity_of(table):
+        return None
+    key = tuple(key_value(item, parameters) for item in by_key.values)
+    return None if None in key else Row(table.oid, by_key.columns, key)
+
+
+def lock_table(statement: LockTable, transaction: Transaction) -> None:
+    """LOCK. Raises 55P03 where it may not wait."""
+    for oid, name in statement.tables:
+        refusal = f'could not obtain lock on relation "{name}"' if statement.nowait else None
+        transaction.locks.take(Relation(oid), Mode(statement.mode), refusal)
+    if transaction.write is not None:
+        transaction.write.stand()
