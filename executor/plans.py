@@ -18,9 +18,9 @@ from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.cancellation import leave
-from planner.expression import Call, ColumnRef, Parameter, Value
+from planner.expression import Call, ColumnRef, Value
 from planner.order_system_rows import order_system_rows
-from planner.parameter_lists import General, with_lists
+from planner.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.rules.support import conjuncts, volatility
@@ -36,7 +36,6 @@ _BREAKERS: Final = kinds_of(*BREAKERS)
 _WIDE: Final = kinds_of(Join, Unnest, Fixpoint)
 _CALLS: Final = kinds_of(Call)
 _COLUMNS: Final = kinds_of(ColumnRef)
-_PARAMETERS: Final = kinds_of(Parameter)
 _OF_LISTS: Final = frozenset(("array_subscripts",))
 
 
@@ -141,7 +140,7 @@ class PlanCache:
         return replace(query, relation=general.relation), general.values(parameters)
 
     def _generalised(self, relation: Relation) -> General | None:
-        if not contains(relation, _PARAMETERS) or not _reads_system(relation) or is_larger(relation, _LARGE):
+        if not contains(relation, VALUES) or not _reads_system(relation) or is_larger(relation, _LARGE):
             return None
         general = with_lists(relation)
         # What it is written as: equal values may show differently.

@@ -1,7 +1,7 @@
-"""Lists of parameters as parameters, so that queries that differ in the length of their lists alone are one query.
+"""Lists of values as parameters, so that queries that differ in the length of their lists alone are one query.
 
-    Filter(R, a in ($1, $2, $3))  =  Filter(R, array_has(a, $1)) over the parameters (ARRAY[$1, $2, $3])
-    oid($1)                       =  $1 over the parameters (oid($1))
+    Filter(R, a in ($1, $2, 'x'))  =  Filter(R, array_has(a, $1)) over the parameters (ARRAY[$1, $2, 'x'])
+    oid($1)                        =  $1 over the parameters (oid($1))
 
 Where NULL is as good as false, a look-up in the array serves; anywhere else the difference counts:
 
@@ -18,12 +18,14 @@ from msgspec.structs import replace
 
 from catalog.types import OIDS, array
 from planner.algebra import Filter, Join, Relation
-from planner.expression import Call, Cast, Parameter, Scalar, Value
+from planner.expression import Call, Cast, Literal, Parameter, Scalar, Value
 from planner.rules.support import conjunction, conjuncts
 from planner.walk import calls_of, contains, descend_relations, find, kinds_of, transform_relations
 
 _PARAMETERS: Final = kinds_of(Parameter)
 _LISTS: Final = calls_of("in")
+#: What a query has that becomes another of its parameters.
+VALUES: Final = _PARAMETERS | _LISTS
 #: Types whose values hold those of the ones before them.
 _WIDER: Final = ("int2", "int4", "int8")
 _TEXTS: Final = ("text", "varchar", "unknown")
@@ -69,7 +71,7 @@ def with_lists(relation: Relation) -> General:
             case _:
                 return node
 
-    changed = descend_relations(relation, change, _PARAMETERS)
+    changed = descend_relations(relation, change, VALUES)
     places: dict[Parameter, int] = {}
 
     def numbered(node: Any) -> Any:
@@ -80,9 +82,9 @@ def with_lists(relation: Relation) -> General:
 
 
 def _is_value(item: Scalar) -> bool:
-    """Whether an item is a parameter, in a type that its value has a form in."""
+    """Whether an item is a parameter or constant, in a type that its value has a form in."""
     match item:
-        case Parameter():
+        case Parameter() | Literal():
             return item.type.name in (*_WIDER, *_TEXTS, "name", "oid")
         case Cast(argument=below, type=kind):
             return _is_value(below) and (_converted(below.type.name, kind.name) and not kind.modifiers)
@@ -101,6 +103,8 @@ def _value(argument: Scalar, parameters: Sequence[Value]) -> Value:
     match argument:
         case Parameter(index=index):
             return parameters[index]
+        case Literal(value=value):
+            return value
         case Call(arguments=items):
             return tuple(_value(item, parameters) for item in items)
         case Cast(argument=below, type=kind):

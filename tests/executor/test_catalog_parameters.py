@@ -66,6 +66,9 @@ class Asked:
         ("oid IN ($1, $2)", (INT2, INT2), (-1, 1259), []),
         ("4294967295 IN ($1::oid, $2::oid) AND relname = 'one'", (INT4, INT4), (-1, 2), ["one"]),
         ("oid IN ($1, $1)", (OID,), (0,), []),
+        ("oid IN (-1, 1259)", (), (), []),
+        ("relname NOT IN ('one', NULL)", (), (), []),
+        ("relnatts IN (2, 3) AND relname IN ('one', 'two')", (), (), ["one"]),
         ("relnatts IN ($1, $2)", (INT2, INT2), (2, 3), ["one"]),
         ("relnatts IN ($1, $2)", (INT8, INT4), (2, 1 << 20), ["one"]),
         ("relnatts = ANY (ARRAY[$1, $2]::int2[])", (INT4, INT4), (2, 3), ["one"]),
@@ -98,6 +101,20 @@ def test_lists_of_other_lengths_are_the_same_query(database: Database) -> None:
     assert found == [("one",), ("two",)]
     second, found = of("two", None, "three", LONG)
     assert found == [(LONG,), ("two",)]
+    assert second is first
+
+
+def test_so_are_lists_of_constants(database: Database) -> None:
+    def of(*names: str) -> Any:
+        statement = Asked(database, f"SELECT relname {FEATURES} AND relname IN ({', '.join(names)}) ORDER BY 1")
+        query, parameters = database.plans.general(statement.statement, ())
+        return query.relation, parameters, statement.run()
+
+    first, parameters, found = of("'one'", "'two'", f"'{LONG}x'")
+    assert parameters == (("one", "two", LONG),)
+    assert found == [(LONG,), ("one",), ("two",)]
+    second, _, found = of("'two'", "NULL")
+    assert found == [("two",)]
     assert second is first
 
 
