@@ -20,10 +20,11 @@ HEARS: Final = 0.4
 MOST: Final = 16
 #: Characters of a text that may take long to plan.
 _LONG: Final = 16 << 10
-#: Functions that make large values of small ones, or compute long over one value.
+#: Functions that make large values of small ones, or compute long over one value. A list of one struct, whose parts a
+#: lambda names, is how quotients are printed: it is as quick as what the lambda calls.
 _LARGE: Final = re.compile(
     r"\b(ms_repeat|ms_lpad|ms_rpad|repeat|replace|translate|regexp_replace|string_split\w*|string_agg|array_to_string"
-    r"|list_\w+|list|levenshtein|ms_moments|ms_series|ms_zoned_moments|ms_numeric_series|ms_array_\w+|to_char\w*"
+    r"|list_(?!extract\b|transform\(\[\{)\w+|list|levenshtein|ms_moments|ms_series|ms_zoned_moments|ms_numeric_series|ms_array_\w+|to_char\w*"
     r"|doc_\w+|re_\w+|late_\w+)\(",
     re.IGNORECASE,
 )

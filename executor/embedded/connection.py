@@ -12,7 +12,6 @@ thread at a time; ``interrupt`` is for any.
 from __future__ import annotations
 
 import contextlib
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,19 +32,15 @@ from executor.embedded.apart import Apart, is_long
 from executor.embedded.errors import overflowed, translate
 from executor.embedded.functions.batches import ticks
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.embedded.results import PORTION, STREAMED, OpenRows, conform
+from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Aggregate, Delta, Limit, Project, Relation, Scan, Snapshot, Values
+from planner.algebra import Delta, Limit, Relation, Scan, Snapshot
 from planner.cancellation import cancelled, leave
 from planner.expression import Parameter, Scalar
 from planner.lowering.single_parameters import separate_parameters
 from planner.scales.nested import written_kind
 from planner.walk import contains, find, free_columns, kinds_of, replace_parameters, walk
-
-#: DuckDB advises against Arrow from a cursor, since it copies the rows once more; its other way binds every statement
-#: again, which costs a small result five times as much as the copy.
-warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
 
 #: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
 #: what was to change tables, or to commit, may have done half of it.
@@ -58,8 +53,6 @@ _PLANS: Final = 256
 _BATCH: Final = 65536
 #: Rows of a result up to which it is small.
 _SMALL: Final = 2048
-#: Rows of a result from which on it is fetched as Arrow.
-_FEW: Final = 32
 
 _LEAVES: Final = kinds_of(Scan, Snapshot, Delta)
 _PARAMETERS: Final = kinds_of(Parameter)
@@ -135,8 +128,7 @@ class Connection:
         self._interrupted = interrupted
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
-        #: Plans whose result was always small, and so is fetched as Python values: Arrow costs another statement.
-        self._few: set[str] = set()
+
         #: Relations, by identity, whose last result for a client was small: they are prepared, and computed to
         #: the end.
         self._seen_small: dict[int, Relation] = {}
@@ -227,7 +219,7 @@ class Connection:
         """A result as Arrow of a schema; the statement stays prepared."""
         try:
             with self:
-                return conform(self._cursor.execute(self._again(sql)).to_arrow_table(), schema)
+                return conform(arrow_table(self._cursor, self._again(sql)), schema)
         except duckdb.Error as error:
             raise translate(error) from error
 
@@ -235,7 +227,7 @@ class Connection:
         """A large result a batch at a time, computed while it is read."""
         try:
             with self:
-                for batch in self._heard(is_long(sql), self._cursor.execute, sql).to_arrow_reader(_BATCH):
+                for batch in self._heard(is_long(sql), arrow_reader, self._cursor, sql, _BATCH):
                     yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
         except STREAMED as error:
             raise translate(error) from error
@@ -421,7 +413,7 @@ class Connection:
     ) -> pa.Table | OpenRows:
         schema = _schema(relation)
         files = {name: rows for name, rows in bindings.items() if isinstance(rows, FileRows)}
-        if not files and (id(relation) in self._seen_small or _gives_one(relation)):
+        if not files and id(relation) in self._seen_small:
             table = self._attempt(relation, parameters, timezone, wide=True)
             if table.num_rows >= _SMALL:
                 self._seen_small.pop(id(relation), None)
@@ -430,7 +422,7 @@ class Connection:
         printer = DuckPrinter(wide=True, timezone=timezone, read=files)
         text = _printed(printer, replace_parameters(relation, parameters))
         is_apart, cursor = is_long(text), self._cursor
-        reader = self._heard(is_apart, lambda: cursor.sql(text).to_arrow_reader(PORTION))
+        reader = self._heard(is_apart, arrow_reader, cursor, text, PORTION)
         found = OpenRows(self, reader, schema, partial(self._closed, bindings), is_apart)
         self._open = weakref.ref(found)
         table = found.begin()
@@ -445,18 +437,7 @@ class Connection:
         return self._heard(plan.is_long, self._fetched, plan, call)
 
     def _fetched(self, plan: Plan, call: str) -> pa.Table:
-        result = self._cursor.execute(call)
-        if plan.name in self._few:
-            rows = result.fetchmany(_FEW)
-            table = _few(rows, plan.schema)
-            if len(rows) == _FEW:
-                self._few.discard(plan.name)
-                rest = result.to_arrow_table()
-                table = None if table is None else pa.concat_tables([table, conform(rest, plan.schema)])
-            if table is not None:
-                return table
-            result = self._cursor.execute(call)
-        return conform(result.to_arrow_table(), plan.schema)
+        return conform(arrow_table(self._cursor, call), plan.schema)
 
     def _as_text(
         self,
@@ -474,8 +455,7 @@ class Connection:
         return self._arrow(_printed(printer, replace_parameters(relation, parameters)), relation)
 
     def _arrow(self, sql: str, relation: Relation) -> pa.Table:
-        found = self._heard(is_long(sql), lambda: self._cursor.execute(sql).to_arrow_table())
-        return conform(found, _schema(relation))
+        return conform(self._heard(is_long(sql), arrow_table, self._cursor, sql), _schema(relation))
 
     def once(self, sql: str, relation: Relation) -> pa.Table:
         """The same over what is bound already, for a relation that is printed already, and is not to be prepared."""
@@ -503,21 +483,6 @@ class Connection:
     def printed(self, relation: Relation, timezone: str, files: Mapping[str, FileRows] = MappingProxyType({})) -> str:
         """A relation without parameters in the engine's words; decimals are computed wide."""
         return _printed(DuckPrinter(wide=True, timezone=timezone, read=files), relation)
-
-    def stream(
-        self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
-    ) -> Iterator[pa.RecordBatch]:
-        """The relation's rows batch by batch, computed while they are read. Decimals are computed wide throughout."""
-        self.bind(bindings)
-        try:
-            plan, call = self._called(relation, parameters, timezone, wide=True)
-            with self:
-                for batch in self._heard(plan.is_long, self._cursor.execute, call).to_arrow_reader(_BATCH):
-                    yield from conform(pa.Table.from_batches([batch]), plan.schema).to_batches()
-        except STREAMED as error:
-            raise translate(error) from error
-        finally:
-            self.unbind(bindings)
 
     def _called(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> tuple[Plan, str]:
         """A relation's plan and its call, in which the parameters are constants where the engine needs one so."""
@@ -548,11 +513,8 @@ class Connection:
         if is_prepared:
             self._heard(plan.is_long, self._cursor.execute, f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
-        if len(schema) and all(map(_is_plain, schema.types)):
-            self._few.add(plan.name)
         if len(self._plans) > _PLANS:
             _, oldest = self._plans.popitem(last=False)
-            self._few.discard(oldest.name)
             self._deallocate(oldest)
         return plan
 
@@ -560,7 +522,6 @@ class Connection:
         for plan in self._plans.values():
             self._deallocate(plan)
         self._plans.clear()
-        self._few.clear()
         self._seen_small.clear()
         self._drop_texts()
 
@@ -622,15 +583,6 @@ def _counts_for_each_row(relation: Relation) -> bool:
     )
 
 
-def _gives_one(relation: Relation) -> bool:
-    """Whether a relation surely has no more than one row."""
-    while isinstance(relation, Project):
-        relation = relation.input
-    if isinstance(relation, Values):
-        return len(relation.rows) <= 1
-    return isinstance(relation, Aggregate) and not relation.keys
-
-
 def _has_plain_parameters(relation: Relation) -> bool:
     """Whether there are parameters, and each may be written as a constant of its type."""
     if not contains(relation, _PARAMETERS):
@@ -647,27 +599,3 @@ def _reads_system(relation: Relation) -> bool:
     """Whether it reads system relations, which have few rows, and nothing else."""
     leaves = tuple(find(relation, _LEAVES))
     return bool(leaves) and all(isinstance(leaf, Scan) and leaf.kind == "system" for leaf in leaves)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Whether DuckDB's Python value of a type is Arrow's; a date's infinity, for one, is not."""
-    types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_decimal128(kind)
-        or types.is_boolean(kind)
-        or types.is_string(kind)
-        or types.is_float64(kind)
-    )
-
-
-def _few(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table | None:
-    """Fetched rows as Arrow; None where a value does not fit its column as it is."""
-    if not rows:
-        return schema.empty_table()
-    try:
-        columns = zip(*rows, strict=True)
-        arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
-    except (pa.ArrowException, OverflowError, ValueError):
-        return None
-    return pa.Table.from_arrays(arrays, schema=schema)

@@ -243,22 +243,6 @@ class EmbeddedEngine:
         finally:
             database.release(connection)
 
-    def stream(
-        self,
-        relation: Relation,
-        bindings: Bindings,
-        parameters: Parameters = (),
-        timezone: str = "UTC",
-        owner: object = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The same batch by batch; the caller reads to the end or closes the iterator."""
-        database = self._instance()
-        connection = database.acquire(owner)
-        try:
-            yield from connection.stream(relation, bindings, parameters, timezone)
-        finally:
-            database.release(connection)
-
     # Programs ---------------------------------------------------------------------------------------------------
 
     def supports(self, statements: tuple[Statement, ...], states: tuple[State, ...]) -> str | None:

@@ -13,6 +13,7 @@ from catalog.errors import SqlError
 from catalog.types import BOOL, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded import engine as engine_module
 from executor.embedded.engine import EmbeddedEngine
+from executor.embedded.results import OpenRows
 from executor.engine import Inputs, Job
 from planner.algebra import (
     Aggregate,
@@ -148,21 +149,27 @@ def test_what_exceeds_38_digits_is_an_error(engine: EmbeddedEngine) -> None:
         evaluate(engine, "SELECT sum(x) FROM (VALUES (99999999999999999999999999999999999999), (1)) v(x)")
 
 
+def opened(engine: EmbeddedEngine, count: int, owner: object = None) -> OpenRows:
+    rows = engine.open(NUMBERS, {"v9": numbers(count)}, owner=owner)
+    assert isinstance(rows, OpenRows)
+    return rows
+
+
 def test_streaming_gives_the_same_rows_and_may_stop(engine: EmbeddedEngine) -> None:
-    batches = engine.stream(NUMBERS, {"v9": numbers(200_000)})
+    batches = opened(engine, 200_000)
     first = next(batches)
     assert first.schema == pa.schema([("c3", pa.int64())])
     assert first.num_rows < 200_000
     assert first.num_rows + sum(batch.num_rows for batch in batches) == 200_000
-    stopped = engine.stream(NUMBERS, {"v9": numbers(200_000)})
+    stopped = opened(engine, 200_000)
     next(stopped)
-    stopped.close()  # type: ignore[attr-defined]
+    stopped.close()
     assert engine.query(NUMBERS, {"v9": numbers(2)}).num_rows == 2
 
 
 def test_a_stream_is_cancelled_after_its_first_rows(engine: EmbeddedEngine) -> None:
     owner = object()
-    stream = engine.stream(NUMBERS, {"v9": numbers(3_000_000)}, owner=owner)
+    stream = opened(engine, 3_000_000, owner)
     next(stream)
     engine.interrupt(owner)
     with pytest.raises(SqlError, match="57014"):
