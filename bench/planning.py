@@ -3,18 +3,21 @@
 In this process, without sockets: warm is a point query whose text differs only in its key, as simple clients send it;
 cold is each query of TPC-H with all caches empty, but for PostgreSQL's catalogs, which a server reads once. Statements
 never seen before are some hundred of different shapes over one small table (``bench.statements``), each planned once.
+The same are asked of a server and of PostgreSQL, in turns, which tells what a client waits for.
 """
 
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from bench.harness import Rig, Row
+from bench.client import Client
+from bench.harness import Rig, Row, connect
 from bench.statements import TABLE, distinct_statements
 from catalog.catalog import Catalog
 from executor.embedded.printing.dialect import DuckPrinter
@@ -57,7 +60,31 @@ def run(rig: Rig) -> list[Row]:
     case = "statement never seen, p50"
     rows.append(Row(case, statistics.median(new), "ms", aim=NEW_AIM, aim_text="2 ms", better="less"))
     rows.append(Row("statement never seen, p90", statistics.quantiles(new, n=10)[-1], "ms", better="less"))
+    ours, theirs = asked(rig)
+    case = "statement never seen, as its client waits"
+    rows.append(Row(case, ours, "ms", peer=theirs, peer_name="PostgreSQL", better="less"))
     return rows
+
+
+def asked(rig: Rig) -> tuple[float, float]:
+    """Milliseconds from sending a statement that was never seen until its last row, at the median: a server's, and
+    PostgreSQL's."""
+    with rig.millstream() as server, connect(server) as ours, connect(rig.postgres) as theirs:
+        for client in (ours, theirs):
+            client.query(TABLE)
+            client.query(f"INSERT INTO t1 VALUES {', '.join(map(str, small_rows()))}")
+            for text in distinct_statements(20, seed=2):
+                client.query(text)
+        found = [(_waited(ours, text), _waited(theirs, text)) for text in distinct_statements(NEW)]
+        theirs.query("DROP TABLE t1")
+    mine, others = zip(*found, strict=True)
+    return statistics.median(mine), statistics.median(others)
+
+
+def small_rows() -> list[tuple[int, ...]]:
+    """Thirty rows of the small table, with the numbers that the statements compare with."""
+    chance = random.Random(1)
+    return [tuple(chance.randint(100, 300) for _ in range(5)) for _ in range(30)]
 
 
 def catalog() -> Catalog:
@@ -120,6 +147,12 @@ def warm_points(around: Surroundings) -> list[float]:
 
     plan(0)
     return [_milliseconds(lambda key=key: plan(key)) for key in range(1, POINTS)]  # type: ignore[misc]
+
+
+def _waited(client: Client, text: str) -> float:
+    start = time.perf_counter()
+    client.query(text)
+    return (time.perf_counter() - start) * 1000
 
 
 def _milliseconds(work: Callable[[], object]) -> float:

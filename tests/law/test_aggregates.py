@@ -156,7 +156,7 @@ def test_over_rows_in_several_batches(mirror: Mirror) -> None:
     mirror.check()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_query_over_a_table(mirror: Mirror, aggregate: str) -> None:
     for grouping in ("", " GROUP BY k", " GROUP BY k, b"):
@@ -164,7 +164,7 @@ def test_query_over_a_table(mirror: Mirror, aggregate: str) -> None:
         assert_same_rows(*(_rows(connection, query) for connection in (mirror.client, mirror.judge)), aggregate)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", QUERIES)
 def test_shape_over_a_table(mirror: Mirror, name: str) -> None:
     query = QUERIES[name].replace("from x", "from y").encode()

@@ -119,7 +119,7 @@ def scratch(database: Database) -> list[Path]:
 
 
 @pytest.mark.spark
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("query", QUERIES)
 def test_both_engines_give_the_same_rows(client: Client, query: str) -> None:
     found = client.run(query)

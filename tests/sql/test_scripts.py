@@ -32,8 +32,8 @@ QUERY = re.compile(r"(?i)(\s|--.*\n)*(SELECT|WITH|VALUES|\()")
 #: What a query may have that others see.
 CHANGES = re.compile(r"(?i)\b(INTO|UPDATE|DELETE|MERGE|nextval|setval|set_config)\b")
 #: Of so many queries one runs where only a sample does, chosen by its text; the others run nowhere.
-EVERY = 12
-EVERY_ON_SPARK = 24
+EVERY = 16
+EVERY_ON_SPARK = 32
 #: Scripts whose numerics must show the same decimals; elsewhere they are compared by value.
 AS_WRITTEN = (
     *("numeric_arrays", "numeric_chosen", "numeric_mixed", "numeric_nested", "numeric_roots", "numeric_scales"),
