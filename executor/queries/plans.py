@@ -20,7 +20,7 @@ from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, U
 from planner.algebra.scalars import Call, ColumnRef, Value
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
 from planner.cancellation import leave
-from planner.parameter_lists import VALUES, General, with_lists
+from planner.lowering.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.rules.order_system_rows import order_system_rows
