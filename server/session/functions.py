@@ -2,7 +2,7 @@
 
 Owns: their values, one per transaction or session (planner.functions.SESSION_FUNCTIONS lists them). Engines never see
 them. Arguments must be constant, but for functions that may be called for each row (CALLED_BY_ROW): these are called
-between what engines compute (planner/drawing).
+between what engines compute (planner/lowering/effects).
 """
 
 from __future__ import annotations
