@@ -185,8 +185,7 @@ class WriteTransaction:
         assert self._connection is not None
         self._connection.may_be_left = False  # what it changes must be undone
         if not self._connection.in_transaction:
-            self._connection.begin()
-            self._connection.rows(f"SELECT value FROM {STORE}.main.__millstream LIMIT 1")  # takes the snapshot
+            self._connection.begin()  # takes the snapshot
         for entry in self.journal:
             self._replay(entry)
 
@@ -699,8 +698,9 @@ class WriteTransaction:
         try:
             if lsn is not None:
                 self._store.backlog.apply()  # what was committed before comes first
-                note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
-                self._connection.execute(note)
+                if self.catalog is None:  # else the changes of the catalog are stored with their LSN
+                    note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
+                    self._connection.execute(note)
             self._connection.commit()
         except BaseException:
             self.rollback()
