@@ -8,6 +8,7 @@ closed when the statement ends by itself. At most ``MOST`` are left behind at a 
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections.abc import Callable
@@ -29,13 +30,28 @@ _LARGE: Final = re.compile(
     re.IGNORECASE,
 )
 
+#: The names before parentheses of a text that is read backwards: so the search goes from one "(" to the next.
+_CALLED: Final = re.compile(r"\((\w+)")
+#: Calls of the function whose arguments decide.
+_TRANSFORM: Final = re.compile(r"\blist_transform\((?!\[\{)", re.IGNORECASE)
+
 _Result = TypeVar("_Result")
 _left = threading.Semaphore(MOST)
 
 
 def is_long(sql: str) -> bool:
     """Whether a statement may not hear an interrupt for long."""
-    return len(sql) > _LONG or _LARGE.search(sql) is not None
+    if len(sql) > _LONG:
+        return True
+    kinds = set(map(_size_of, set(_CALLED.findall(sql[::-1]))))
+    return True in kinds or (None in kinds and _TRANSFORM.search(sql) is not None)
+
+
+@functools.lru_cache(1024)
+def _size_of(backwards: str) -> bool | None:
+    """Whether all calls of a function, whose name is written backwards, are large; None where the arguments decide."""
+    call = f"{backwards[::-1]}("
+    return None if _TRANSFORM.fullmatch(call) else _LARGE.fullmatch(call) is not None
 
 
 class Apart(Generic[_Result]):

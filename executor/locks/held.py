@@ -6,7 +6,8 @@ with the transaction, or with ROLLBACK TO a savepoint from before they were take
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from catalog.values.errors import SqlError
 from executor.locks.manager import Locks, Owner
@@ -14,6 +15,7 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Row, Rows, Target
 
 Taken = tuple[Target, Mode]
+_OF_ROWS: Final = (Rows, Row, Keys)
 
 
 class TransactionLocks:
@@ -59,6 +61,17 @@ class TransactionLocks:
         self._taken[target, mode] = None
         return True
 
+    def try_all(self, wanted: Iterable[Taken]) -> bool:
+        """Takes different locks, each once, in their order as far as they are free; whether all were."""
+        taken = self._taken
+        missing = [each for each in wanted if each not in taken]
+        left = self.locks.take_free(self.owner, missing) if missing else 0
+        if left:
+            self.refused = missing[-left]
+            del missing[-left:]
+        taken.update(dict.fromkeys(missing))
+        return not left
+
     def note(self, target: Target, mode: Mode) -> None:
         """The manager has granted what an event loop asked it for."""
         if (target, mode) in self._taken:
@@ -75,7 +88,7 @@ class TransactionLocks:
 
     def release_rows(self) -> None:
         """Gives back the locks on rows and keys."""
-        self._release([taken for taken in self._taken if isinstance(taken[0], Rows | Row | Keys)])
+        self._release([taken for taken in self._taken if isinstance(taken[0], _OF_ROWS)])
 
     def release_reads(self) -> None:
         """Gives back what keeps relations that are only read as they are."""

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.locks.modes import CONFLICTS, Mode
+from executor.locks.modes import CONFLICTS, EXCLUDING, Mode
 from executor.locks.targets import Relation, Row, Target
 
 #: Seconds from one look at whether the statement was cancelled to the next.
 _POLL: Final = 0.05
+_COUNTS: Final = max(Mode) + 1
 
 
 class Owner:
@@ -62,18 +63,27 @@ class Shown(Struct, frozen=True):
 class _Queue:
     """What is held and wanted of one target."""
 
-    __slots__ = ("counts", "owners", "waiting")
+    __slots__ = ("counts", "held", "owners", "waiting")
 
     def __init__(self) -> None:
         self.owners: dict[Owner, dict[Mode, int]] = {}
         #: How many owners hold each mode.
-        self.counts = [0] * (len(Mode) + 1)
+        self.counts = [0] * _COUNTS
+        #: A bit for each mode that an owner holds: ``1 << mode``.
+        self.held = 0
         self.waiting: list[Request] = []
 
     def is_held_against(self, owner: Owner, mode: Mode) -> bool:
         """Whether other owners hold a mode that excludes this one."""
+        if not self.held & EXCLUDING[mode]:
+            return False
         own = self.owners.get(owner, ())
         return any(self.counts[each] > (each in own) for each in CONFLICTS[mode])
+
+    def is_wanted_against(self, owner: Owner, mode: Mode) -> bool:
+        """Whether others that wait for a mode which excludes this one come before a request that is new."""
+        before = self.waiting[: self.place_of(owner)]
+        return any(each.mode in CONFLICTS[mode] and each.owner is not owner for each in before)
 
     def place_of(self, owner: Owner) -> int:
         """Where in the queue an owner's request belongs: before those that its own locks hold up."""
@@ -120,12 +130,14 @@ class Locks:
         Waits at most ``timeout`` seconds (0: without limit; 55P03 then), and until ``is_cancelled`` says so (57014).
         Raises 40P01 where that would close a circle.
         """
-        if self._ask(owner, target, mode, _nothing, waits=False) is None:
+        if not self.take_free(owner, ((target, mode),)):
             return True
+        if not waits:
+            return False
         event = threading.Event()
-        request = self._ask(owner, target, mode, event.set, waits=True) if waits else None
+        request = self.ask(owner, target, mode, event.set)
         if request is None:
-            return waits
+            return True
         deadline = time.monotonic() + timeout if timeout > 0 else None
         try:
             while not event.wait(_POLL if deadline is None else max(0.0, min(_POLL, deadline - time.monotonic()))):
@@ -142,32 +154,37 @@ class Locks:
     def ask(self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object]) -> Request | None:
         """Takes a lock, or waits for it without a thread: ``granted`` is called when the owner has it. None where it
         has it now. Raises 40P01."""
-        return self._ask(owner, target, mode, granted, waits=True)
-
-    def _ask(
-        self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object], waits: bool
-    ) -> Request | None:
-        """None where the lock is granted; a request that does not wait is in no queue."""
         with self._mutex:
-            queue = self._queues.get(target)
-            if queue is None:
-                queue = self._queues[target] = _Queue()
+            if self._take_free(owner, target, mode):
+                return None
+            queue = self._queues[target]
+            request = Request(owner, target, mode, granted)
+            self._begin_wait(queue, request, queue.place_of(owner))
+            return request
+
+    def take_free(self, owner: Owner, locks: Sequence[tuple[Target, Mode]]) -> int:
+        """Takes locks in their order until one is not free, without waiting; how many are left."""
+        with self._mutex:
+            for place, (target, mode) in enumerate(locks):
+                if not self._take_free(owner, target, mode):
+                    return len(locks) - place
+        return 0
+
+    def _take_free(self, owner: Owner, target: Target, mode: Mode) -> bool:
+        queue = self._queues.get(target)
+        if queue is None:  # as most are
+            queue = self._queues[target] = _Queue()
+        else:
             own = queue.owners.get(owner)
             if own is not None and mode in own:
                 own[mode] += 1
-                return None
-            place = queue.place_of(owner)
-            is_free = not queue.is_held_against(owner, mode) and not any(
-                each.mode in CONFLICTS[mode] and each.owner is not owner for each in queue.waiting[:place]
-            )
-            if is_free:
-                self._grant(queue, owner, target, mode)
-                self._note_barrier(target, mode, +1)
-                return None
-            request = Request(owner, target, mode, granted)
-            if waits:
-                self._begin_wait(queue, request, place)
-            return request
+                return True
+            if queue.is_held_against(owner, mode) or (queue.waiting and queue.is_wanted_against(owner, mode)):
+                return False
+        self._grant(queue, owner, target, mode)
+        if mode is Mode.ACCESS_EXCLUSIVE:
+            self._note_barrier(target, mode, +1)
+        return True
 
     def _begin_wait(self, queue: _Queue, request: Request, place: int) -> None:
         circle = self._circle(request.owner, list(queue.blockers(request.owner, request.mode, place)))
@@ -181,9 +198,10 @@ class Locks:
         own = queue.owners.get(owner)
         if own is None:
             own = queue.owners[owner] = owner.held[target] = {}
-        own[mode] = own.get(mode, 0) + 1
-        if own[mode] == 1:
+        count = own[mode] = own.get(mode, 0) + 1
+        if count == 1:
             queue.counts[mode] += 1
+            queue.held |= 1 << mode
 
     def _note_barrier(self, target: Target, mode: Mode, change: int) -> None:
         if mode is Mode.ACCESS_EXCLUSIVE and isinstance(target, Relation):
@@ -220,26 +238,29 @@ class Locks:
 
     def _release(self, owner: Owner, target: Target, mode: Mode) -> bool:
         own = owner.held.get(target)
-        if own is None or mode not in own:
+        count = 0 if own is None else own.get(mode, 0)
+        if own is None or not count:
             return False
-        own[mode] -= 1
-        if own[mode]:
+        if count > 1:
+            own[mode] = count - 1
             return True
         queue = self._queues[target]
         del own[mode]
         queue.counts[mode] -= 1
-        self._note_barrier(target, mode, -1)
+        if not queue.counts[mode]:
+            queue.held &= ~(1 << mode)
+        if mode is Mode.ACCESS_EXCLUSIVE:
+            self._note_barrier(target, mode, -1)
         if not own:
             del owner.held[target], queue.owners[owner]
-        self._wake(target, queue)
+        if queue.waiting:
+            self._wake(target, queue)
+        elif not queue.owners:
+            del self._queues[target]
         return True
 
     def _wake(self, target: Target, queue: _Queue) -> None:
         """Grants what can go on now, in the queue's order."""
-        if not queue.waiting:
-            if not queue.owners:
-                del self._queues[target]
-            return
         left: list[Request] = []
         for request in queue.waiting:
             waits = queue.is_held_against(request.owner, request.mode) or any(
@@ -302,10 +323,6 @@ class Locks:
                     seen[blocking] = other
                     pending.append(blocking)
         return []
-
-
-def _nothing() -> None:
-    """Nobody waits for the answer."""
 
 
 def _path(seen: dict[Owner, Owner | None], last: Owner | None) -> list[Owner]:

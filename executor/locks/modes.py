@@ -43,3 +43,6 @@ CONFLICTS: Final[dict[Mode, frozenset[Mode]]] = {
         8: (1, 2, 3, 4, 5, 6, 7, 8),
     }.items()
 }
+
+#: By mode, a bit for each that excludes it: ``1 << mode``.
+EXCLUDING: Final = tuple(sum(1 << other for other in CONFLICTS.get(Mode(mode), ())) if mode else 0 for mode in range(9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 
 import pytest
@@ -104,3 +105,19 @@ def test_long_texts_and_functions_that_make_long_values_are_apart() -> None:
     assert is_long("SELECT " + "1 + " * 8000 + "1")
     assert is_long("SELECT ms_repeat('x', 100)")
     assert not is_long("SELECT a, count(*) FROM t GROUP BY a")
+
+
+def test_large_calls_are_found_as_one_expression_finds_them() -> None:
+    names = "repeat ms_repeat list list_zip list_extract list_extract_ LIST_Transform list_transform x_list_transform"
+    names += " li\u017ft_transform string_split string_splits re_ re_\u00e9 store_list _list a.list ms_array_z to_char"
+    names += " to_chart doc_x xdoc_y sum"
+    between = ["(", "(", "([{", "([", "( [", " ", "\n", ".", "'", '"', "", "\u00e9", "1", ")", ",", "((", "{"]
+    chance = random.Random(1)
+    found = {True: 0, False: 0}
+    for _ in range(20_000):
+        parts = (chance.choice((chance.choice(names.split()), chance.choice(between))) for _ in range(8))
+        text = "".join(parts)
+        expected = apart._LARGE.search(text) is not None
+        assert is_long(text) is expected, text
+        found[expected] += 1
+    assert min(found.values()) > 1000

@@ -357,6 +357,28 @@ def test_a_transaction_sees_what_others_commit_in_other_tables(accounts: Tables)
 # Recovery -------------------------------------------------------------------------------------------------------------
 
 
+def test_the_lsn_of_a_definition_is_that_of_its_change_of_the_catalog(tmp_path: Path) -> None:
+    store = TableStore.open(tmp_path / "t.duckdb", threads=1)
+    tables = Tables(store)
+    tables.create("CREATE TABLE t (id int)")
+    before = tables.lsn
+    write = store.begin_write()
+    tables.run(write, "INSERT INTO t VALUES (1)")
+    write.save_catalog(before + 1, ['{"a": "change"}', '{"and": "another"}'])
+    tables.commit(write)
+    store.close()
+    again = TableStore.open(tmp_path / "t.duckdb", threads=1)
+    assert (again.applied_lsn, again.stored_lsn) == (before + 1, before + 1)
+    write = again.begin_write()
+    write.save_catalog(before + 2, ['{"undone": "change"}'])
+    write.rollback()
+    again.close()
+    last = TableStore.open(tmp_path / "t.duckdb", threads=1)
+    assert last.applied_lsn == before + 1
+    assert last.catalog.changes == ((before + 1, '{"a": "change"}'), (before + 1, '{"and": "another"}'))
+    last.close()
+
+
 def test_what_is_committed_is_there_after_reopening(tmp_path: Path) -> None:
     store = TableStore.open(tmp_path / "t.duckdb", threads=1)
     tables = Tables(store)

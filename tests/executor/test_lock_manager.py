@@ -143,6 +143,27 @@ def test_a_transaction_gives_back_what_it_took_since_a_savepoint() -> None:
     assert {lock.owner for lock in locks.shown()} == {other}
 
 
+def test_locks_that_are_tried_together_are_taken_up_to_the_first_that_is_not_free() -> None:
+    locks, other = Locks(), Owner()
+    mine = TransactionLocks(locks, Owner())
+    every = [(TABLE, Mode.ROW_EXCLUSIVE), (Rows(1), Mode.ROW_EXCLUSIVE), (Row(1, ("id",), (1,)), Mode.EXCLUSIVE)]
+    assert locks.take(other, Rows(1), Mode.SHARE)
+    assert not mine.try_all(every)
+    assert mine.refused == every[1]
+    assert [mine.has(*each) for each in every] == [True, False, False]
+    assert locks.give_back(other, Rows(1), Mode.SHARE)
+    assert mine.try_all(every)
+    assert mine.try_all(every)  # each is held once
+    assert mine.mark() == 3
+    mine.release_rows()
+    assert [mine.has(*each) for each in every] == [True, False, False]
+    assert locks.take(other, TABLE, Mode.ACCESS_SHARE, waits=False)
+    assert not locks.take(other, TABLE, Mode.SHARE, waits=False)
+    mine.release_all()
+    assert locks.take(other, TABLE, Mode.SHARE, waits=False)
+    assert [(each.owner, each.mode) for each in locks.shown()] == [(other, Mode.ACCESS_SHARE), (other, Mode.SHARE)]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_asked_no_two_hold_what_excludes_each_other_and_none_waits_for_ever(seed: int) -> None:
     """Random requests and releases of some owners over a few targets, after each of which the rules are checked."""

@@ -10,7 +10,8 @@ index.
 
 Knows nothing of the log. What is committed is in the file or the backlog, in LSN order: a transaction's rows go to the
 file only behind those of all LSNs before its own, so that ``applied_lsn`` says what the file has. The file notes each
-LSN as a row of its own, since transactions that change one row conflict; the highest counts.
+LSN as a row of its own, since transactions that change one row conflict, or as that of the catalog's changes
+(``documents``); the highest counts.
 """
 
 from __future__ import annotations

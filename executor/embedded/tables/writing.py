@@ -65,6 +65,8 @@ from planner.statements.statement import Generated, Insert
 from planner.statements.walk import roots
 
 _NO_CATALOG: Final = Catalog()
+#: Entries of the journal that change nothing.
+_CHECKS: Final = (Deferred, Settled)
 #: Rows of a statement that are locked one by one.
 _FEW: Final = 64
 #: Locks of a transaction that take more memory than their rows.
@@ -163,8 +165,12 @@ class WriteTransaction:
     @property
     def touched(self) -> set[int]:
         """The durable tables whose rows or columns it has changed."""
-        changes = (entry for entry in self.journal if not isinstance(entry, Deferred | Settled))
-        return {entry.table.oid for entry in changes if not is_temporary(entry.table)}
+        return {table.oid for table in self._changed_tables if not is_temporary(table)}
+
+    @property
+    def _changed_tables(self) -> Iterable[Table]:
+        """The tables whose rows or columns it has changed, as each was defined."""
+        return {id(entry.table): entry.table for entry in self.journal if not isinstance(entry, _CHECKS)}.values()
 
     @property
     def connection(self) -> Connection:
@@ -185,8 +191,7 @@ class WriteTransaction:
         assert self._connection is not None
         self._connection.may_be_left = False  # what it changes must be undone
         if not self._connection.in_transaction:
-            self._connection.begin()
-            self._connection.rows(f"SELECT value FROM {STORE}.main.__millstream LIMIT 1")  # takes the snapshot
+            self._connection.begin()  # takes the snapshot
         for entry in self.journal:
             self._replay(entry)
 
@@ -386,35 +391,47 @@ class WriteTransaction:
     def change_row(self, plan: RowPlan, parameters: Parameters, timezone: str) -> None:
         """A change of one row that takes no time. Raises NotByKey, or what a value raises, where it was not made."""
         oid, locks, find = plan.table.oid, self.locks, self._keyed.find_at_once
-        if not locks.try_take(Relation(oid), Mode.ROW_EXCLUSIVE) or not locks.try_take(Rows(oid), Mode.ROW_EXCLUSIVE):
-            raise NotByKey
+        shared = (Relation(oid), Mode.ROW_EXCLUSIVE), (Rows(oid), Mode.ROW_EXCLUSIVE)
         first = plan.key(parameters)
-        change = plan.change(find, parameters, timezone) if first is None else None
-        if self._try_rows(oid, plan.keys(change) if change is not None else (first,)):
-            keys = None if change is None else plan.keys(change)
-            change = plan.change(find, parameters, timezone)
-            if keys is not None and plan.keys(change) != keys:  # another row has the key by now
+        if first is None:
+            if not locks.try_all(shared):
                 raise NotByKey
-        elif change is None:
+            change = self._change_found(plan, parameters, timezone)
+        else:
+            row = () if self._has_all(oid) else ((RowTarget(oid, *first), Mode.EXCLUSIVE),)
+            if not locks.try_all((*shared, *row)):
+                raise NotByKey
             change = plan.change(find, parameters, timezone)
         self._take(change, change.old is not None and change.new is not None)
 
-    def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key] | None]) -> bool:
+    def _change_found(self, plan: RowPlan, parameters: Parameters, timezone: str) -> ChangedRow:
+        """A change of a row whose keys are known when it is found; it has locked them."""
+        find = self._keyed.find_at_once
+        change = plan.change(find, parameters, timezone)
+        keys = plan.keys(change)
+        if self._try_rows(plan.table.oid, keys):
+            change = plan.change(find, parameters, timezone)
+            if plan.keys(change) != keys:  # another row has the key by now
+                raise NotByKey
+        return change
+
+    def _try_rows(self, oid: int, keys: Iterable[tuple[Columns, Key]]) -> bool:
         """Locks rows by keys without waiting; whether one of the locks is new. Raises NotByKey."""
         if self._has_all(oid):
             return False
         mark = self.locks.mark()
-        for each in keys:
-            if each is not None and not self.locks.try_take(RowTarget(oid, *each), Mode.EXCLUSIVE):
-                raise NotByKey
+        if not self.locks.try_all([(RowTarget(oid, *each), Mode.EXCLUSIVE) for each in keys]):
+            raise NotByKey
         return self.locks.mark() > mark
 
     def _has_all(self, oid: int) -> bool:
         """Whether it has locked all rows of a table: one that has locked very many takes the others, too, where nobody
         else has one."""
         rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
-        if locks.has(*rows) or locks.mark() <= _MANY_LOCKS:
-            return locks.has(*rows)
+        if locks.has(*rows):
+            return True
+        if locks.mark() <= _MANY_LOCKS or not locks.has(Relation(oid), Mode.ROW_EXCLUSIVE):  # which comes first
+            return False
         refused = locks.refused
         has_it = locks.try_take(*rows)
         locks.refused = refused  # nobody waits for these
@@ -601,8 +618,7 @@ class WriteTransaction:
     @property
     def has_temporary(self) -> bool:
         """Whether temporary tables were changed."""
-        entries = (entry for entry in self.journal if not isinstance(entry, Deferred | Settled))
-        return any(is_temporary(entry.table) for entry in entries)
+        return any(map(is_temporary, self._changed_tables))
 
     def has_changed(self, table: Table) -> bool:
         """Whether rows of a table were changed."""
@@ -699,8 +715,9 @@ class WriteTransaction:
         try:
             if lsn is not None:
                 self._store.backlog.apply()  # what was committed before comes first
-                note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
-                self._connection.execute(note)
+                if self.catalog is None:  # else the changes of the catalog are stored with their LSN
+                    note = f"INSERT INTO {STORE}.main.__millstream VALUES ('applied_lsn', '{lsn}')"
+                    self._connection.execute(note)
             self._connection.commit()
         except BaseException:
             self.rollback()

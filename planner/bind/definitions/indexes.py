@@ -225,10 +225,14 @@ def index_names(item: Indexed) -> tuple[str, ...]:
 
 def _in_schema(catalog: Catalog, name: str, schema: str) -> Indexed | None:
     """The table or view of a schema with an index, or a key, of a name."""
-    for item in catalog.contents(schema):
-        if isinstance(item, Table | View) and name in index_names(item):
+    for item in catalog.objects.values():  # all tables: no names are gathered
+        if isinstance(item, Table | View) and item.schema == schema and _has_index(item, name):
             return item
     return None
+
+
+def _has_index(item: Indexed, name: str) -> bool:
+    return any(index.name == name for index in item.indexes) or any(key.name == name for key in keys_of(item))
 
 
 def _search(binding: Binding, name: str, schema: str | None) -> Indexed | None:
