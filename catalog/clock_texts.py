@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -78,6 +78,8 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 #: A zone by a name of one's own and its hours to the west, which may be days (POSIX).
 _RULE: Final = re.compile(r"[a-z/_.:]+([+-]?)(\d+)(?::(\d+)(?::(\d+))?)?(?P<summers>.+)?", re.ASCII)
 _MOST_HOURS: Final = 167
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)?", re.ASCII)
+_DAY_LENGTH: Final = len("2000-01-01")
 
 
 class Malformed(Exception):
@@ -119,9 +121,26 @@ class Field(NamedTuple):
 def decode(text: str, order: str, is_time: bool) -> Moment:
     """The moment that a text says; of ``is_time`` only the time of day must be there. Raises the errors above, 22023
     for a zone that does not exist, and 0A000."""
+    plain = None if is_time else _plain(text)
+    if plain is not None:
+        return plain
     reader = _Reader(_fields(text.lower()), order, is_time)
     reader.read()
     return reader.result()
+
+
+def _plain(text: str) -> Moment | None:
+    """The moment of a text in the form in which DateStyle ISO writes it, which means the same in every order; None of
+    any other text."""
+    if _ISO.fullmatch(text) is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:  # a day that no month has, or 24:00:00
+        return None
+    since = found - datetime(found.year, found.month, found.day)
+    microseconds = since.seconds * 1_000_000 + since.microseconds
+    return Moment(found.year, found.month, found.day, microseconds, has_date=True, has_time=len(text) > _DAY_LENGTH)
 
 
 def _fields(text: str) -> list[Field]:

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from hashlib import sha256
 from typing import Final
 
 import pyarrow as pa
@@ -22,8 +23,9 @@ from planner.algebra import Relation
 _MOST: Final = 256
 #: Bytes of a result that is not worth keeping.
 _LARGE: Final = 1 << 18
-#: Characters of parameters that are too long for a key.
-_LONG: Final = 1 << 12
+#: Characters of parameters whose digest is the key, and of those that take long to write.
+_LONG: Final = 1 << 10
+_LONGEST: Final = 1 << 20
 
 
 class _Result(Struct, frozen=True):
@@ -39,6 +41,10 @@ class _Result(Struct, frozen=True):
             and self.leaves.keys() == leaves.keys()
             and all(known() is leaves[name] for name, known in self.leaves.items())
         )
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class CatalogResults:
@@ -59,9 +65,9 @@ class CatalogResults:
         """An immutable relation's rows, computed where they are not known."""
         # Values as they are written: equal numerics may show different decimals.
         written = repr(parameters)
-        if len(written) > _LONG:
+        if len(written) > _LONGEST:
             return compute()
-        key = id(relation), zone, written
+        key = id(relation), zone, written if len(written) <= _LONG else _digest(written)
         with self._lock:
             known = self._results.get(key)
             if known is not None and known.is_of(relation, leaves):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from pathlib import Path
 from typing import Final
 
@@ -32,19 +33,43 @@ def raise_limit() -> int:
     return _UNLIMITED if hard == resource.RLIM_INFINITY else hard
 
 
+class _Descriptors:
+    """Counts the open descriptors. While ``PLENTY`` are left, a count holds for ``HOLDS`` seconds, in which the process
+    cannot open as many."""
+
+    PLENTY: Final = 4096
+    HOLDS: Final = 0.25
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._until = 0.0
+
+    def left(self) -> int:
+        """How many more the process may open."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limit == resource.RLIM_INFINITY:
+            return _UNLIMITED
+        if limit - self._open < self.PLENTY or time.monotonic() >= self._until:
+            self._open = self._count()
+            self._until = time.monotonic() + self.HOLDS
+        return limit - self._open
+
+    @staticmethod
+    def _count() -> int:
+        try:
+            return len(os.listdir(_OPEN))
+        except FileNotFoundError:  # a system without /proc
+            return -_UNLIMITED
+        except OSError:  # there is none to read the folder with
+            return _UNLIMITED
+
+
+_descriptors: Final = _Descriptors()
+
+
 def left() -> int:
     """How many descriptors the process may still open."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY or not _OPEN.is_dir():
-        return _UNLIMITED
-    return limit - _count()
-
-
-def _count() -> int:
-    try:
-        return len(os.listdir(_OPEN))
-    except OSError:  # there is none to read the folder with
-        return _UNLIMITED
+    return _descriptors.left()
 
 
 def require_left(count: int, doing: str) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from catalog.types import LARGE_QUOTIENT, QUOTIENT
 from executor.analytics import joined_scans
@@ -18,14 +20,18 @@ from executor.files.pruning import FileReading, filters_of
 from executor.small import Small, small_of
 from planner.algebra import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.cancellation import leave
-from planner.expression import Call, ColumnRef
+from planner.expression import Call, ColumnRef, Value
 from planner.order_system_rows import order_system_rows
+from planner.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS
 from planner.rules import optimise
 from planner.rules.support import conjuncts, volatility
-from planner.walk import Node, contains, find, kinds_of
+from planner.statements import Query
+from planner.walk import Node, contains, find, is_larger, kinds_of
 
 _REMEMBERED: Final = 1024
+#: Nodes of a query that takes longer to compare than to plan.
+_LARGE: Final = 4096
 SCANS: Final = kinds_of(Scan)
 _BREAKERS: Final = kinds_of(*BREAKERS)
 #: What may make many rows of a few.
@@ -126,7 +132,37 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._plans: dict[int, tuple[Relation, Plan]] = {}
+        self._general: dict[int, tuple[Relation, General | None]] = {}
+        #: General queries by what they are made of.
+        self._known: dict[bytes, Relation] = {}
         self._lock = threading.Lock()
+
+    def general(self, query: Query, parameters: tuple[Value, ...]) -> tuple[Query, tuple[Value, ...]]:
+        """A query and its parameters; of one over system relations alone the same relation for lists of any length, so
+        that it is planned once."""
+        relation = query.relation
+        known = self._general.get(id(relation))
+        if known is None or known[0] is not relation:
+            known = relation, self._generalised(relation)
+            with self._lock:
+                if len(self._general) >= _REMEMBERED:
+                    self._general.clear()
+                self._general[id(relation)] = known
+        general = known[1]
+        if general is None:
+            return query, parameters
+        return replace(query, relation=general.relation), general.values(parameters)
+
+    def _generalised(self, relation: Relation) -> General | None:
+        if not contains(relation, VALUES) or not _reads_system(relation) or is_larger(relation, _LARGE):
+            return None
+        general = with_lists(relation)
+        # What it is written as: equal values may show differently.
+        key = sha256(repr(general.relation).encode("utf-8", "surrogatepass")).digest()
+        with self._lock:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            return replace(general, relation=self._known.setdefault(key, general.relation))
 
     def get(self, relation: Relation) -> Plan:
         """The relation's plan."""
@@ -139,6 +175,12 @@ class PlanCache:
                 self._plans.clear()
             self._plans[id(relation)] = (relation, plan)
         return plan
+
+
+def _reads_system(relation: Relation) -> bool:
+    """Whether a relation reads system relations, and nothing else."""
+    kinds = {scan.kind for scan in find(relation, SCANS)}
+    return kinds == {"system"}
 
 
 def bare_view(relation: Relation) -> tuple[int, list[str]] | None:

@@ -128,6 +128,7 @@ class Reader:
         self, query: Query, parameters: Parameters, transaction: Transaction, evaluate: Evaluate = plainly
     ) -> Iterable[pa.RecordBatch]:
         """A query's rows, in order; those of a stream as they arrive."""
+        query, parameters = self.database.plans.general(query, parameters)
         plan = self.database.plans.get(query.relation)
         if plan.arriving:
             arriving = ArrivingQuery(self, query, parameters, transaction)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import platform
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -19,12 +19,12 @@ from catalog.errors import SqlError, unsupported
 from catalog.types import TEXT
 from catalog.zones import session_zone
 from planner.algebra import Filter, Project, Values
-from planner.expression import Call, Cast, Column, ColumnRef, Literal, Scalar, Value
+from planner.expression import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
 from planner.functions import CALLED_BY_ROW, SESSION_FUNCTIONS
 from planner.rules.support import conjuncts, substitute
 from planner.statement_nodes import rewrite
-from planner.statements import Statement
-from planner.walk import walk
+from planner.statements import Query, Statement
+from planner.walk import find, kinds_of, walk
 from server import named_views, signals
 from server.identity import require_examinable, take_on
 from server.parameters import SERVER_VERSION
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 VERSION: Final = f"PostgreSQL {SERVER_VERSION} (Millstream 0.1.0) on {platform.machine()}-linux, 64-bit"
 
 
+_CALLS: Final = kinds_of(Call)
+
 #: The values of calls, by function and arguments, of the first, the second and so on with these.
 Made = dict[tuple[str, tuple[Value, ...], int], Value]
 
@@ -45,8 +47,9 @@ Made = dict[tuple[str, tuple[Value, ...], int], Value]
 def evaluate(
     session: Session, statement: Statement, parameters: tuple[Value, ...], made: Made | None = None
 ) -> Statement:
-    """The statement with every call of a session function, and every parameter, replaced by its value. ``made`` are
-    calls of the same execution, which are not made again, and those that are made now."""
+    """The statement with every call of a session function replaced by its value; with every parameter, too, unless it
+    is a query whose calls are the same for all rows. ``made`` are calls of the same execution, which are not made
+    again, and those that are made now."""
     known: Made = {} if made is None else made
     counts: Counter[tuple[str, tuple[Value, ...]]] = Counter()
 
@@ -54,7 +57,8 @@ def evaluate(
         if isinstance(node, Call) and node.function in SESSION_FUNCTIONS:
             if node.function in CALLED_BY_ROW and not all(map(_is_constant, node.arguments)):
                 return Call("session_call", (Literal(node.function, TEXT), *node.arguments), node.type)
-            call = (node.function, tuple(_constant(node.function, argument) for argument in node.arguments))
+            arguments = (replace_parameters(argument, parameters) for argument in node.arguments)
+            call = (node.function, tuple(_constant(node.function, argument) for argument in arguments))
             counts[call] += 1
             key = (*call, counts[call])
             if key not in known:
@@ -62,9 +66,22 @@ def evaluate(
             return Literal(known[key], node.type)
         return node
 
-    filled = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), _by_row)
+    filled = statement
+    if not (isinstance(statement, Query) and all(map(_is_steady, _session_calls(statement)))):
+        filled = rewrite(rewrite(replace_parameters(statement, parameters), _with_known_columns), _by_row)
     result: Statement = rewrite(filled, change)
     return result
+
+
+def _session_calls(query: Query) -> Iterator[Call]:
+    return (call for call in find(query.relation, _CALLS) if call.function in SESSION_FUNCTIONS)
+
+
+def _is_steady(call: Call) -> bool:
+    """Whether a call is the same for all rows."""
+    return call.function not in CALLED_BY_ROW and all(
+        isinstance(_inner(item), Literal | Parameter) for item in call.arguments
+    )
 
 
 def values_of(session: Session, filled: Filled) -> tuple[Value, ...]:
@@ -118,7 +135,12 @@ def call(session: Session, function: str, arguments: list[Value]) -> Value:
 
 
 def _is_constant(argument: Scalar) -> bool:
-    return isinstance(argument.argument if isinstance(argument, Cast) else argument, Literal)
+    return isinstance(_inner(argument), Literal)
+
+
+def _inner(argument: Scalar) -> Scalar:
+    """What a cast converts, or else the argument itself."""
+    return argument.argument if isinstance(argument, Cast) else argument
 
 
 def _constant(function: str, argument: Scalar) -> Value:

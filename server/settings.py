@@ -75,6 +75,7 @@ class Settings:
         self._key: tuple[str, ...] | None = None
         self._place: tuple[tuple[str, ...], str] | None = None
         self._reading: Reading | None = None
+        self._style: str | None = None
         for name, value in defaults.items():
             parameter = _find(name)
             fixed = parameter.context not in _OF_SESSIONS
@@ -151,9 +152,11 @@ class Settings:
     @property
     def style(self) -> str:
         """How values are shown as text (``protocol.values.styles``)."""
-        zone, intervals, dates = map(self.value, ("TimeZone", "IntervalStyle", "DateStyle"))
-        digits = int(self.value("extra_float_digits"))
-        return style(zone, intervals, dates, self.value("bytea_output"), self.encoding, digits)
+        if self._style is None:
+            zone, intervals, dates = map(self.value, ("TimeZone", "IntervalStyle", "DateStyle"))
+            digits = int(self.value("extra_float_digits"))
+            self._style = style(zone, intervals, dates, self.value("bytea_output"), self.encoding, digits)
+        return self._style
 
     @property
     def encoding(self) -> str:
@@ -294,7 +297,7 @@ class Settings:
         self.changed = True
         self.read_only = self.is_on("transaction_read_only")
         self.escapes = not self.is_on("standard_conforming_strings")
-        self._key = self._place = self._reading = None
+        self._key = self._place = self._reading = self._style = None
 
     def default(self, name: str) -> str:
         """What RESET returns a parameter to."""

@@ -36,7 +36,7 @@ _WITHIN: Final = {"PrepareStmt": "query", "DeclareCursorStmt": "query"}
 
 def logs(setting: str, above: str = "none") -> bool:
     """Whether a value of log_statement asks for more than another one does."""
-    return _LEVELS.index(setting) > _LEVELS.index(above)
+    return setting != "none" and _LEVELS.index(setting) > _LEVELS.index(above)
 
 
 def log_text(session: Session, text: str, raws: Sequence[Raw]) -> None:

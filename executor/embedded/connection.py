@@ -35,11 +35,12 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra import Limit, Relation, Scan
+from planner.algebra import Delta, Limit, Relation, Scan, Snapshot
 from planner.cancellation import cancelled, leave
-from planner.expression import Literal, Parameter
+from planner.expression import Parameter, Scalar
+from planner.lowering.single_parameters import separate_parameters
 from planner.scales.nested import written_kind
-from planner.walk import contains, free_columns, kinds_of, replace_parameters, walk
+from planner.walk import contains, find, free_columns, kinds_of, replace_parameters, walk
 
 #: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
 #: what was to change tables, or to commit, may have done half of it.
@@ -53,6 +54,8 @@ _BATCH: Final = 65536
 #: Rows of a result up to which it is small.
 _SMALL: Final = 2048
 
+_LEAVES: Final = kinds_of(Scan, Snapshot, Delta)
+_PARAMETERS: Final = kinds_of(Parameter)
 _Result = TypeVar("_Result")
 Parameters = Sequence[object]
 #: What leaves stand for, by their engine names: rows, or files that the engine reads itself.
@@ -93,15 +96,16 @@ class Plan(Struct, frozen=True):
     """A relation in the engine's words, under ``name``; ``text`` runs it, where it has no parameters, and is empty
     where it must be printed with them.
 
-    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE. A statement with
-    parameters is prepared when it comes again (``is_first`` until then), since most texts come once, and PREPARE takes
-    as long as planning does.
+    It is prepared only where that saves anything: what reads tables DuckDB plans anew at each EXECUTE, and so it does a
+    statement whose parameters reach a scan. A statement with parameters is prepared when it comes again (``is_first``
+    until then), since most texts come once. One that reads system relations alone is prepared at once, in a form that
+    is planned once: PREPARE and EXECUTE take as long as the statement, and each further EXECUTE a third.
     """
 
     relation: Relation
     name: str
     text: str
-    parameters: tuple[tuple[int, SqlType], ...]
+    arguments: tuple[Scalar, ...]  # what EXECUTE passes, over the parameters
     schema: pa.Schema
     is_first: bool = False
     is_long: bool = False  # it may not hear an interrupt for long
@@ -495,17 +499,17 @@ class Connection:
             self._plans.move_to_end(key)
             if not plan.is_first:
                 return plan
-        elif _has_plain_parameters(relation):
+        planned_once = _reads_system(relation)
+        if plan is None and not planned_once and _has_plain_parameters(relation):
             plan = self._plans[key] = Plan(relation, "", "", (), _schema(relation), is_first=True)
             return plan
-        printer = DuckPrinter(wide=wide, timezone=timezone)
-        sql = _printed(printer, relation)
+        sql, arguments = _with_arguments(relation, wide, timezone, planned_once)
         self._names += 1
-        name, schema, parameters = f"p{self._names}", _schema(relation), tuple(printer.parameters.items())
-        is_constant = bool(parameters) and _counts_for_each_row(relation)
-        is_prepared = not is_constant and (bool(parameters) or not _reads_tables(relation))
+        name, schema = f"p{self._names}", _schema(relation)
+        is_constant = bool(arguments) and _counts_for_each_row(relation)
+        is_prepared = not is_constant and (bool(arguments) or not _reads_tables(relation))
         text = f"EXECUTE {name}" if is_prepared else "" if is_constant else sql
-        plan = Plan(relation, name, text, parameters, schema, is_long=is_long(sql))
+        plan = Plan(relation, name, text, arguments, schema, is_long=is_long(sql))
         if is_prepared:
             self._heard(plan.is_long, self._cursor.execute, f"PREPARE {name} AS {sql}")
         self._plans[key] = plan
@@ -542,12 +546,30 @@ def _printed(printer: DuckPrinter, relation: Relation) -> str:
         raise SqlError("54001", "stack depth limit exceeded") from None
 
 
+def _with_arguments(
+    relation: Relation, wide: bool, timezone: str, planned_once: bool
+) -> tuple[str, tuple[Scalar, ...]]:
+    """A relation as text with $1, $2, ..., and what each of them is. ``planned_once``: DuckDB plans it at PREPARE."""
+    if not planned_once or not contains(relation, _PARAMETERS):
+        printer = DuckPrinter(wide=wide, timezone=timezone)
+        return _printed(printer, relation), tuple(Parameter(*item) for item in printer.parameters.items())
+    printed, arguments = separate_parameters(relation)
+    printer = DuckPrinter(wide=wide, timezone=timezone, planned_once=True)
+    text = _printed(printer, printed)
+    return text, tuple(_of_type(arguments[index], kind) for index, kind in printer.parameters.items())
+
+
+def _of_type(argument: Scalar, kind: SqlType) -> Scalar:
+    """An argument; a parameter's value is written as one of a type."""
+    return Parameter(argument.index, kind) if isinstance(argument, Parameter) else argument
+
+
 def _call(plan: Plan, parameters: Parameters) -> str:
     """EXECUTE with the parameters as literals, since DuckDB takes none from outside there."""
-    if not plan.parameters:
+    if not plan.arguments:
         return plan.text
     printer = DuckPrinter()
-    values = [printer.print_scalar(Literal(parameters[index], kind)) for index, kind in plan.parameters]
+    values = [printer.print_scalar(replace_parameters(argument, parameters)) for argument in plan.arguments]
     return f"EXECUTE {plan.name}({', '.join(values)})"
 
 
@@ -563,7 +585,7 @@ def _counts_for_each_row(relation: Relation) -> bool:
 
 def _has_plain_parameters(relation: Relation) -> bool:
     """Whether there are parameters, and each may be written as a constant of its type."""
-    if not contains(relation, kinds_of(Parameter)):
+    if not contains(relation, _PARAMETERS):
         return False
     types = {node.type for node in walk(relation) if isinstance(node, Parameter)}
     return all(written_kind(kind) == kind and not holds(kind, is_padded) and kind.name != "jsonpath" for kind in types)
@@ -571,3 +593,9 @@ def _has_plain_parameters(relation: Relation) -> bool:
 
 def _reads_tables(relation: Relation) -> bool:
     return any(isinstance(node, Scan) and node.kind == "table" for node in walk(relation))
+
+
+def _reads_system(relation: Relation) -> bool:
+    """Whether it reads system relations, which have few rows, and nothing else."""
+    leaves = tuple(find(relation, _LEAVES))
+    return bool(leaves) and all(isinstance(leaf, Scan) and leaf.kind == "system" for leaf in leaves)

@@ -93,9 +93,10 @@ class EmbeddedEngine:
         self._making = Lock()
 
     def close(self) -> None:
-        """Ends the engine; nothing may run."""
-        for database in self._instances():
-            database.close()
+        """Ends the engine; nothing may run but ``prepare``."""
+        with self._making:
+            for database in self._instances():
+                database.close()
 
     @cached_property
     def power(self) -> Power:
@@ -122,6 +123,10 @@ class EmbeddedEngine:
     def prepare(self) -> None:
         """Makes what ``query_few`` may need, so that nobody has to wait for that who needs it."""
         self._instance()
+        self.prepare_few()
+
+    def prepare_few(self) -> None:
+        """Makes the instance for queries of few rows and of the catalog, for the first of which it is to be there."""
         self._instance(1)
 
     def _suited(self, bindings: Bindings) -> Instance:

@@ -116,6 +116,6 @@ def chain(kind: type[Any], items: list[Expr]) -> Expr:
     return result
 
 
-def case(branches: list[tuple[Expr, Expr]], otherwise: Expr) -> Expr:
-    """CASE WHEN ... THEN ... ELSE ... END."""
+def case(branches: list[tuple[Expr, Expr]], otherwise: Expr | None) -> Expr:
+    """CASE WHEN ... THEN ... ELSE ... END; without ELSE for None."""
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=otherwise))

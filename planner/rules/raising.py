@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.precision import expressed
-from catalog.types import SqlType
+from catalog.types import OIDS, SqlType
 from planner.expression import Call, Cast, Literal
 from planner.rules.nulls import TOTAL
 from planner.walk import Node, walk
@@ -74,6 +74,8 @@ def _is_safe(node: Node) -> bool:
 def _widens(source: SqlType, target: SqlType) -> bool:
     """Whether every value of a type is one of another."""
     if expressed(source) == target or (target.name in _TEXTS and not target.modifiers):
+        return True
+    if source.name in ("int2", "int4") and target.name in OIDS:
         return True
     if source.name in _WIDER:
         return target.name == "float8" or target.name in _WIDER[_WIDER.index(source.name) :]

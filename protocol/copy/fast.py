@@ -261,9 +261,16 @@ def _escapes_structure(data: bytes, delimiter: str) -> bool:
     return re.search(rb"(?<!\\)(?:\\\\)*+\\[\r\n" + re.escape(delimiter.encode()) + rb"]", data) is not None
 
 
+#: "0" and "x", and the bit that makes a letter a small one.
+_ZERO, _SMALL_X, _LOWER = np.uint8(0x30), np.uint8(0x78), np.uint8(0x20)
+
+
 def _has_hexadecimal(data: bytes) -> bool:
     """Whether 0x or 0X is somewhere."""
-    return (b"x" in data and b"0x" in data) or (b"X" in data and b"0X" in data)  # one byte is found sooner
+    if b"x" not in data and b"X" not in data:
+        return False
+    values = np.frombuffer(data, np.uint8)
+    return bool(((values[:-1] == _ZERO) & ((values[1:] | _LOWER) == _SMALL_X)).any())
 
 
 def _is_trusted_column(column: pa.Array, type_: SqlType, data: bytes) -> bool:

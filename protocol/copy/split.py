@@ -8,6 +8,8 @@ only when there are twice as many.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,6 +29,7 @@ LONGEST: Final = (1 << 30) - 1
 _MARKER: Final = b"\\."
 _NEWLINE: Final = 0x0A
 _RETURN: Final = 0x0D
+_LINE_END: Final = re.compile(rb"[\r\n]")
 
 
 class Block(Struct, frozen=True):
@@ -128,7 +131,7 @@ class LineSplitter:
 
     def _first_end(self, data: bytes, end: bytes) -> int:
         """The position after the first line."""
-        position = self._first(data, 0, _ends(data, 0, len(data), end))
+        position = self._first_of(data, 0, re.compile(re.escape(end)), partial(_ends, data, 0, len(data), end))
         return len(data) if position is None else position + len(end)
 
     def _before_marker(self, data: bytes, end: bytes) -> bytes:
@@ -145,13 +148,23 @@ class LineSplitter:
 
     def _detect_end(self, data: bytes, start: int) -> bytes | None:
         """How lines end, from the first end of a line; None while the data does not tell."""
-        position = self._first(data, start, _places(data, start, len(data), _NEWLINE, _RETURN))
+        ends = partial(_places, data, start, len(data), _NEWLINE, _RETURN)
+        position = self._first_of(data, start, _LINE_END, ends)
         if position is None:
             return None
         if data[position] == _NEWLINE:
             return b"\n"
         following = data[position + 1 : position + 2]
         return None if not following else b"\r\n" if following == b"\n" else b"\r"
+
+    def _first_of(self, data: bytes, start: int, wanted: re.Pattern[bytes], places: Callable[[], Vector]) -> int | None:
+        """The first of the ``places`` where a pattern matches that belongs to no value. The very first one mostly
+        belongs to none, and then nothing behind it is looked at."""
+        match = wanted.search(data, start)
+        if match is None:
+            return None
+        position = self._first(data, start, np.array([match.start()]))
+        return self._first(data, start, places()) if position is None else position
 
     def _first(self, data: bytes, start: int, places: Vector, escapes: bool = True) -> int | None:
         """The first of some places that belongs to no value: not quoted (CSV), nor after a backslash (text) where that

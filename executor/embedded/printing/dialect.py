@@ -59,6 +59,8 @@ from planner.walk import free_columns
 
 #: The attached database that holds the tables.
 STORE: Final = "store"
+#: More rows than there are.
+_ALL: Final = (1 << 63) - 1
 
 _TYPES: Final[dict[str, Any]] = {
     "bool": exp.DataType.Type.BOOLEAN,
@@ -83,6 +85,10 @@ _TYPES: Final[dict[str, Any]] = {
         exp.DataType.Type.VARCHAR,
     ),
 }
+
+
+#: Integers that are no constants as they stand.
+_WIDE: Final = (exp.DataType.Type.SMALLINT, exp.DataType.Type.BIGINT)
 
 
 def duck_type(sql_type: SqlType) -> Expr:
@@ -128,10 +134,13 @@ class DuckPrinter(Printer):
         timezone: str = "UTC",
         read: Mapping[str, FileRows] = MappingProxyType({}),
         apart: bool = False,
+        planned_once: bool = False,
     ) -> None:
+        """``planned_once``: a statement whose parameters stand once each, to be planned at PREPARE alone."""
         super().__init__()
         self.wide = wide
         self._apart = apart
+        self._planned_once = planned_once
         self.timezone = timezone
         #: Leaves that are read of files, by their engine names.
         self._read = read
@@ -180,7 +189,7 @@ class DuckPrinter(Printer):
                 parts = zip(value, (array(literal.type.element), array(INT4)), strict=True)
                 made = shapes.struct([self.literal(Literal(part, kind)) for part, kind in parts])
                 return exp.Cast(this=made, to=duck_type(literal.type))
-            items = [self.literal(Literal(item, literal.type.element)) for item in value]
+            items = self._items(value, literal.type.element)
             return exp.Cast(this=exp.Array(expressions=items), to=duck_type(literal.type))
         if literal.type.row is not None:
             assert isinstance(value, Sequence)
@@ -201,6 +210,12 @@ class DuckPrinter(Printer):
             if _TYPES.get(name) is exp.DataType.Type.VARCHAR
             else exp.Cast(this=written, to=duck_type(literal.type))
         )
+
+    def _items(self, values: Sequence[Any], element: SqlType) -> list[Expr]:
+        """Constants in a list that is cast, to which integers need no cast of their own."""
+        if all(type(item) is int for item in values) and duck_type(element).this in _WIDE:
+            return [number(item) for item in values]
+        return [self.literal(Literal(item, element)) for item in values]
 
     def parameter(self, parameter: Parameter) -> Expr:
         """$n, cast to its type. DuckDB's own numbering is that of the parameters in use. A numeric without digits comes
@@ -243,7 +258,11 @@ class DuckPrinter(Printer):
         if read is not None:
             return f"({files.select(read, type_text)}) AS {own}"
         is_table = isinstance(leaf, Scan) and leaf.kind == "table" and not self._read
-        return f"{self.name(STORE)}.{self.name('main')}.{own}" if is_table else own
+        if is_table:
+            return f"{self.name(STORE)}.{self.name('main')}.{own}"
+        # A condition with parameters that DuckDB moves to a scan has the statement planned at each EXECUTE; none passes
+        # a LIMIT.
+        return f"{own} LIMIT {_ALL}" if self._planned_once else own
 
     def source(self, leaf: Scan | Snapshot | Delta, name: str) -> str:
         """A leaf's column; the row identity of a table, and of what is kept in one, is DuckDB's rowid."""

@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.errors import unsupported
 from catalog.types import VECTORS
 from executor.embedded.printing.nodes import cast_to, macro
-from executor.printing.nodes import Build, Expr, column_name, function, identifier, number, text
+from executor.printing.nodes import Build, Expr, case, column_name, function, identifier, number, operand, text
 from planner.algebra import Unnest, Values
 from planner.expression import Call, Cast, Literal
 from planner.walk import RELATIONS, used_columns, walk
@@ -59,17 +59,18 @@ def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 
 
 def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    backwards = arguments[2] if len(arguments) == 3 else exp.false()
     values = node.arguments[0]
     while isinstance(values, Cast):
         values = values.argument
     is_vector = values.type.name in VECTORS  # which begins at 0, as an array, too
     low, dimension = number(0 if is_vector else 1), node.arguments[1]
-    if len(arguments) == 2 and isinstance(dimension, Literal) and dimension.value == 1:
+    if len(arguments) == 2:
         count = function("len", arguments[0])
-        last = exp.Sub(this=count, expression=number(1)) if is_vector else count
-        return cast_to(printer, function("generate_series", low, last), node.type)
-    return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], backwards, low), node.type)
+        places = function("generate_series", low, exp.Sub(this=count, expression=number(1)) if is_vector else count)
+        if not (isinstance(dimension, Literal) and dimension.value == 1):
+            places = case([(exp.EQ(this=operand(arguments[1]), expression=number(1)), places)], None)
+        return cast_to(printer, places, node.type)
+    return cast_to(printer, macro("ms_array_subscripts", arguments[0], arguments[1], arguments[2], low), node.type)
 
 
 SETS: Final[Mapping[str, Build]] = {
