@@ -6,13 +6,15 @@ Knows nothing of moments, transactions or engines (``executor/queries``).
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.files.pruning import FileReading, filters_of
 from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of
@@ -59,6 +61,8 @@ class Plan(Struct, frozen=True):
     breakers: int = 0
     stays_few: bool = False
     immutable: bool = False
+    #: By view, the columns that it reads as quotients, with their Arrow types.
+    quotients: Mapping[int, Mapping[str, pa.DataType]] = {}
 
     @property
     def needs_one_thread(self) -> bool:
@@ -79,7 +83,17 @@ def plan_of(relation: Relation) -> Plan:
     stays_few = all(map(_keeps_few, find(relation, _WIDE)))
     immutable = volatility(relation) == "immutable"
     small = None if arriving else small_of(relation)
-    return Plan(relation, *reads((relation,)), small, arriving, breakers, stays_few, immutable)
+    return Plan(relation, *reads((relation,)), small, arriving, breakers, stays_few, immutable, _quotients(relation))
+
+
+def _quotients(relation: Relation) -> dict[int, dict[str, pa.DataType]]:
+    found: dict[int, dict[str, pa.DataType]] = {}
+    for scan in find(relation, SCANS):
+        if scan.kind == "view":
+            for column, source in zip(scan.columns, scan.sources, strict=True):
+                if column.type.name == "numeric" and column.type.modifiers in (QUOTIENT, LARGE_QUOTIENT):
+                    found.setdefault(scan.oid, {})[source] = column.type.arrow
+    return found
 
 
 def _keeps_few(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
 continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
-queries seen before. What Spark does of a query is ``executor/queries/spark_queries``.
+queries seen before. What Spark does of a query is ``executor/analytics``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
-from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.database.descriptors import OF_FILES, require_left
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
@@ -62,7 +61,6 @@ ATTEMPTS = 20
 SPARK_FAILED = ("0A000", "55000", "58000")
 
 OVERFLOWED: Final = "22003"
-_OF_QUOTIENTS: Final = (QUOTIENT[1], LARGE_QUOTIENT[1])
 
 Parameters = tuple[Value, ...]
 
@@ -178,7 +176,7 @@ class Reader:
                 return self.view_table(wanted[0], moment).select(wanted[1])
             (oid,) = plan.views
             assert small is not None
-            return small.run({small.leaf: _as_read(plan.relation, oid, self.view_table(oid, moment))}, parameters)
+            return small.run({small.leaf: _as_read(plan, oid, self.view_table(oid, moment))}, parameters)
 
         found: pa.Table | None = self.at_moment(plan, transaction, at, parameters)
         return found
@@ -517,7 +515,7 @@ class Reader:
         return self._views(plan, moment) | files.rows(asked, self.is_cancelled)
 
     def _views(self, plan: Plan, moment: Moment) -> dict[str, pa.Table]:
-        found = {f"v{oid}": _as_read(plan.relation, oid, self.view_table(oid, moment)) for oid in plan.views}
+        found = {f"v{oid}": _as_read(plan, oid, self.view_table(oid, moment)) for oid in plan.views}
         found |= {leaf_name(scan): self.database.separation.resume(self, scan) for scan in plan.left}
         catalog = moment.catalog
         path = catalog.usable(self.search_path, restricted(catalog, self.user))
@@ -554,8 +552,10 @@ class Reader:
             if oid in moment.lent:
                 states = {**states, **moment.lent[oid].rows}
             table = None if final.small is None else final.small.run(states)
-            if table is not None:
-                return table
+            table = by_engine(states) if table is None else table
+            return table.rename_columns([column.name for column in view.stored])
+
+        def by_engine(states: Mapping[str, pa.Table]) -> pa.Table:
             bindings = {**states, **self.bound(final, moment)}
             engine, zone = self.database.engine, runtime.time_zone
             if final.tables:
@@ -568,8 +568,7 @@ class Reader:
                     raise
                 return engine.query(large, bindings, (), zone, moment.owner)
 
-        table = runtime.result(moment.lsn, moment.exact, moment.versions[oid], query)
-        return table.rename_columns([column.name for column in view.stored])
+        return runtime.result(moment.lsn, moment.exact, (moment.versions[oid], view.columns), query)
 
     def _from_elsewhere(self, runtime: ViewRuntime, moment: Moment) -> pa.Table:
         """What another server has answered, where it is of the moment, or that may be any."""
@@ -630,13 +629,12 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
             raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
 
 
-def _as_read(relation: Relation, oid: int, table: pa.Table) -> pa.Table:
-    """A view's rows in the types of which the relation takes them: quotients may be large ones on either side."""
-    if not any(pa.types.is_decimal(field.type) and field.type.scale in _OF_QUOTIENTS for field in table.schema):
+def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:
+    """A view's rows in the types of which the plan takes them: quotients may be large ones on either side."""
+    wanted = plan.quotients.get(oid)
+    if not wanted or all(table.schema.field(name).type == kind for name, kind in wanted.items()):
         return table
-    scans = (item for item in find(relation, SCANS) if item.kind == "view" and item.oid == oid)
-    read = {source: column for scan in scans for source, column in zip(scan.sources, scan.columns, strict=True)}
-    return _of_types(table, {source: column.type.arrow for source, column in read.items()})
+    return _of_types(table, wanted)
 
 
 def _of_types(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:

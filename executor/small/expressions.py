@@ -6,7 +6,7 @@ Owns: which expressions Python evaluates, each to a function from rows to the va
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ _SPREADS: Final[dict[str, tuple[int, Callable[[float], float]]]] = {
 }
 
 #: Rows under way: their number, and each column, as Arrow has it or as Python does.
-Arrays = dict[Column, pa.ChunkedArray | pa.Array]
+Arrays = Mapping[Column, pa.ChunkedArray | pa.Array]
 
 
 class Rows(Struct, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from catalog.values.types import QUOTIENT, UNCONSTRAINED, SqlType
@@ -25,13 +26,15 @@ def scaled_text_of(kind: SqlType) -> Callable[[Any, Any], Any]:
     """A function that writes a number with at least so many decimals. Where their number is NULL, a quotient shows as
     many as its value lets expect, and another number those that it has."""
     unknown = _expected_decimals if kind.modifiers == QUOTIENT else lambda _: 0
+    scale = kind.scale
 
     def write(value: Any, shown: Any) -> Any:
         if value is None:
             return None
-        own = EXACT.normalize(value).as_tuple().exponent
-        assert isinstance(own, int)  # a number is finite here
-        return f"{value:.{max(unknown(value) if shown is None else shown, -own, 0)}f}"
+        least = unknown(value) if shown is None else shown
+        text = f"{value:.{max(scale, least)}f}"  # with a point, since the type has decimals
+        end = len(text) - max(scale - least, 0)
+        return (text[:end] + text[end:].rstrip("0")).rstrip(".")
 
     return write
 
@@ -100,6 +103,7 @@ def quotient(left: int, right: int, scale: int, shown: int) -> int:
     return -whole if (left < 0) != (right < 0) else whole
 
 
+@lru_cache(maxsize=4096)  # an average and its scale ask for the same
 def quotient_decimals(a: int, b: int, scale: int, shown: int) -> int:
     """The decimals of a / b, neither negative, b not zero, both units of 10^-scale.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from executor.printing.nodes import column_name, leaf_name
 from executor.small import values
-from executor.small.expressions import Arrays, Computed, Rows, compiled, keeps
+from executor.small.expressions import Computed, Rows, compiled, keeps
 from executor.small.ordering import limit_of, sort_of, taken
-from executor.small.values import FAILURES, array_of, fold_of, folded, known_cells
+from executor.small.values import FAILURES, Cells, array_of, fold_of, folded, known_cells
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Scan, Snapshot, Sort
-from planner.algebra.scalars import Cast, ColumnRef, Scalar
+from planner.algebra.scalars import Cast, Column, ColumnRef, Scalar
 
 _Step = Callable[[Mapping[str, pa.Table], Sequence[Any]], Rows]
 
@@ -24,21 +24,42 @@ class Small(Struct, frozen=True):
 
     step: _Step
     leaf: str
-    relation: Relation
+    columns: tuple[Column, ...]
+    schema: pa.Schema
 
     def run(self, bindings: Mapping[str, pa.Table], parameters: Sequence[Any] = ()) -> pa.Table | None:
         """The relation's rows, columns c<id>; None where the engine must."""
         table = bindings[self.leaf]
-        if table.num_rows * max(table.num_columns, len(self.relation.columns)) > values.CELLS:
+        if table.num_rows * max(table.num_columns, len(self.columns)) > values.CELLS:
             return None
         try:
             rows = self.step(bindings, parameters)
-            arrays = [rows.arrays[column] for column in self.relation.columns]
+            arrays = [rows.arrays[column] for column in self.columns]
         except FAILURES:
             return None
-        if any(array.type != column.type.arrow for array, column in zip(arrays, self.relation.columns, strict=True)):
-            return None
-        return pa.Table.from_arrays(arrays, names=[column_name(column) for column in self.relation.columns])
+        found = pa.Table.from_arrays(arrays, names=self.schema.names)
+        return found if found.schema.equals(self.schema) else None
+
+
+class _Columns(Mapping[Column, pa.ChunkedArray]):
+    """A table's columns, each made when it is asked for."""
+
+    def __init__(self, table: pa.Table, sources: Mapping[Column, str]) -> None:
+        self._table, self._sources = table, sources
+        self._place_of = table.schema.get_field_index
+
+    def __getitem__(self, column: Column) -> pa.ChunkedArray:
+        return self._table.column(self._place_of(self._sources[column]))
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def cells(self, column: Column) -> Cells:
+        """A column's values."""
+        return known_cells(self._table, self._place_of(self._sources[column]))
 
 
 def small_of(relation: Relation) -> Small | None:
@@ -54,7 +75,10 @@ def small_of(relation: Relation) -> Small | None:
         step = _step(relation)
     except RecursionError:  # an expression of thousands of levels
         return None
-    return None if step is None else Small(step, leaf_name(leaf), relation)
+    if step is None:
+        return None
+    schema = pa.schema([(column_name(column), column.type.arrow) for column in relation.columns])
+    return Small(step, leaf_name(leaf), relation.columns, schema)
 
 
 def _step(relation: Relation) -> _Step | None:
@@ -76,34 +100,32 @@ def _step(relation: Relation) -> _Step | None:
 
 
 def _rows_of(relation: Snapshot | Scan) -> _Step:
-    name, pairs = leaf_name(relation), tuple(zip(relation.columns, relation.sources, strict=True))
+    name, sources = leaf_name(relation), dict(zip(relation.columns, relation.sources, strict=True))
 
     def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
         table = bindings[name]
-        places = {column: table.schema.get_field_index(source) for column, source in pairs}
-        arrays = {column: table.column(place) for column, place in places.items()}
-        return Rows(table.num_rows, arrays, lambda column: known_cells(table, places[column]), parameters)
+        columns = _Columns(table, sources)
+        return Rows(table.num_rows, columns, columns.cells, parameters)
 
     return step
 
 
 def _project(relation: Project, below: _Step | None) -> _Step | None:
-    found = [None if isinstance(item, ColumnRef) else output_of(item) for _, item in relation.outputs]
-    if below is None or any(
-        value is None and not isinstance(item, ColumnRef)
-        for value, (_, item) in zip(found, relation.outputs, strict=True)
-    ):
+    picked = [(column, item.column) for column, item in relation.outputs if isinstance(item, ColumnRef)]
+    computed = [
+        (column, column.type.arrow, output_of(item))
+        for column, item in relation.outputs
+        if not isinstance(item, ColumnRef)
+    ]
+    if below is None or any(value is None for _, _, value in computed):
         return None
 
     def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
-        arrays: Arrays = {}
-        for value, (column, item) in zip(found, relation.outputs, strict=True):
-            if value is None:
-                assert isinstance(item, ColumnRef)
-                arrays[column] = rows.arrays[item.column]
-            else:
-                arrays[column] = array_of(value(rows), column.type.arrow)
+        arrays: dict[Column, pa.Array] = {column: rows.arrays[source] for column, source in picked}
+        for column, kind, value in computed:
+            assert value is not None
+            arrays[column] = array_of(value(rows), kind)
         return Rows(rows.count, arrays, parameters=parameters)
 
     return step
@@ -139,7 +161,7 @@ def _aggregate(relation: Aggregate, below: _Step | None) -> _Step | None:
     def step(bindings: Mapping[str, pa.Table], parameters: Sequence[Any]) -> Rows:
         rows = below(bindings, parameters)
         groups = [0] * rows.count
-        arrays: Arrays = {}
+        arrays: dict[Column, pa.Array] = {}
         for column, call, fold in found:
             (argument,) = call.arguments
             assert isinstance(argument, ColumnRef)

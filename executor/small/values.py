@@ -50,6 +50,10 @@ ORDERED: Final = frozenset(
 )
 _SUMMED: Final = frozenset((*INTEGERS, "numeric", "float8"))
 
+#: Arrow's numbers of the types whose values need not be finite, and of lists.
+_FLOATING: Final = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
+_LIST: Final = pa.list_(pa.null()).id
+
 Cells = list[Any]
 Fold = Callable[[Any, Any], Any]
 
@@ -133,9 +137,10 @@ def cells_of(column: pa.ChunkedArray) -> Cells:
 
 def _require_finite(values: Cells, type_: pa.DataType) -> None:
     """Raises for a double that is none of the numbers, also for one in an array."""
-    if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
+    kind = type_.id
+    if kind == _LIST and type_.value_type.id in _FLOATING:
         values = list(chain.from_iterable(value for value in values if value is not None))
-    elif not pa.types.is_floating(type_):
+    elif kind not in _FLOATING:
         return
     if not all(value is None or isfinite(value) for value in values):
         raise Unusual

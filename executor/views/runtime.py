@@ -440,11 +440,12 @@ class ViewRuntime:
         return follower
 
     def result(
-        self, lsn: int, exact: bool, beside: int, query: Callable[[Mapping[str, pa.Table]], pa.Table]
+        self, lsn: int, exact: bool, beside: object, query: Callable[[Mapping[str, pa.Table]], pa.Table]
     ) -> pa.Table:
         """The view's rows at an LSN (or, unless ``exact``, a later one); ``query`` evaluates the final relation.
 
-        ``beside`` says which content the caller sees of what the final relation reads beside the states: tables, views.
+        ``beside`` says what else the rows depend on: what the caller sees of tables and other views that the final
+        relation reads, and the names of the columns.
         Raises ViewPassed when the content is beyond ``lsn`` already, was not kept, and ``exact`` matters.
         """
         self.check_feeds()

@@ -8,12 +8,12 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from catalog.values.types import BOOL, FLOAT8, INT8, TEXT, numeric
+from catalog.values.types import BOOL, FLOAT8, INT8, NUMERIC, QUOTIENT, TEXT, SqlType, numeric
 from executor.database.database import Database
 from executor.embedded.engine import EmbeddedEngine
 from executor.small import merge_of, small_of, values
-from executor.small.quotients import quotient
-from executor.small.values import CELLS
+from executor.small.quotients import quotient, scaled_text_of
+from executor.small.values import CELLS, EXACT
 from planner.algebra.scalars import AggregateCall, Column, ColumnRef
 from planner.incremental.programs.program import State
 from tests.executor.client import Client
@@ -160,3 +160,25 @@ def test_quotients_are_the_macros(request: pytest.FixtureRequest) -> None:
             continue
         ((expected,),) = connection.execute(sql).fetchall()
         assert Decimal(quotient(left, count, scale, shown)).scaleb(-20) == expected, sql
+
+
+@pytest.mark.parametrize("kind", (NUMERIC, SqlType("numeric", QUOTIENT)), ids=str)
+def test_texts_show_at_least_the_decimals_that_are_asked_for_and_no_digit_less(kind: SqlType) -> None:
+    write, chance = scaled_text_of(kind), random.Random(3)
+    for _ in range(300):
+        own = chance.choice((0, 1, 5, kind.scale))
+        value = Decimal(chance.choice((0, 10, -1, chance.randrange(-(10**12), 10**12)))).scaleb(-own)
+        stored, shown = EXACT.quantize(value, Decimal(1).scaleb(-kind.scale)), chance.choice((0, 1, 16, 20, 30))
+        text = write(stored, shown)
+        _, _, decimals = text.partition(".")
+        assert Decimal(text) == value
+        assert len(decimals) == shown or (len(decimals) > shown and decimals[-1] != "0")
+
+
+def test_rows_that_are_kept_come_under_the_new_names_of_columns(client: Client) -> None:
+    client.run(STREAM)
+    client.run("CREATE VIEW named AS SELECT k, avg(d) AS a FROM s GROUP BY k")
+    client.run("INSERT INTO s (k, d) VALUES ('x', 1.5)")
+    before = client.run("SELECT k, a FROM named")
+    client.run("ALTER VIEW named RENAME COLUMN a TO b")
+    assert client.run("SELECT k, b FROM named") == before == [("x", "1.50000000000000000000")]
