@@ -2,7 +2,7 @@
 
 Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
 continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
-queries seen before. What Spark does of a query is ``executor/analytics``.
+queries seen before. What Spark does of a query is ``executor/queries/spark_queries``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from executor.moving.borrowing import Lending
 from executor.moving.questions import Answer
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.engine_choice import Choice, choose
+from executor.queries.identity_cache import Remembered
 from executor.queries.plans import SCANS, Plan, bare_view, reads
 from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.separation.running import Client
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from executor.streams.runtime import Feed
 
 ATTEMPTS = 20
+#: A query with quotients of more digits, which runs where the query itself has overflowed.
+_LARGE: Final = Remembered(with_large_quotients)
 #: What says that Spark did not run a query, which the embedded engine may.
 SPARK_FAILED = ("0A000", "55000", "58000")
 
@@ -138,11 +141,11 @@ class Reader:
             if few is not None:
                 return _batches(few)
             # An error that calls for another form of the query may come behind the first rows.
-            opens = with_large_quotients(query.relation) is None
+            opens = _LARGE(query.relation) is None
             found = self._answer(query.relation, parameters, transaction, evaluate, None, query.outputs, opens)
             return self._read(found) if isinstance(found, OpenRows) else _batches(found)
         except SqlError as error:
-            large = with_large_quotients(query.relation) if error.sqlstate == OVERFLOWED else None
+            large = _LARGE(query.relation) if error.sqlstate == OVERFLOWED else None
             if large is None or transaction.write is not None or transaction.snapshot is not None:
                 raise  # an error has ended what the transaction reads by
             return _batches(self.table(large, parameters, transaction, evaluate))
@@ -563,7 +566,7 @@ class Reader:
             try:
                 return engine.query(final.relation, bindings, (), zone, moment.owner)
             except SqlError as error:
-                large = with_large_quotients(final.relation) if error.sqlstate == OVERFLOWED else None
+                large = _LARGE(final.relation) if error.sqlstate == OVERFLOWED else None
                 if large is None:
                     raise
                 return engine.query(large, bindings, (), zone, moment.owner)
