@@ -1,7 +1,7 @@
 """Sealed intervals of a stream: rows of (after, upto] as one Parquet file with ``__lsn`` and ``__ordinal``.
 
 Owns the files' names, which say the interval, and that a file is there whole or not at all. A file lives as long as the
-job that reads it: only what Spark will read is worth sealing (architecture section 5).
+job that reads it: only what Spark will read is worth sealing (architecture section 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Back-pressure: a writer waits while the views of its stream lag too far behind (architecture, section 5).
+"""Back-pressure: a writer waits while the views of its stream lag too far behind (architecture, section 1).
 
 The ring is bounded in memory and the log is not, so rows that some view still needs are: when a stream's committed rows
 above the lowest durable frontier of its views exceed the budget, its writers wait until maintenance has caught up. Rows

@@ -71,7 +71,7 @@ class Progress(Struct):
 
 
 class ViewError(Struct, frozen=True):
-    """Why a view has no value any more, and where in the log that happened (architecture, section 5); 0 where that was
+    """Why a view has no value any more, and where in the log that happened (architecture, section 1); 0 where that was
     not in the log."""
 
     error: SqlError

@@ -1,4 +1,4 @@
-"""Files and modules that comments and documents name exist."""
+"""What comments and documents cite exists: files, modules, sections of the architecture, pages and their headings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ _NAMES: Final = "|".join((*_PACKAGES, "tests", "bench"))
 _PATH: Final = re.compile(rf"(?<![\w./-])((?:{_NAMES})/[\w/]*\w)(?![\w*])(?:\.(\w+))?")
 #: ``planner.rules.lift`` and ``planner.rules.lift.lift``
 _MODULE: Final = re.compile(rf"``((?:{'|'.join(_PACKAGES)})(?:\.\w+)+)")
+#: (architecture, sections 1 and 3)
+_SECTIONS: Final = re.compile(r"architecture,? sections? (\d+(?:(?:, | and )\d+)*)")
+#: [text](page.md#anchor)
+_LINK: Final = re.compile(r"\]\(((?:[\w-]+/)*[\w-]+\.md)?(?:#([\w-]+))?\)")
 #: Made when the server runs.
 _MADE: Final = ("executor/embedded/functions/__pycache__/macros",)
 
@@ -52,6 +56,44 @@ def lost(text: str) -> list[str]:
     """What a text names that does not exist."""
     paths = [match[1] for match in _PATH.finditer(text) if not is_there(match[1], match[2]) and match[1] not in _MADE]
     return paths + [match[1] for match in _MODULE.finditer(text) if not is_module(match[1])]
+
+
+def headings(page: Path) -> list[str]:
+    return re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes it of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links to pages and headings that do not exist."""
+    broken = []
+    for match in _LINK.finditer(page.read_text()):
+        target = page.parent / match[1] if match[1] else page
+        if not target.exists() or (match[2] and match[2] not in map(anchor, headings(target))):
+            broken.append(match[0])
+    return broken
+
+
+def test_sections_that_are_cited_exist() -> None:
+    known = {heading.partition(".")[0] for heading in headings(_ROOT / "docs" / "architecture.md")}
+    cited = {
+        (str(path.relative_to(_ROOT)), number)
+        for path in texts()
+        if path != Path(__file__)
+        for match in _SECTIONS.finditer(path.read_text())
+        for number in re.findall(r"\d+", match[1])
+    }
+    assert len(cited) > 10
+    assert {(path, number) for path, number in cited if number not in known} == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [*_ROOT.glob("*.md"), *(_ROOT / "docs").rglob("*.md")]
+    found = {str(page.relative_to(_ROOT)): broken_links(page) for page in pages}
+    assert {page: links for page, links in found.items() if links} == {}
 
 
 def test_what_is_named_exists() -> None:
