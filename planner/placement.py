@@ -2,8 +2,8 @@
 
 Which engine can compute a statement exactly is for the engines to say (``executor.engine.supports``), and which one
 maintains a view is the scheduler's choice by the rows that wait (architecture, section 5). What the program tells is
-how a state is spread: one group is merged in one place (planning.md section 5, Local), a keyed state can be split by
-its key (Dist).
+how a state is spread: one group is merged in one place (DBToaster, section 4.2: the tag Local), a keyed state can be
+split by its key (Dist).
 
 An ad hoc query goes where it takes less time, by ``estimate``. Its constants are measured by ``bench/engines``: rows
 that a core takes through one pass (reading is one, each pipeline breaker one more). What an engine must hold beyond its

@@ -1,4 +1,4 @@
-"""How a continuous view is maintained: its plan taken apart into a program (planning.md, sections 0 and 2).
+"""How a continuous view is maintained: its plan taken apart into a program (architecture, section 3).
 
 Owns one method, the split maintenance of the thesis (4.2): rows of a stream go through a stream pipeline into the
 state of the first grouping above (``regions``, ``groupings``, ``aggregates``); all that is above the groupings is the

@@ -94,7 +94,7 @@ def test_each_dependency_has_its_reason_and_its_licence() -> None:
     pins = [*project["project"]["dependencies"], *(pin for group in groups for pin in group)]
     names = {re.split(r"[\[=]", pin)[0] for pin in pins}
     page = (ROOT / "docs/architecture.md").read_text()
-    table = page[page.index("## Dependencies") : page.index("## Storage")]
+    table = page[page.index("## 7. Dependencies") : page.index("## 8. Storage")]
     reasons = {name for row in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) for name in row.split(", ")}
     licences = set(re.findall(r"[\w-]+", (ROOT / "NOTICE").read_text().lower()))
     assert names <= reasons

@@ -1,6 +1,6 @@
 """Programs: how one continuous view is maintained, as data.
 
-A program is what the planner hands to the engines (planning.md section 0): traces that it owns (states), statements
+A program is what the planner hands to the engines (architecture, section 3): traces that it owns (states), statements
 that add runs to them, and the relation that makes the view's rows from the states. Plain algebra throughout, so both
 engines run it; it serialises to JSON and back (``planner.algebra.serialize``), which is what manifests store.
 """
