@@ -1,7 +1,7 @@
 """Where statements run: what is known of it from a plan or a program alone.
 
 Which engine can compute a statement exactly is for the engines to say (``executor.engine.supports``), and which one
-maintains a view is the scheduler's choice by the rows that wait (architecture, section 5). What the program tells is
+maintains a view is the scheduler's choice (architecture, section 5). What the program tells is
 how a state is spread: one group is merged in one place (DBToaster, section 4.2: the tag Local), a keyed state can be
 split by its key (Dist).
 

@@ -4,5 +4,5 @@ Reading order: ``messages`` (what a client says), ``decoder`` (bytes to messages
 when), ``encoder`` (what a server says), ``values`` (one file per type family: Arrow columns to fields and back),
 ``datarow`` and ``rowmessages`` (a result's rows, column by column), ``copy`` (COPY data in and out).
 
-Imports only ``catalog.values.types`` and ``catalog.values.errors``, besides pyarrow and numpy.
+Imports only ``catalog.values``, besides pyarrow and numpy.
 """

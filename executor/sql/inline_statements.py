@@ -1,7 +1,8 @@
 """What a session does on an event loop's thread, waiting for nothing: single rows, and blocks of no more than these.
 
-Owns: whether the session's transaction allows it. How rows become records is ``streams/appender``'s and
-``tables/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a worker thread.
+Owns: whether the session's transaction allows it. How rows become records is ``executor/streams/appender``'s and
+``executor/rows/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a worker
+thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The scheduler: background maintenance of continuous views, when and on the engine that settings and load allow.
 
-Owns: when a path is due (rows or idle time, architecture section 5), which engine does it, and one job at a time, which
+Owns: when a path is due (rows or idle time, architecture section 1), which engine does it, and one job at a time, which
 has claimed its interval from its begin to its end (``jobs``). A commit moves a path's durable frontier by
 compare-and-swap (``storage``); whoever loses has only wasted work. Readers never wait for anything here.
 """
