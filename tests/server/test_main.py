@@ -243,7 +243,7 @@ def test_a_line_of_json_has_the_message_and_its_fields() -> None:
 
 
 def test_arrow_uses_the_c_librarys_memory() -> None:
-    loads = "from server.memory import keep_freed_memory; keep_freed_memory(); import pyarrow"
+    loads = "from server.operations.allocator import keep_freed_memory; keep_freed_memory(); import pyarrow"
     code = f"{loads}; print(pyarrow.default_memory_pool().backend_name)"
     environment = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
     done = subprocess.run(

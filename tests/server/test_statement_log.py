@@ -30,7 +30,7 @@ def logging() -> Iterator[Millstream]:
 
 def _events(server: Millstream, name: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in server.log().splitlines()]
-    return [line for line in lines if line["logger"] == f"server.{name}"]
+    return [line for line in lines if line["logger"].rpartition(".")[2] == name]
 
 
 def _logged(server: Millstream, client: psycopg.Connection[Any], level: str, *texts: str) -> list[str]:
