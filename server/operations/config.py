@@ -71,13 +71,19 @@ class Config:
     listen: Address = _setting(Address("127.0.0.1", 5433), "host:port to listen on; beyond loopback only with ssl")
     ssl: bool = _setting(False, "speak TLS with clients that ask for it")
     ssl_cert_file: str = _setting("server.crt", "the server's certificate and what it is signed with; PEM, in data")
-    ssl_key_file: str = _setting("server.key", "the certificate's key, which nobody else may read; PEM, in data")
-    ssl_ca_file: str = _setting("", "who signs clients' certificates; PEM, in data; empty: none are asked for")
+    ssl_key_file: str = _setting(
+        "server.key", "the certificate's key, readable by the server's user only; PEM, in data"
+    )
+    ssl_ca_file: str = _setting(
+        "", "authority that signs clients' certificates; PEM, in data; empty: clients need none"
+    )
     ssl_min_protocol_version: str = _setting("TLSv1.2", "oldest TLS spoken: TLSv1.2 or TLSv1.3")
-    hba_file: str = _setting("", "table of who may come from where; default: hba.conf in data, where there is one")
-    authentication_timeout: float = _setting(60.0, "seconds that a client has to prove who it is")
+    hba_file: str = _setting("", "table of allowed clients and addresses; default: hba.conf in data, if it exists")
+    authentication_timeout: float = _setting(60.0, "seconds that a client has to authenticate")
     max_connections: int = _setting(100, "clients at once; one more is refused with 53300")
-    maintenance_engine: MaintenanceEngine = _setting("auto", "who maintains continuous views: auto, spark or embedded")
+    maintenance_engine: MaintenanceEngine = _setting(
+        "auto", "engine that maintains continuous views: auto, spark or embedded"
+    )
     maintenance_rows: int = _setting(100_000, "auto: Spark starts when this many rows have gathered")
     maintenance_idle: float = _setting(1.0, "auto: ... or when a stream has been idle for this many seconds")
     synchronous_commit: bool = _setting(True, "acknowledge rows only when they are on disk; a session may SET it")
@@ -117,7 +123,7 @@ class Config:
     )
     shared_files: str = _setting(
         "",
-        "folder of Parquet files that every server of the storage reads and nobody changes: queries leave without them",
+        "folder of unchanging Parquet files that every server of the storage reads: queries leave without them",
     )
     parse_threads: int = _setting(2, "threads that parse COPY data")
     result_cache_bytes: int = _setting(
@@ -131,7 +137,7 @@ class Config:
     )
     log_level: LogLevel = _setting("info", "least level that is logged: debug, info, warning or error")
     log_format: LogFormat = _setting("text", "text, or json: one object a line")
-    log_connections: bool = _setting(False, "log who connects, and who gets in by which method")
+    log_connections: bool = _setting(False, "log connections, and the user and method of each log-in")
     log_disconnections: bool = _setting(False, "log the end of each session and how long it was")
     log_statement: LogStatement = _setting(
         "none", "statements that are logged: none, ddl, mod (ddl and what changes rows) or all; superusers may SET it"

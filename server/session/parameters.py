@@ -110,7 +110,7 @@ PARAMETERS: Final[dict[str, Parameter]] = _table(
     Parameter("log_statement", "none", one_of("none", "ddl", "mod", "all"), "Statements that are logged.",
               "superuser"),
     Parameter("maintenance_engine", "auto", one_of("auto", "spark", "embedded"), "Who maintains continuous views."),
-    Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "Who runs queries."),
+    Parameter("query_engine", "auto", one_of("auto", "spark", "embedded"), "The engine that runs queries."),
     Parameter("separable", "auto", one_of("auto", "on", "off"),
               "Whether queries run pipeline by pipeline, so that they can leave the server."),
     _milliseconds("checkpoint_interval", "0", "Time between copies of a separable query's state; 0 is none."),
