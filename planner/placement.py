@@ -20,8 +20,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.algebra.relations import Aggregate, Join, Relation, SetOperation, Snapshot, Sort, Window
-from planner.algebra.walk import walk
+from planner.algebra.relations import Aggregate, Delta, Join, Relation, Scan, SetOperation, Snapshot, Sort, Window
+from planner.algebra.walk import find, kinds_of, walk
 from planner.incremental.programs.program import State, Statement
 
 #: Rows a second that one core of the embedded engine takes through one pass.
@@ -38,6 +38,7 @@ SPARK_START: Final = 0.15
 SPILLED: Final = 200e6
 #: What ends a pipeline, or is built before one.
 BREAKERS: Final = (Join, Aggregate, Sort, Window, SetOperation)
+_LEAVES: Final = kinds_of(Scan, Snapshot, Delta)
 
 
 class Size(Struct, frozen=True):
@@ -102,3 +103,9 @@ def builds(statement: Statement) -> tuple[str, ...]:
     """The static results that a statement's joins build their hash tables from, wherever it runs."""
     joins = (node for node in walk(statement.relation) if isinstance(node, Join))
     return tuple(dict.fromkeys(node.right.trace for node in joins if isinstance(node.right, Snapshot)))
+
+
+def reads_system_alone(relation: Relation) -> bool:
+    """Whether a relation reads system relations, which have few rows, and nothing else."""
+    leaves = tuple(find(relation, _LEAVES))
+    return bool(leaves) and all(isinstance(leaf, Scan) and leaf.kind == "system" for leaf in leaves)

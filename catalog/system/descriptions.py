@@ -30,8 +30,8 @@ _RELATIONS: Final = {
 
 
 def object_descriptions(catalog: Catalog) -> Iterator[Row]:
-    """Rows of (classid, oid, text, target): the object's catalog and oid, its description, and the oid of the relation
-    with whose name the description ends, or None."""
+    """Rows of (classid, oid, text, target): the object's catalog and oid, its description, and the oid of a relation,
+    or None. The relation's name is the end of the description."""
     relations = {_oid(row): row for row in (*rows("pg_class"), *classes.pg_class(catalog))}
     words = {oid: _RELATIONS.get(str(row["relkind"]), "") for oid, row in relations.items()}
     columns = {

@@ -16,6 +16,7 @@ from catalog.objects import Check, Domain, Sequence, rows_of
 from catalog.postgres import rows
 from catalog.system.naming import ROLE, as_seen, default_text, own_objects, rights_of, schema_oid
 from catalog.system.rows import Row
+from catalog.values.identifiers import LONGEST_NAME
 from catalog.values.oids import part_oid
 from catalog.values.types import Composite, Enumeration
 
@@ -34,7 +35,6 @@ _INHERITED: Final = (
     *("typlen", "typbyval", "typcategory", "typalign", "typstorage"),
     *("typoutput", "typsend", "typanalyze"),
 )
-_LONGEST: Final = 63
 #: The word for a domain's value, outside of what is quoted.
 _VALUE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b(value)\b""")
 #: Between the places of two labels as they are declared: 1 in pg_enum.
@@ -87,7 +87,7 @@ def _shared(catalog: Catalog, schema: str, align: str, owner: int = ROLE) -> Row
 
 
 def _array(shared: Row, name: str, element: int, oid: int) -> Row:
-    return {**shared, **_ARRAY, "oid": oid, "typname": f"_{name}"[:_LONGEST], "typtype": "b", "typcategory": "A",
+    return {**shared, **_ARRAY, "oid": oid, "typname": f"_{name}"[:LONGEST_NAME], "typtype": "b", "typcategory": "A",
             "typelem": element}  # fmt: skip
 
 

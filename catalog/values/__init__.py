@@ -6,7 +6,7 @@ protocol imports nothing else.
 - ``types``: every SQL type, and the Arrow type that carries it. ``nested_types`` walks types within types.
 - ``errors``: ``SqlError``, an error with PostgreSQL's SQLSTATE, which any layer raises and the client sees.
 - ``times``, ``ranges``, ``multiranges``, ``money``, ``array_shapes``: values that Arrow carries in a form of ours.
-- ``forms``: types whose values are texts of one written form (``opaque`` says which types these are).
+- ``forms``: the written forms of types that Arrow carries as text, such as inet; ``opaque`` lists these types.
 - ``json_documents`` and ``jsonpath``: JSON as text, and the paths that search it.
 - ``regex``: PostgreSQL's regular expressions.
 - ``identifiers``: names as SQL writes them.

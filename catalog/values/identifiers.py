@@ -20,7 +20,7 @@ _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
 _ELEMENT: Final = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*(,|$)')
 _PLAIN: Final = re.compile("[a-z_][a-z0-9_]*")
 #: Bytes of PostgreSQL's type name.
-_LONGEST: Final = 63
+LONGEST_NAME: Final = 63
 
 
 def split_name(text: str) -> tuple[str | None, str]:
@@ -72,7 +72,7 @@ def quote_name(name: str) -> str:
 
 def made_name(table: str, column: str, label: str) -> str:
     """table_column_label, or table_label, cut to 63 bytes, the longer of the first two first (makeObjectName)."""
-    first, second, room = table.encode(), column.encode(), _LONGEST - len(label) - (2 if column else 1)
+    first, second, room = table.encode(), column.encode(), LONGEST_NAME - len(label) - (2 if column else 1)
     while len(first) + len(second) > room:
         first, second = (first[:-1], second) if len(first) > len(second) else (first, second[:-1])
     parts = (part.decode(errors="ignore") for part in (first, second))

@@ -1,5 +1,4 @@
-"""Types whose values are texts of their own form (``catalog.values.forms``): which they are, and what is not done with
-them.
+"""Types that Arrow carries as text in one written form (``catalog.values.forms``), and what is refused of them.
 
 Owns: ``canonical``, their one written form; which types' values have no equality or no order in PostgreSQL (42883), and
 which ones have an order or an equality that is not that of their texts (0A000). What PostgreSQL alone writes (access

@@ -154,7 +154,7 @@ INTERNAL: Final = frozenset(
         *("pg_brin_bloom_summary", "pg_brin_minmax_multi_summary"),
     )
 )
-#: Types whose values are texts of their own form (``catalog.values.opaque``).
+#: Types that Arrow carries as text in one written form (``catalog.values.opaque``).
 OPAQUE: Final = (
     frozenset(("tid", "pg_lsn", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "tsquery", "xml"))
     | frozenset(("pg_snapshot", "txid_snapshot", "refcursor", "aclitem", "anyarray"))

@@ -18,7 +18,7 @@ def is_server_name(name: str) -> bool:
 
 
 class Options(Struct, frozen=True):
-    """Sizes in bytes, times in seconds. ``maintenance_*`` are section 3 of the architecture's rule for ``auto``."""
+    """Sizes in bytes, times in seconds. ``maintenance_*`` say when a path is due (architecture, section 1)."""
 
     data_directory: Path
     server_id: str = "main"

@@ -35,11 +35,12 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.results import PORTION, STREAMED, OpenRows, arrow_reader, arrow_table, conform
 from executor.files.foreign import FileRows
 from executor.printing.nodes import column_name
-from planner.algebra.relations import Delta, Limit, Relation, Scan, Snapshot
+from planner.algebra.relations import Limit, Relation, Scan
 from planner.algebra.scalars import Parameter, Scalar
-from planner.algebra.walk import contains, find, free_columns, kinds_of, replace_parameters, walk
+from planner.algebra.walk import contains, free_columns, kinds_of, replace_parameters, walk
 from planner.cancellation import cancelled, leave
 from planner.lowering.single_parameters import separate_parameters
+from planner.placement import reads_system_alone
 from planner.scales.nested import written_kind
 
 #: Where DuckDB's own assertions fail. A query is over by that, and so is a result that was to be kept for one;
@@ -54,7 +55,6 @@ _BATCH: Final = 65536
 #: Rows of a result up to which it is small.
 _SMALL: Final = 2048
 
-_LEAVES: Final = kinds_of(Scan, Snapshot, Delta)
 _PARAMETERS: Final = kinds_of(Parameter)
 _Result = TypeVar("_Result")
 Parameters = Sequence[object]
@@ -128,7 +128,6 @@ class Connection:
         self._interrupted = interrupted
         self._sources: dict[str, Source] = {}
         self._plans: OrderedDict[tuple[int, str, bool], Plan] = OrderedDict()
-
         #: Relations, by identity, whose last result for a client was small: they are prepared, and computed to
         #: the end.
         self._seen_small: dict[int, Relation] = {}
@@ -434,10 +433,7 @@ class Connection:
 
     def _attempt(self, relation: Relation, parameters: Parameters, timezone: str, wide: bool) -> pa.Table:
         plan, call = self._called(relation, parameters, timezone, wide)
-        return self._heard(plan.is_long, self._fetched, plan, call)
-
-    def _fetched(self, plan: Plan, call: str) -> pa.Table:
-        return conform(arrow_table(self._cursor, call), plan.schema)
+        return conform(self._heard(plan.is_long, arrow_table, self._cursor, call), plan.schema)
 
     def _as_text(
         self,
@@ -499,7 +495,7 @@ class Connection:
             self._plans.move_to_end(key)
             if not plan.is_first:
                 return plan
-        planned_once = _reads_system(relation)
+        planned_once = reads_system_alone(relation)
         if plan is None and not planned_once and _has_plain_parameters(relation):
             plan = self._plans[key] = Plan(relation, "", "", (), _schema(relation), is_first=True)
             return plan
@@ -593,9 +589,3 @@ def _has_plain_parameters(relation: Relation) -> bool:
 
 def _reads_tables(relation: Relation) -> bool:
     return any(isinstance(node, Scan) and node.kind == "table" for node in walk(relation))
-
-
-def _reads_system(relation: Relation) -> bool:
-    """Whether it reads system relations, which have few rows, and nothing else."""
-    leaves = tuple(find(relation, _LEAVES))
-    return bool(leaves) and all(isinstance(leaf, Scan) and leaf.kind == "system" for leaf in leaves)

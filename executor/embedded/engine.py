@@ -93,7 +93,7 @@ class EmbeddedEngine:
         self._making = Lock()
 
     def close(self) -> None:
-        """Ends the engine; nothing may run but ``prepare``."""
+        """Ends the engine; nothing may run but ``prepare`` and ``prepare_few``."""
         with self._making:
             for database in self._instances():
                 database.close()
@@ -121,12 +121,12 @@ class EmbeddedEngine:
             return self._by_threads[wanted]
 
     def prepare(self) -> None:
-        """Makes what ``query_few`` may need, so that nobody has to wait for that who needs it."""
+        """Makes the instances that ``query_few`` may need before the first call needs them."""
         self._instance()
         self.prepare_few()
 
     def prepare_few(self) -> None:
-        """Makes the instance for queries of few rows and of the catalog, for the first of which it is to be there."""
+        """Makes the instance for queries of few rows and of the catalog before the first of them needs it."""
         self._instance(1)
 
     def _suited(self, bindings: Bindings) -> Instance:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.files.pruning import FileReading, filters_of
+from executor.queries.identity_cache import Remembered
 from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of
 from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
@@ -23,7 +24,7 @@ from planner.algebra.scalars import Call, ColumnRef, Value
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
 from planner.cancellation import leave
 from planner.lowering.parameter_lists import VALUES, General, with_lists
-from planner.placement import BREAKERS
+from planner.placement import BREAKERS, reads_system_alone
 from planner.rules import optimise
 from planner.rules.order_system_rows import order_system_rows
 from planner.rules.support import conjuncts, volatility
@@ -131,8 +132,8 @@ class PlanCache:
     """Plans of relations seen before, by identity: the server binds an equal statement once."""
 
     def __init__(self) -> None:
-        self._plans: dict[int, tuple[Relation, Plan]] = {}
-        self._general: dict[int, tuple[Relation, General | None]] = {}
+        self._plans = Remembered[Relation, Plan](lambda relation: leave(_optimised, relation), _REMEMBERED)
+        self._general = Remembered(self._generalised, _REMEMBERED)
         #: General queries by what they are made of.
         self._known: dict[bytes, Relation] = {}
         self._lock = threading.Lock()
@@ -140,21 +141,13 @@ class PlanCache:
     def general(self, query: Query, parameters: tuple[Value, ...]) -> tuple[Query, tuple[Value, ...]]:
         """A query and its parameters; of one over system relations alone the same relation for lists of any length, so
         that it is planned once."""
-        relation = query.relation
-        known = self._general.get(id(relation))
-        if known is None or known[0] is not relation:
-            known = relation, self._generalised(relation)
-            with self._lock:
-                if len(self._general) >= _REMEMBERED:
-                    self._general.clear()
-                self._general[id(relation)] = known
-        general = known[1]
+        general = self._general(query.relation)
         if general is None:
             return query, parameters
         return replace(query, relation=general.relation), general.values(parameters)
 
     def _generalised(self, relation: Relation) -> General | None:
-        if not contains(relation, VALUES) or not _reads_system(relation) or is_larger(relation, _LARGE):
+        if not contains(relation, VALUES) or not reads_system_alone(relation) or is_larger(relation, _LARGE):
             return None
         general = with_lists(relation)
         # What it is written as: equal values may show differently.
@@ -166,21 +159,7 @@ class PlanCache:
 
     def get(self, relation: Relation) -> Plan:
         """The relation's plan."""
-        known = self._plans.get(id(relation))
-        if known is not None and known[0] is relation:
-            return known[1]
-        plan = leave(_optimised, relation)
-        with self._lock:
-            if len(self._plans) >= _REMEMBERED:
-                self._plans.clear()
-            self._plans[id(relation)] = (relation, plan)
-        return plan
-
-
-def _reads_system(relation: Relation) -> bool:
-    """Whether a relation reads system relations, and nothing else."""
-    kinds = {scan.kind for scan in find(relation, SCANS)}
-    return kinds == {"system"}
+        return self._plans(relation)
 
 
 def bare_view(relation: Relation) -> tuple[int, list[str]] | None:

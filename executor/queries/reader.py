@@ -1,7 +1,7 @@
 """Reading: one statement's rows at one LSN, from tables, continuous views and system views together.
 
 Owns: how a query gets its snapshot (LSN and tables under the sequencer's lock, architecture section 4), how the
-continuous views in it are brought to that LSN (section 6, step 4), which engine answers, and the optimised form of
+continuous views in it are brought to that LSN (section 2, step 5), which engine answers, and the optimised form of
 queries seen before. What Spark does of a query is ``executor/queries/spark_queries``.
 """
 

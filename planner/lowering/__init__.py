@@ -1,6 +1,8 @@
 """Relations made of simpler ones, for an engine that lacks some of what the algebra has.
 
-Owns: ``lowered``, for Spark. Each step turns one node into equal ones; none knows the engine's dialect.
+Owns: ``lowered``, for Spark. Each step turns one node into equal ones; none knows the engine's dialect. Beside them are
+steps of single uses: ``effects`` takes calls with an effect out of a relation, and ``parameter_lists`` and
+``single_parameters`` give a query over system relations the form that DuckDB plans once.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from catalog.values.identifiers import LONGEST_NAME
 from catalog.values.types import OIDS, array
 from planner.algebra.relations import Filter, Join, Relation
 from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar, Value
@@ -29,7 +30,6 @@ VALUES: Final = _PARAMETERS | _LISTS
 #: Types whose values hold those of the ones before them.
 _WIDER: Final = ("int2", "int4", "int8")
 _TEXTS: Final = ("text", "varchar", "unknown")
-_NAME: Final = 63
 
 
 class General(Struct, frozen=True):
@@ -111,6 +111,6 @@ def _value(argument: Scalar, parameters: Sequence[Value]) -> Value:
             value = _value(below, parameters)
             if isinstance(value, int) and value < 0 and kind.name in OIDS:
                 return value + (1 << 32)
-            return value[:_NAME] if isinstance(value, str) and kind.name == "name" else value
+            return value[:LONGEST_NAME] if isinstance(value, str) and kind.name == "name" else value
         case _:
             raise AssertionError(type(argument))

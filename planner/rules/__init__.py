@@ -1,7 +1,7 @@
 """Rewriting rules: pure functions from a relation to an equal one, one file each.
 
 ``optimise`` serves every query; ``decorrelate`` comes before it where a subquery must not stay (continuous views), and
-``unnest`` where an engine has no plan for one.
+``unnest`` where an engine has no plan for one. ``order_system_rows`` comes before it in every query of the catalogs.
 Where one stays, ``guard_subqueries`` tells it, once, which rows ask for it, as ``guard_arguments`` tells aggregates'
 arguments. The rules run in the order of RULES, again and again until none changes anything; each is sound alone, the
 order is about work.

@@ -1,7 +1,7 @@
-"""How a session's settings have texts of dates and intervals read.
+"""How a session's settings say that texts of dates and intervals are read.
 
-Owns: ``Reading``, the order of DateStyle and the rule that comes with IntervalStyle. What is kept is read in the usual
-way by everybody.
+Owns: ``Reading``, the order of DateStyle and the rule that comes with IntervalStyle. Texts that the catalog keeps are
+read in the default way, whatever the settings are.
 """
 
 from __future__ import annotations

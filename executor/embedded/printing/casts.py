@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from catalog.values.errors import unsupported
+from catalog.values.identifiers import LONGEST_NAME
 from catalog.values.nested_types import delimiter_of
 from catalog.values.opaque import FORMED
 from catalog.values.times.precision import expressed
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 TEXTS: Final = frozenset(("text", "varchar", "bpchar", "name", "unknown", "void", "char")) | OPAQUE
 INTEGERS: Final = frozenset(("int2", "int4", "int8", "xid", "cid", "xid8")) | OIDS
 FLOATS: Final = frozenset(("float4", "float8"))
-_NAME_LENGTH: Final = 63
 #: A day before which a text may end with BC.
 _EARLY: Final = "0001-01-03"
 _DOCUMENTS: Final = frozenset(("json", "jsonb"))
@@ -325,7 +325,7 @@ def own_text(digits: Expr, source: SqlType) -> Expr:
 def _length(value: Expr, source: SqlType, target: SqlType, explicit: bool) -> Expr:
     """varchar(n), char(n), name and "char": cut by an explicit cast, else 22001; a bpchar keeps no trailing blanks."""
     if target.name == "name":
-        return function("left", value, number(_NAME_LENGTH))
+        return function("left", value, number(LONGEST_NAME))
     if target.name == "char":
         return value if source == target else macro("ms_char", value)
     if target == source:
