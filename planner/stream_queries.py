@@ -184,7 +184,7 @@ def _by_states(query: Query) -> Arriving | None:
     if len(program.paths) != 1:
         return None
     (path,) = program.paths
-    return _finished(path.stream, program.statics, program.states, path.statements, program.final)
+    return _finished(path.inputs[0], program.statics, program.states, path.statements, program.final)
 
 
 def _finished(

@@ -371,7 +371,7 @@ class Database(Core):
 
     def open_view(self, view: View, stored: StoredView) -> None:
         """A view is there. Raises XX001 where a run is not what was written."""
-        feeds = {oid: self.streams[oid].feed for oid in stored.frontiers}
+        feeds = {oid: self.streams[oid].feed for oid in stored.program.inputs}
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))

@@ -143,7 +143,7 @@ def _grouping(relation: Aggregate) -> Grouping | None:
     if len(aggregates) != len(found):
         return None
     sources = tuple(dict.fromkeys(delta.sources))
-    return Grouping(sources, _all(conditions), known_keys, aggregates, _nothing(relation))
+    return Grouping(delta.oid, sources, _all(conditions), known_keys, aggregates, _nothing(relation))
 
 
 def _nothing(relation: Aggregate) -> pa.Table:

@@ -21,7 +21,7 @@ from planner.incremental.groupings import Groupings
 from planner.incremental.inner_limits import number_inner_limits
 from planner.incremental.names import stored_name
 from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
-from planner.incremental.programs.program import Path, Program, State
+from planner.incremental.programs.program import Program, State, paths_of, states_read
 from planner.incremental.reading import read
 from planner.incremental.regions import Regions
 from planner.incremental.retention import keep_windows, require_windows
@@ -81,7 +81,7 @@ def plan(
     final: Relation = transform(relation, separate)
     final = optimise(keep_columns(final, query.relation.columns))
     states = tuple(groupings.gathered.states)
-    paths = _paths(groupings)
+    paths = paths_of(groupings.gathered.statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
@@ -111,15 +111,6 @@ def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(unnest_in_place(order_lists(relation))), REWRITES)
     return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
-
-
-def _paths(groupings: Groupings) -> tuple[Path, ...]:
-    """One path per stream: all statements over its delta move together."""
-    streams = dict.fromkeys(stream for stream, _ in groupings.gathered.statements)
-    return tuple(
-        Path(stream, tuple(statement for oid, statement in groupings.gathered.statements if oid == stream))
-        for stream in streams
-    )
 
 
 def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
@@ -160,8 +151,11 @@ def _validate(program: Program) -> None:
         validate(static.relation)
     states = {state.name: state for state in program.states}
     for path in program.paths:
+        filled: set[str] = set()
         for statement in path.statements:
             validate(statement.relation)
             assert statement.relation.columns == states[statement.target].columns
+            assert filled.isdisjoint(states_read((statement,))), "the engines compute a path's statements side by side"
+            filled.add(statement.target)
     validate(program.final)
     assert not any(isinstance(node, Aggregate) and is_grouping(node, Kinds()) for node in walk(program.final))
