@@ -59,8 +59,8 @@ from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.tables.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
-from executor.trace.layout import Layout, home_of
-from executor.trace.ring import Ring
+from executor.traces.layout import Layout, home_of
+from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.maintenance import Maintenance

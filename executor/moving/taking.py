@@ -21,7 +21,7 @@ from executor.moving.checkpoints import Checkpoints
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.placing import is_own, place, staged
-from executor.trace.checked import WRONG
+from executor.traces.checked import WRONG
 from executor.views.runtime import ViewError, ViewRuntime
 
 if TYPE_CHECKING:
