@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, Final
 
 from catalog.codec import Classes, classes, decode, encode
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra.relations import Relation, SortKey

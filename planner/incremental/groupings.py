@@ -17,18 +17,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
+from planner.algebra.construction import Fresh, filtered
+from planner.algebra.nulls import never_null
+from planner.algebra.partial_aggregates import Child, Split, StateColumn, split
 from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
-from planner.incremental.aggregates import Child, Split, StateColumn, split
 from planner.incremental.lateness import Horizon, in_time
 from planner.incremental.names import Names
 from planner.incremental.programs.program import State, StateKind, Statement
 from planner.incremental.regions import Branches, OfDelta, Regions
 from planner.incremental.statics import Statics
 from planner.rules import optimise
-from planner.rules.nulls import never_null
-from planner.rules.support import Fresh, filtered
 
 
 class Source(Struct, frozen=True):

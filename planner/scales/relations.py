@@ -18,6 +18,7 @@ from catalog.objects import CatalogObject, Stream, Table, View
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded, scale_kind, scale_name
 from catalog.values.types import BOOL, INT4, JSON, TEXT, SqlType
+from planner.algebra.construction import rename_columns, volatility
 from planner.algebra.relations import (
     Aggregate,
     Fixpoint,
@@ -44,8 +45,7 @@ from planner.algebra.scalars import (
     ScalarSubquery,
 )
 from planner.algebra.walk import RELATIONS, SCALARS, produced_columns, transform, walk
-from planner.rules.correlation import rows_at_most_one
-from planner.rules.support import rename_columns, volatility
+from planner.rules.subqueries.correlation import rows_at_most_one
 from planner.scales.expressions import (
     TEXTS,
     TRANSCENDENTAL,
@@ -59,7 +59,7 @@ from planner.scales.expressions import (
 )
 from planner.scales.groups import aggregated, windowed
 from planner.scales.nested import has_scales, in_place, shown_kind
-from planner.scales.sets import combined
+from planner.scales.set_operations import combined
 
 #: Functions that write their arguments as text.
 _WRITING: Final = frozenset(("concat_values", "concat_ws"))

@@ -34,12 +34,12 @@ from executor.rows.point_reads import key_value, split_equalities
 from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
 from executor.small import Small, small_of
 from executor.trace.index import NO_ROW, Row
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import conjunction
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Scalar
 from planner.algebra.walk import walk
 from planner.lowering.effects import calls_of
-from planner.rules.support import conjunction
 from planner.statements.statement import Delete, Insert, Update
 
 _READINGS: Final = 512
