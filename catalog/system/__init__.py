@@ -125,7 +125,10 @@ def system_catalog() -> Catalog:
     """A catalog of only the system relations."""
     catalog = Catalog()
     return catalog.with_system(
-        (*system_relations(), *(SystemView(_FIRST + place, LOOKUPS, *item) for place, item in enumerate(_LOOKUPS.items())))
+        (
+            *system_relations(),
+            *(SystemView(_FIRST + place, LOOKUPS, *item) for place, item in enumerate(_LOOKUPS.items())),
+        )
     )
 
 

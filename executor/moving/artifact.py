@@ -48,10 +48,10 @@ from executor.views.storage import Handover
 from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot
 from planner.algebra.scalars import Column
-from planner.algebra.serialize import decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 

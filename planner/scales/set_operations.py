@@ -8,8 +8,6 @@ there as often as on both sides at least, or as often as the left side has it mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from catalog.values.scales import scale_kind
@@ -17,17 +15,15 @@ from catalog.values.types import BOOL, INT8
 from planner.algebra.construction import conjunction
 from planner.algebra.relations import Aggregate, Join, JoinKind, Project, Relation, SetOperation, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Scalar, WindowCall
+from planner.scales.columns import Scales
 from planner.scales.expressions import differs
 from planner.scales.nested import has_scales, in_place
-
-if TYPE_CHECKING:
-    from planner.scales.relations import Carrying
 
 #: A column of a set operation, and the scales of both sides' that it is made of.
 Varying = tuple[Column, Scalar, Scalar]
 
 
-def combined(carrying: Carrying, node: SetOperation) -> Relation:
+def combined(carrying: Scales, node: SetOperation) -> Relation:
     """A set operation with its columns' scales."""
     whole = replace(node, left=carrying.own(node.left), right=carrying.own(node.right))
     found = [
@@ -51,7 +47,7 @@ def combined(carrying: Carrying, node: SetOperation) -> Relation:
     return _numbered(carrying, node, whole, varying) if node.all else _grouped(carrying, node, whole, varying)
 
 
-def _distinct_union(carrying: Carrying, node: SetOperation, varying: list[Varying]) -> Aggregate:
+def _distinct_union(carrying: Scales, node: SetOperation, varying: list[Varying]) -> Aggregate:
     rows = tuple(carrying.new(column.name, column.type) for column in node.columns)
     scales = tuple(carrying.new("scale", scale_kind(column.type)) for column, _, _ in varying)
     keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, rows, strict=True))
@@ -62,7 +58,7 @@ def _distinct_union(carrying: Carrying, node: SetOperation, varying: list[Varyin
     return Aggregate(_union(carrying, node, (*rows, *scales), varying), keys, most)
 
 
-def _union(carrying: Carrying, node: SetOperation, columns: tuple[Column, ...], varying: list[Varying]) -> SetOperation:
+def _union(carrying: Scales, node: SetOperation, columns: tuple[Column, ...], varying: list[Varying]) -> SetOperation:
     """All rows of both sides with the scales that differ."""
 
     def side(relation: Relation, scales: list[Scalar]) -> Relation:
@@ -73,14 +69,14 @@ def _union(carrying: Carrying, node: SetOperation, columns: tuple[Column, ...], 
     return replace(node, all=True, left=left, right=right, columns=columns)
 
 
-def _grouped(carrying: Carrying, node: SetOperation, whole: SetOperation, varying: list[Varying]) -> Join:
+def _grouped(carrying: Scales, node: SetOperation, whole: SetOperation, varying: list[Varying]) -> Join:
     """INTERSECT and EXCEPT as the groups of the left side that the right side has, or has not."""
     keys = tuple((column, ColumnRef(item)) for column, item in zip(node.columns, whole.left.columns, strict=True))
     most = tuple((carrying.beside(column), AggregateCall("max", (scale,), scale.type)) for column, scale, _ in varying)
     return _met(node, Aggregate(node.left, keys, most), whole.right, node.columns, whole.right.columns)
 
 
-def _numbered(carrying: Carrying, node: SetOperation, whole: SetOperation, varying: list[Varying]) -> Relation:
+def _numbered(carrying: Scales, node: SetOperation, whole: SetOperation, varying: list[Varying]) -> Relation:
     """INTERSECT ALL and EXCEPT ALL: the n-th of some equal rows has the right side's n-th for a partner, or none."""
     alike = tuple(ColumnRef(column) for column in whole.left.columns)
     most = tuple(

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from catalog.catalog import Catalog
 from catalog.read_set import Look, Seen
 from catalog.values.errors import SqlError
+from catalog.values.interval_fields import FULL_RANGE
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded
-from catalog.values.times.intervals import FULL_RANGE
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType
 from planner.algebra.functions import SESSION_FUNCTIONS, SESSION_VALUES

@@ -25,10 +25,10 @@ from catalog.objects import (
     Table,
     UniqueKey,
     View,
+    column_grants,
     keys_of,
 )
 from catalog.postgres import rows
-from catalog.privileges import column_grants
 from catalog.routines import every
 from catalog.system.own_objects import (
     PG_CLASS,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from catalog.catalog import Catalog
 from catalog.extensions import available
-from catalog.objects import FIRST_OID, PG_TEMP
-from catalog.privileges import DATABASE, DATABASE_RIGHTS, initial_rights
+from catalog.objects import FIRST_OID, PG_TEMP, initial_rights
+from catalog.privileges import DATABASE, DATABASE_RIGHTS
 from catalog.system.own_objects import (
     DATABASE_NAME,
     EXTENSION_COMMENTS,

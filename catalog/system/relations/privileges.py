@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from catalog.catalog import Catalog
-from catalog.objects import Sequence, rows_of
+from catalog.objects import Sequence, column_grants, rows_of
 from catalog.privileges import (
     DATABASE,
     OF_COLUMN,
@@ -20,7 +20,6 @@ from catalog.privileges import (
     OF_TYPE,
     WORDS,
     Rights,
-    column_grants,
 )
 from catalog.roles import EVERYBODY, Roles
 from catalog.routines import every

@@ -15,7 +15,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
-from catalog.values.times.intervals import FULL_RANGE, cut, smallest_of
+from catalog.values.interval_fields import FULL_RANGE, smallest_of
+from catalog.values.times.intervals import cut
 from catalog.values.times.timetz import DAY, packed, unpacked
 from catalog.values.types import FULL_PRECISION, MICROSECONDS, ROUNDED, SqlType
 

@@ -1,9 +1,9 @@
 """Multiranges: ``{[1,5),[7,9)}`` and the binary form, made of the codecs of their ranges.
 
 Owns: both forms as PostgreSQL's multirange_out() and multirange_send() write them, and columns of multiranges as
-columns of their ranges (``catalog.values.multiranges`` has the bytes, ``catalog.values.multirange_unions`` each row's
-union). A text without escapes and without the word "empty", which is every text that PostgreSQL writes of such types,
-is taken apart with its whole column; others one by one.
+columns of their ranges (``catalog.values.multiranges`` has the bytes and each row's union). A text without escapes and
+without the word "empty", which is every text that PostgreSQL writes of such types, is taken apart with its whole
+column; others one by one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.values.multirange_unions import united
-from catalog.values.multiranges import made, range_of, read, width_of
+from catalog.values.multiranges import made, range_of, read, united, width_of
 from catalog.values.ranges import subtype_of
 from catalog.values.types import SqlType
 from protocol.compute import constant, pc

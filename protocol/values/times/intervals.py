@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.values.errors import SqlError
-from catalog.values.times.intervals import FULL_RANGE, Interval, carried_interval
+from catalog.values.interval_fields import FULL_RANGE
+from catalog.values.times.intervals import Interval, carried_interval
 from catalog.values.types import SqlType
 from protocol.compute import constant, pc
 from protocol.values.codec import (
