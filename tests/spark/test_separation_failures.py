@@ -18,7 +18,7 @@ from executor.separation import artifact, moving, service
 from executor.separation.on_spark import SparkResults
 from executor.spark.engine import SparkEngine
 from executor.spark.java import Java
-from executor.spark.process import SparkProcess
+from executor.spark.supervisor import SparkProcess
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, separable
 from tests.executor.test_migration import Leaving, settled
