@@ -13,7 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 from msgspec import Struct, field
 
-from executor.files.following import OwnFiles
+from executor.files.followed_folders import OwnFiles
 from planner.incremental.programs.program import State, Statement
 
 

@@ -39,9 +39,8 @@ from executor.database.options import Options
 from executor.database.recovery import recover_tables, refill_streams
 from executor.database.recycled_log import Forgotten
 from executor.database.reopening import reopen
-from executor.embedded.tables.store import WriteTransaction
-from executor.files.arrived import FileFeed
-from executor.files.watching import SourceWatcher
+from executor.files.arrived_files import FileFeed
+from executor.files.folder_watcher import SourceWatcher
 from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
@@ -57,7 +56,8 @@ from executor.sql.definitions import stored_catalog
 from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
-from executor.tables.effect_calls import Drawings
+from executor.tables.statements.effect_calls import Drawings
+from executor.tables.store import WriteTransaction
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring

@@ -24,9 +24,9 @@ from catalog.objects import Table, is_temporary
 from catalog.values.errors import SqlError
 from executor.database.core import Core
 from executor.embedded.connection import Parameters
-from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.rows.keyed_rows import WORN_ROWS, KeyedRows
 from executor.rows.row_shapes import Columns, Key
+from executor.tables.journal import Entry, RowsChanged
 from executor.trace.index import Row
 from planner.algebra.relations import Relation
 

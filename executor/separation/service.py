@@ -23,21 +23,21 @@ from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.embedded.connection import NOTHING, Bindings, Connection
-from executor.embedded.kept import KeptResults
-from executor.files.foreign import FileRows, folders
+from executor.embedded.pipeline_results import KeptResults
+from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.reader import SPARK_FAILED
 from executor.queries.spark_queries import leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
-from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
-from executor.separation.forecasting import Forecasting
-from executor.separation.moving import Moving
-from executor.separation.on_spark import SparkResults
-from executor.separation.own_values import own_values
-from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
+from executor.separation.enum_values import own_values
+from executor.separation.forecasts import Forecasting
+from executor.separation.query_moves import Moving
+from executor.separation.running_queries import Client, Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
-from executor.separation.slicing import EngineName
-from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
+from executor.separation.slices import EngineName
+from executor.separation.spark_results import SparkResults
+from executor.separation.step_runner import Moved, NotInSteps, Results, Stepwise
+from executor.separation.steps import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk

@@ -24,7 +24,7 @@ from msgspec.structs import asdict
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
-from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
+from executor.files.followed_folders import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
 from executor.spark.settings import SparkSettings, cores, heap

@@ -23,7 +23,7 @@ from catalog.values.errors import SqlError
 from executor.commit.files import disk_error
 from executor.database.core import Core
 from executor.engine import EngineUnavailable, Inputs, Job, JobResult
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.spark.engine import SparkEngine
 from executor.streams.runtime import StreamRuntime, is_followed
 from executor.trace.sealed import seal

@@ -15,8 +15,8 @@ from executor.database.database import Database
 from executor.queries.reader import Reader
 from executor.separation import service
 from executor.separation.artifact import SeparatedQuery
-from executor.separation.running import Client as Asker
-from executor.separation.running import RunningQuery
+from executor.separation.running_queries import Client as Asker
+from executor.separation.running_queries import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, outcome, separable, whole

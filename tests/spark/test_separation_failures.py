@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.spark_queries import Analytics
-from executor.separation import artifact, moving, service
-from executor.separation.on_spark import SparkResults
+from executor.separation import artifact, query_moves, service
+from executor.separation.spark_results import SparkResults
 from executor.spark.engine import SparkEngine
 from executor.spark.java import Java
 from executor.spark.supervisor import SparkProcess
@@ -88,7 +88,7 @@ class Victim:
             if name == step and not self.deaths:
                 self.die(step)
 
-        for module in (artifact, moving, service):
+        for module in (artifact, query_moves, service):
             monkeypatch.setattr(module, "failpoint", failpoint)
 
 

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from catalog.values.types import MULTIRANGES, SqlType
-from executor.embedded.functions import multiranges
-from executor.embedded.printing import arithmetic
-from executor.embedded.printing.jsons import sort_key
+from executor.embedded.functions.composites import multiranges
+from executor.embedded.printing.composites.documents import sort_key
 from executor.embedded.printing.nodes import macro
+from executor.embedded.printing.numbers import arithmetic
 from executor.printing.nodes import Expr, chain, function, identifier, operand, text
 from planner.algebra.scalars import AggregateCall, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.lowering.documents import comes_on_lines, is_row

@@ -37,9 +37,10 @@ from catalog.values.types import (
     SqlType,
     array,
 )
-from executor.embedded.functions import moments, multiranges, ranges, shapes, zoned_times
+from executor.embedded.functions.composites import array_shapes, multiranges, ranges
+from executor.embedded.functions.times import moments, timetz
+from executor.embedded.printing.composites.rows import cast_row, fields, row_text, struct, unless_null
 from executor.embedded.printing.nodes import bound, in_zone, is_simple, macro
-from executor.embedded.printing.rows import cast_row, fields, row_text, struct, unless_null
 from executor.printing.nodes import Expr, case, function, number, operand, text
 from planner.algebra.scalars import Cast, Literal, Value
 from planner.scales.nested import shown_kind
@@ -127,7 +128,7 @@ def _elements(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
     source, target = node.argument.type, node.type
     assert target.element is not None
     if "shaped" in (source.name, target.name):
-        return shapes.cast(
+        return array_shapes.cast(
             printer,
             argument,
             source,
@@ -182,7 +183,7 @@ def _times(printer: DuckPrinter, argument: Expr, source: SqlType, target: SqlTyp
     if _DOCUMENTS & set(pair) and not _DOCUMENTS.issuperset(pair):
         raise unsupported(f"a cast from {source} to {target}", "Take the text with ->> '{}' and cast that.")
     if "timetz" in pair:
-        return zoned_times.cast(printer, argument, source, target)
+        return timetz.cast(printer, argument, source, target)
     if "uuid" in pair or _DOCUMENTS & set(pair):
         return argument
     if source.name == "timestamptz" and target.name in ("timestamp", "date", "time"):
@@ -205,7 +206,7 @@ def to_text(printer: DuckPrinter, argument: Expr, source: SqlType) -> Expr:
         return function("array_to_string", argument, text(" "))
     if source.name == "shaped" and source.element is not None:
         element = source.element
-        return shapes.written(argument, lambda items: _item_texts(printer, items, element))
+        return array_shapes.written(argument, lambda items: _item_texts(printer, items, element))
     if source.element is not None:
         return _array_text(printer, argument, source.element)
     if source.row is not None:
@@ -383,7 +384,7 @@ def _from_text(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
         case "bytea":
             return macro("ms_bytea", argument)
         case "timetz":
-            return zoned_times.read(printer, argument)
+            return timetz.read(printer, argument)
         case "date" | "time" | "timestamp" | "timestamptz" | "interval":
             return moments.read(printer, argument, target)
         case "numeric" if target.modifiers == UNCONSTRAINED:

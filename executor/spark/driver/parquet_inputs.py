@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.values.errors import SqlError
-from executor.files.following import ROW_BITS, verify
+from executor.files.followed_folders import ROW_BITS, verify
 from executor.spark.driver.kept_plans import AS_NAMED
 from executor.spark.frames import Frame
 

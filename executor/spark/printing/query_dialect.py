@@ -20,8 +20,7 @@ from catalog.values.types import SqlType
 from executor.printing.nodes import Build, Expr, function, reference
 from executor.printing.printer import Printer
 from executor.printing.selects import Block
-from executor.spark.printing import set_functions as sets
-from executor.spark.printing import windows
+from executor.spark.printing import set_functions, windows
 from executor.spark.printing.aggregates.ordered import GATHERED
 from executor.spark.printing.aggregates.pair_statistics import PAIRS, of_reals
 from executor.spark.printing.aggregates.sums import Around, sum_of_intervals
@@ -216,7 +215,7 @@ class QueryPrinter(SparkPrinter):
 
     def _unnest(self, node: Unnest, block: Block, items: list[Expr]) -> Block:
         """Spark has one generator in a select list: several arrays become columns first, and then rows in step."""
-        rows = sets.rows(self, node)
+        rows = set_functions.rows(self, node)
         if rows is not None:
             return Block(node.columns, self._derived(rows))
         if len(items) == 1 and node.ordinality is None:
@@ -230,7 +229,7 @@ class QueryPrinter(SparkPrinter):
         ]
         block.order = ()
         columns = [column for column, _ in node.items]
-        output = [*(item.copy() for item in passed), sets.in_step(self, names, columns, node.ordinality)]
+        output = [*(item.copy() for item in passed), set_functions.in_step(self, names, columns, node.ordinality)]
         select = self._clauses(output, self._derived(self._select(block)))
         return Block(node.columns, self._derived(select), depth=block.depth + 2)
 

@@ -1,7 +1,7 @@
 """Spreads of doubles in Spark's SQL: states of variances and of statistics of pairs, in views and sliced queries.
 
 Owns: ``SPREADS``, how a state is made of Spark's aggregates and how two merge (float8_combine and float8_regr_combine
-in PostgreSQL's float.c). ``executor/embedded/functions/macros_spreads.py`` has the same for the embedded engine.
+in PostgreSQL's float.c). ``executor/embedded/functions/numbers/spread_macros.py`` has the same for the embedded engine.
 """
 
 from __future__ import annotations

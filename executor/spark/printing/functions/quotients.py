@@ -1,9 +1,9 @@
 """Quotients and averages of numerics as PostgreSQL rounds them, in Spark's decimals.
 
 Owns: the printed form of numeric / numeric, of avg, and of the decimals that a quotient shows. PostgreSQL chooses its
-scale by its operands' values (numeric.c, select_div_scale); ``executor/embedded/printing/arithmetic`` is the model.
-Everything is exact: the quotient comes in pieces of four digits by integer division, whose remainders Spark computes
-without loss, and is rounded once.
+scale by its operands' values (numeric.c, select_div_scale); ``executor/embedded/printing/numbers/arithmetic`` is the
+model. Everything is exact: the quotient comes in pieces of four digits by integer division, whose remainders Spark
+computes without loss, and is rounded once.
 
     magnitude(x) = 10000 * w + d   where x = d.ddd * 10000^w, 1 <= d < 10000: the operand's first digit in base 10000
     scale(a / b) = 16 - 4 * floor((magnitude(a) - magnitude(b) - 1) / 10000), at least the operands' own, at most 20
