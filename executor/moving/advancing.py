@@ -61,8 +61,8 @@ def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, in
 def _after(engine: EmbeddedEngine, leaving: LeavingView, stream: int, rows: pa.Table) -> dict[str, pa.Table]:
     """A view's states after more rows of a stream."""
     program = leaving.program
-    frontiers = {path.stream: 0 for path in program.paths}
-    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in frontiers}
+    frontiers = {path.id: 0 for path in program.paths}
+    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in program.inputs}
 
     def load(state: State) -> list[pa.Table]:
         return [leaving.states[state.name]]

@@ -161,7 +161,7 @@ def over(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View
 
 def leave(database: Database, runtime: ViewRuntime) -> None:
     """A guest is gone, and the replicas of its streams and enums where no other needs them."""
-    streams = [path.stream for path in runtime.program.paths]
+    streams = runtime.program.inputs
     replica = database.replicas.get(streams[0])
     assert replica is not None
     with defining(database) as transaction:

@@ -50,5 +50,5 @@ def is_guest(database: Database, runtime: ViewRuntime) -> bool:
 
 def is_own(database: Core, runtime: ViewRuntime) -> bool:
     """Whether it is at this server."""
-    stream = database.streams.get(runtime.paths[0].path.stream)
+    stream = database.streams.get(runtime.program.inputs[0])
     return stream is not None and not home_of(stream.stream)

@@ -179,7 +179,6 @@ class Taking:
 
 def _at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:
     """The entry of a view whose home a server has become."""
-    path = runtime.paths[0]
-    at, stream = path.durable, path.path.stream
+    at, stream = runtime.paths[0].durable, runtime.program.inputs[0]
     whose = replace(owned, home=server, stream=stream, owner=server, giver=server, at=at)
     return replace(whose, handover="", older="", taken=True, error=None, copied=False, unasked=False)

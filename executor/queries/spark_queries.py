@@ -258,7 +258,7 @@ class Analytics:
         """The same in files, whose columns are carried as Spark carries them."""
         assert self._spark is not None
         states = (query.state,)
-        job = Job(number, (query.statement,), states, Inputs((), inputs), 0, 0, output, query.time_zone)
+        job = Job(number, (query.statement,), states, Inputs({}, inputs), 0, 0, output, query.time_zone)
         try:
             result = self._run(self._spark, query, job, is_cancelled)
         except EngineRefused as error:

@@ -54,16 +54,18 @@ def _views(database: Database) -> Rows:
     rows: Rows = []
     visible = database.sequencer.visible
     for runtime in database.runtimes():
-        below = [database.streams[progress.path.stream] for progress in runtime.paths]
-        streams = [item.stream for item in below]
+        streams = [database.streams[oid].stream for oid in runtime.program.inputs]
         durable: int | None = min(progress.durable for progress in runtime.paths)
         fresh: int | None = min(progress.reached for progress in runtime.paths)
         behind: int | None = 0
         if runtime.away is not None:  # what else its server knows
             durable, fresh, behind = runtime.held, None, None
         elif runtime.error is None:
-            pairs = zip(below, runtime.paths, strict=True)
-            behind = sum(rows_between(item.feed, progress.durable, visible) for item, progress in pairs)
+            behind = sum(
+                rows_between(database.streams[oid].feed, progress.durable, visible)
+                for progress in runtime.paths
+                for oid in progress.path.inputs
+            )
         rows.append(
             (
                 qualified(runtime.view),

@@ -20,7 +20,7 @@ from executor.views.content import Content
 from executor.views.runtime import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Path, Statement
+from planner.incremental.programs.program import Statement
 from planner.statements.statement import Query
 from planner.statements.walk import rewrite
 from planner.stream_queries import Arriving, plan_arriving
@@ -48,7 +48,7 @@ class ArrivingQuery:
         statements = self._planned.statements
         if self._planned.rows is not None:
             statements = (Statement("", self._planned.rows),)
-        self._places = reads_places(Path(self._planned.stream, statements))
+        self._places = reads_places(statements)
         if not transaction.explicit:  # the query may wait for ever, and ends where what it reads is dropped
             transaction.locks.release_reads()
 
@@ -115,7 +115,7 @@ class ArrivingQuery:
     def _runs(self, interval: Interval) -> dict[str, pa.Table]:
         """What an interval adds to the states."""
         planned = self._planned
-        inputs = Inputs(interval.rows, self._statics)
+        inputs = Inputs({planned.stream: interval.rows}, self._statics)
         job = Job(0, planned.statements, planned.states, inputs, interval.after, interval.upto, None, self._time_zone)
         with self._scan.job(job):
             runs = self._engine.run(job).runs

@@ -28,11 +28,11 @@ from executor.trace.layout import LSN, ORDINAL
 from executor.views.content import Content
 from executor.views.expiry import unexpired
 from executor.views.pins import PinnedLsns
-from planner.algebra.relations import Delta, Relation, Snapshot
+from planner.algebra.relations import Delta, Relation
 from planner.algebra.walk import walk
 from planner.incremental.names import stored_name
 from planner.incremental.programs.labels import with_labels
-from planner.incremental.programs.program import Path, Program, State
+from planner.incremental.programs.program import Path, Program, State, Statement, states_read
 from planner.incremental.programs.renaming import with_current_names
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class ViewRuntime:
         frontiers: Mapping[int, int],
         load: Callable[[State], list[pa.Table]],
     ) -> None:
-        """``frontiers`` are the durable ones by stream oid; ``load`` reads a state's committed runs from storage."""
+        """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage."""
         self.view = view
         self._planned = program  # at the view's creation
         self.program = with_labels(program, view.labels) if view.labels else program
@@ -169,6 +169,8 @@ class ViewRuntime:
         self.feeds = feeds
         self.statics = statics
         self.lock = threading.RLock()
+        #: Held from a commit on storage until the content has its runs: a job of each engine may commit at once.
+        self.committing = threading.Lock()
         self.error: ViewError | None = None
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
@@ -188,16 +190,16 @@ class ViewRuntime:
         #: Whether a reader processes many rows now, and the monotonic second at which one last had.
         self.is_read, self.last_read = False, -math.inf
         self._load = load
-        #: Streams whose paths read a row's place.
-        self._placed = {path.stream for path in program.paths if reads_places(path)}
-        #: By the paths' streams, the states that their statements read as they were before a delta.
-        self._standing = {path.stream: states_read(path) for path in program.paths}
+        #: Ids of the paths that read a row's place.
+        self._placed = {path.id for path in program.paths if reads_places(path.statements)}
+        #: By the paths' ids, the states that their statements read as they were before a delta.
+        self._standing = {path.id: states_read(path.statements) for path in program.paths}
         self._version = self._relabelled = 0
         self._result: tuple[object, pa.Table] | None = None
         #: LSNs at which open snapshots read, and the contents as of those that the view has passed.
         self.pinned = PinnedLsns()
         self._kept: dict[int, Mapping[str, Content]] = {}
-        self.paths = [Progress(path, frontiers[path.stream], frontiers[path.stream]) for path in self.program.paths]
+        self.paths = [Progress(path, frontiers[path.id], frontiers[path.id]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.contents = {state.name: self._loaded(state) for state in program.states}
 
@@ -263,7 +265,7 @@ class ViewRuntime:
         for lsn in pinned:
             if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or self.away is not None or self.error:
                 continue
-            if any(self.feeds[item.path.stream].rows(max(lsn, item.reached), upto) for item in self.paths):
+            if any(self.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
                 self._advance_paths(lsn)
                 self._kept[lsn] = {name: content.kept() for name, content in self.contents.items()}
 
@@ -283,6 +285,10 @@ class ViewRuntime:
         if self.error is not None:
             raise self.error.raised()
 
+    def rows(self, path: Path, after: int, upto: int) -> int:
+        """How many rows an interval of a path's inputs holds."""
+        return sum(self.feeds[oid].rows(after, upto) for oid in path.inputs)
+
     def check_feeds(self) -> None:
         """Raises why a stream's folder has a file whose rows cannot come. What a read asks first."""
         for feed in self.feeds.values():
@@ -292,7 +298,7 @@ class ViewRuntime:
         after, progress.reached = progress.reached, lsn
         if self.error is not None:  # nobody keeps rows for it
             return
-        rows = self.feeds[progress.path.stream].rows(after, lsn)
+        rows = self.rows(progress.path, after, lsn)
         if rows == 0:
             return
         self.is_read = rows >= MANY_ROWS
@@ -329,13 +335,13 @@ class ViewRuntime:
         self.next_job += 1
         targets = {statement.target for statement in path.statements}
         states = tuple(state for state in self.program.states if state.name in targets)
-        delta = self.feeds[path.stream].delta(after, upto, path.stream in self._placed)
+        deltas = {oid: self.feeds[oid].delta(after, upto, path.id in self._placed) for oid in path.inputs}
         standing = {
             state.name: named((state,), state.name, self.engine.merge(state, before(state)))
             for state in states
-            if state.name in self._standing[path.stream]
+            if state.name in self._standing[path.id]
         }
-        inputs = Inputs(delta, {**self.statics, **standing} if standing else self.statics)
+        inputs = Inputs(deltas, {**self.statics, **standing} if standing else self.statics)
         job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
         return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
 
@@ -360,7 +366,7 @@ class ViewRuntime:
         with self.lock:
             if not progress.pending or progress.pending[0].after < progress.durable:
                 return None
-            starts_late = self.feeds[progress.path.stream].rows(progress.durable, progress.pending[0].after) > 0
+            starts_late = self.rows(progress.path, progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
             progress.pending = [self._merged(progress.pending)]
@@ -386,7 +392,7 @@ class ViewRuntime:
 
     def _reload(self, progress: Progress, upto: int) -> None:
         """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
-        state. Read before the lock is taken: only the caller's thread commits."""
+        state. It is read before the lock is taken: the caller holds ``committing``."""
         contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
         with self.lock:
             self._keep_pinned(upto)
@@ -417,7 +423,7 @@ class ViewRuntime:
 
     def come_back(self, handover: str, frontier: int) -> None:
         """The view is here again, and its stored states are of an LSN. The log is kept until all know of it."""
-        with self.lock:
+        with self.committing, self.lock:
             for progress in self.paths:
                 self._reload(progress, frontier)
             self.away = None
@@ -476,17 +482,11 @@ class ViewRuntime:
         return {f"s_{name}": table for name, table in self.statics.items()}
 
 
-def states_read(path: Path) -> set[str]:
-    """The traces that a path's statements read as they were before the delta."""
-    relations = (node for statement in path.statements for node in walk(statement.relation))
-    return {node.trace for node in relations if isinstance(node, Snapshot)}
-
-
-def reads_places(path: Path) -> bool:
-    """Whether a path's statements depend on when a row came."""
+def reads_places(statements: Iterable[Statement]) -> bool:
+    """Whether statements depend on when a row came."""
     return any(
         not {LSN, ORDINAL}.isdisjoint(item.sources)
-        for statement in path.statements
+        for statement in statements
         for item in walk(statement.relation)
         if isinstance(item, Delta)
     )
