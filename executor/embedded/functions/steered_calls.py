@@ -16,20 +16,20 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.codec import classes, decode, encode
-from catalog.values.errors import SqlError, unsupported
+from catalog.codec import classes, decode
+from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.embedded.functions.batches import create, raised
-from executor.printing.nodes import Expr, function, leaf_name, text
+from executor.printing.nodes import leaf_name
 from planner.algebra.relations import Project, Relation, Snapshot
-from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
+from planner.algebra.scalars import Column, ColumnRef, Literal, Scalar
 from planner.bind.calls.functions import bind_values
 from planner.bind.calls.late import STRICT, places
 
 #: (relation, its leaves' tables, time zone) -> its rows.
 Query = Callable[[Relation, dict[str, pa.Table], str], pa.Table]
 #: Result types, by the name that their function ends with.
-_RESULTS: Final = {
+RESULTS: Final = {
     "text": "VARCHAR",
     "bytea": "BLOB",
     "date": "DATE",
@@ -43,16 +43,6 @@ _CLASSES: Final = classes(SqlType)
 _RELATIONS: Final = 256
 
 
-def call(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """The call of ``late_*`` that a call of ``late`` is."""
-    name, *given = node.arguments
-    assert isinstance(name, Literal)
-    if node.type.name not in _RESULTS:
-        raise unsupported(f"{name.value}() with a computed argument", "Give it as a constant.")
-    what = (str(name.value), tuple(item.type for item in given), node.type, printer.timezone)
-    return function(f"late_{node.type.name}", text(json.dumps(encode(what))), *arguments[1:])
-
-
 def register(connection: Any, query: Query) -> None:
     """Makes the functions known to an instance, whose ``query`` runs a relation on a connection of its own."""
 
@@ -63,7 +53,7 @@ def register(connection: Any, query: Query) -> None:
         except SqlError as error:
             raise raised(error) from None
 
-    for name, result in _RESULTS.items():
+    for name, result in RESULTS.items():
         create(connection, f"late_{name}", batch, result)
 
 

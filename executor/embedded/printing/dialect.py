@@ -29,15 +29,12 @@ from catalog.values.errors import unsupported
 from catalog.values.nested_types import holds
 from catalog.values.scales import is_padded
 from catalog.values.types import INT4, OIDS, OPAQUE, SPANS, SqlType, array
-from executor.embedded.functions.composites import array_shapes
 from executor.embedded.printing import casts, parquet_scan, set_functions, windows
-from executor.embedded.printing import scalar_functions as functions
 from executor.embedded.printing.aggregates import AGGREGATES, Surroundings
-from executor.embedded.printing.casts import INTEGERS
-from executor.embedded.printing.composites import documents, rows
-from executor.embedded.printing.composites.arrays import each
+from executor.embedded.printing.composites import array_shapes, documents, rows
 from executor.embedded.printing.generator import DuckGenerator
-from executor.embedded.printing.nodes import bound
+from executor.embedded.printing.nodes import INTEGERS, bound, each
+from executor.embedded.printing.scalar_functions import BYTEA, FUNCTIONS
 from executor.files.file_tables import FileRows
 from executor.printing.nodes import (
     Build,
@@ -139,7 +136,7 @@ _own = threading.local()
 class DuckPrinter(Printer):
     """Prints algebra for DuckDB; ``timezone`` is the session's, for what timestamptz means locally."""
 
-    functions: ClassVar[Mapping[str, Build]] = functions.FUNCTIONS
+    functions: ClassVar[Mapping[str, Build]] = FUNCTIONS
 
     def __init__(
         self,
@@ -287,9 +284,17 @@ class DuckPrinter(Printer):
         """See ``casts``."""
         return casts.cast(self, argument, node)
 
+    def to_text(self, value: Expr, kind: SqlType) -> Expr:
+        """See ``casts``."""
+        return casts.to_text(self, value, kind)
+
+    def shown(self, value: Expr, kind: SqlType) -> Expr:
+        """See ``casts``."""
+        return casts.shown(self, value, kind)
+
     def call(self, node: Call, arguments: list[Expr]) -> Expr:
         """See ``functions``."""
-        if node.function not in functions.BYTEA and any(item.type.name == "bytea" for item in node.arguments):
+        if node.function not in BYTEA and any(item.type.name == "bytea" for item in node.arguments):
             raise unsupported(f"function {node.function} of bytea")
         return super().call(node, arguments)
 

@@ -6,24 +6,26 @@ than a line; the others are in ``arithmetic``, ``textual`` and ``temporal``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlglot import exp
 
+from catalog.codec import encode
+from catalog.values.errors import unsupported
 from catalog.values.types import OIDS
 from executor.embedded.functions import steered_calls
-from executor.embedded.functions.composites.array_shapes import SHAPED
-from executor.embedded.functions.composites.multiranges import BUILDS as MULTIRANGES
-from executor.embedded.functions.composites.ranges import BUILDS as RANGES
-from executor.embedded.functions.texts import bit_strings, bytea, hstores, networks, regexes
-from executor.embedded.functions.times.timetz import at_zone
-from executor.embedded.printing.casts import INTEGERS
+from executor.embedded.functions.texts import bit_strings, bytea, hstores, networks
+from executor.embedded.printing.composites.array_shapes import SHAPED
 from executor.embedded.printing.composites.arrays import ARRAYS
 from executor.embedded.printing.composites.documents import JSONS, ordered
+from executor.embedded.printing.composites.multiranges import BUILDS as MULTIRANGES
+from executor.embedded.printing.composites.ranges import BUILDS as RANGES
 from executor.embedded.printing.composites.rows import ROWS
-from executor.embedded.printing.composites.scaled import scaled_text
-from executor.embedded.printing.nodes import called, cast_to, macro, repeats
+from executor.embedded.printing.composites.scaled import scaled_text, written_scale
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import INTEGERS, called, cast_to, macro, repeats
 from executor.embedded.printing.numbers import floats
 from executor.embedded.printing.numbers.arithmetic import (
     add,
@@ -45,7 +47,6 @@ from executor.embedded.printing.numbers.arithmetic import (
     variance_final,
     whole_quotient,
     width_bucket,
-    written_scale,
 )
 from executor.embedded.printing.set_functions import SETS
 from executor.embedded.printing.textual import (
@@ -59,12 +60,15 @@ from executor.embedded.printing.textual import (
     regex_count,
     regex_extract,
     regex_groups,
+    regex_matches,
+    regex_split,
     replace,
     substring,
     trimmed,
 )
 from executor.embedded.printing.times.formatting import read_moment, to_char
 from executor.embedded.printing.times.temporal import age, date_bin, date_trunc, extract, hop_start, is_finite, julian
+from executor.embedded.printing.times.timetz import at_zone
 from executor.printing.nodes import Build, Expr, binary, chain, function, number, operand, text
 from planner.algebra.scalars import Call, Cast, Literal, Scalar
 
@@ -122,7 +126,7 @@ def _chained(kind: type[Any]) -> Build:
 def _extreme(name: str, by_pair: str) -> Build:
     """GREATEST and LEAST; intervals and jsonb by their comparison, which DuckDB's function does not follow."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name not in ("interval", "jsonb"):
             return called(name, *arguments)
         found, *rest = arguments
@@ -133,35 +137,35 @@ def _extreme(name: str, by_pair: str) -> Build:
     return build
 
 
-def _null_if(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _null_if(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """DuckDB's is a macro that names its first argument twice."""
     return macro("nullif", *arguments) if repeats(node.arguments[0]) else function("nullif", *arguments)
 
 
-def _negated(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _negated(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Of an integer a difference, whose overflow's message says the type."""
     value = operand(arguments[0])
     found = exp.Sub(this=number(0), expression=value) if node.type.name in INTEGERS else exp.Neg(this=value)
     return cast_to(printer, found, node.type)
 
 
-def _is_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _is_null(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return exp.Is(this=operand(arguments[0]), expression=exp.null())
 
 
-def _is_not_null(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _is_not_null(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return exp.Not(this=exp.Paren(this=_is_null(printer, arguments, node)))
 
 
 def _truth(default: bool, negated: bool) -> Build:
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         known = function("coalesce", arguments[0], exp.true() if default else exp.false())
         return exp.Not(this=known) if negated else known
 
     return build
 
 
-def _in(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _in(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     first, *others = _ordered(arguments, node)
     if node.arguments[0].type.name in OIDS | {"int8"}:  # the engine gives constants the column's type by itself
         others = [_number(item, other) for item, other in zip(node.arguments[1:], others, strict=True)]
@@ -176,11 +180,21 @@ def _number(scalar: Scalar, printed: Expr) -> Expr:
     return printed
 
 
-def _error(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _error(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     state, message = node.arguments
     assert isinstance(state, Literal)
     assert isinstance(message, Literal)
     return cast_to(printer, function("error", text(f"!{state.value}!{message.value}")), node.type)
+
+
+def _steered(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
+    """The call of ``late_*`` that a call of ``late`` is."""
+    name, *given = node.arguments
+    assert isinstance(name, Literal)
+    if node.type.name not in steered_calls.RESULTS:
+        raise unsupported(f"{name.value}() with a computed argument", "Give it as a constant.")
+    what = (str(name.value), tuple(item.type for item in given), node.type, printer.timezone)
+    return function(f"late_{node.type.name}", text(json.dumps(encode(what))), *arguments[1:])
 
 
 FUNCTIONS: Final[Mapping[str, Build]] = {
@@ -209,14 +223,14 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "concat": concat,
     "like": like(exp.Like),
     "ilike": like(exp.ILike),
-    "regex_match": regexes.matches(False),
-    "regex_imatch": regexes.matches(True),
+    "regex_match": regex_matches(False),
+    "regex_imatch": regex_matches(True),
     **{
         f"regexp_{name}": _named(f"re_{name}")
         for name in ("like", "count", "instr", "substr", "match", "matches", "substring")
     },
     "regexp_replace": _named("re_replace"),
-    "regexp_split_to_array": regexes.split,
+    "regexp_split_to_array": regex_split,
     "similar": _named("re_similar"),
     "is_distinct": _compared(exp.NullSafeNEQ),
     "is_not_distinct": _compared(exp.NullSafeEQ),
@@ -347,7 +361,7 @@ FUNCTIONS: Final[Mapping[str, Build]] = {
     "row_version": lambda printer, arguments, node: function("ms_row_version", function("hash", *arguments)),
     "row_hash": lambda printer, arguments, node: function("ms_row_hash", function("hash", *arguments)),
     "row_place": _named("ms_row_place"),
-    "late": steered_calls.call,
+    "late": _steered,
     **ARRAYS,
     **SHAPED,
     **JSONS,

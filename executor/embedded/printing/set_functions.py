@@ -6,12 +6,13 @@ Owns: ``SETS``, the builders of these lists, and ``table``, which needs no memor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from catalog.values.types import VECTORS
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import cast_to, macro
 from executor.printing.nodes import Build, Expr, case, column_name, function, identifier, number, operand, text
 from planner.algebra.relations import Unnest, Values
@@ -23,7 +24,7 @@ _INTEGERS: Final = ("int4", "int8")
 _STEP: Final = 20
 
 
-def table(printer: Any, node: Unnest, alias: str) -> Expr | None:
+def table(printer: EntryPoints, node: Unnest, alias: str) -> Expr | None:
     """generate_series(first, last, step) in FROM, of integers that no other item of FROM has a part in."""
     if len(node.items) != 1 or node.ordinality is not None or node.input != Values((), ((),)):
         return None
@@ -44,7 +45,7 @@ def table(printer: Any, node: Unnest, alias: str) -> Expr | None:
     return exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(alias)))
 
 
-def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _series(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """generate_series() as a list; each moment is the one before it and a step, as in PostgreSQL."""
     element = node.type.element
     assert element is not None
@@ -58,7 +59,7 @@ def _series(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, macro(name, *arguments), node.type)
 
 
-def _subscripts(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _subscripts(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     values = node.arguments[0]
     while isinstance(values, Cast):
         values = values.argument

@@ -1,25 +1,20 @@
-"""Functions of regular expressions as functions of the engine, where RE2 would find another match than PostgreSQL.
+"""Functions of regular expressions, for patterns in which RE2 would find another match than PostgreSQL.
 
-Owns: ``FUNCTIONS``, ``re_*``, and what each makes of the matches that ``catalog.values.regex.matching`` finds
-(regexp.c), and ``match`` and ``split``, which print the operators and the splitting of texts, by RE2 where that is the
-same.
+Owns: ``FUNCTIONS``, ``re_*``: what each makes of the matches that ``catalog.values.regex.matching`` finds (regexp.c).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from catalog.values.errors import SqlError
-from catalog.values.regex.backtracking import BY_FLAG, common, read, similar
+from catalog.values.regex.backtracking import BY_FLAG, similar
 from catalog.values.regex.matching import Match, Span, find, find_all
 from catalog.values.regex.syntax import options, parse
 from catalog.values.regex.tree import Pattern
-from catalog.values.types import TEXT
 from executor.embedded.functions.batches import Functions
-from executor.printing.nodes import Build, Expr, function, text
-from planner.algebra.scalars import Call, Literal
 
 
 def _start(value: int) -> int:
@@ -153,27 +148,3 @@ FUNCTIONS: Final[Functions] = {
     "re_replace": (_replace, "VARCHAR"),
     "re_similar": (similar, "VARCHAR"),
 }
-
-
-def matches(ignore_case: bool) -> Build:
-    """~ and ~*: a constant pattern that RE2 reads alike is RE2's."""
-
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-        value, pattern = arguments
-        given = node.arguments[1]
-        known = common(str(given.value)) if isinstance(given, Literal) and given.value is not None else None
-        if known is None:
-            return function("re_like", value, pattern, text("i" if ignore_case else ""))
-        return function("regexp_matches", value, text(known), text("is" if ignore_case else "s"))
-
-    return build
-
-
-def split(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """By RE2 where it finds the same separators."""
-    pattern, flags = node.arguments[1], node.arguments[2] if len(node.arguments) > 2 else Literal("", TEXT)
-    if isinstance(pattern, Literal) and isinstance(flags, Literal) and flags.value in ("", "i"):
-        found = read(str(pattern.value), flags.value == "i")
-        if pattern.value is not None and found is not None and not found.is_empty:
-            return function("string_split_regex", arguments[0], text(found.text), text(f"s{flags.value}"))
-    return function("re_split", *arguments, *([text("")] if len(arguments) == 2 else []))

@@ -1,17 +1,15 @@
-"""Dates, times and intervals from texts: usual ones by DuckDB, all others as PostgreSQL's input functions read them.
+"""Dates, times and intervals from texts as PostgreSQL's input functions read them, and rounding to a type's precision.
 
-Owns: ``read``, and the functions of the engine that it calls. DuckDB reads whole ISO texts, on which both agree.
+Owns: ``FUNCTIONS`` and ``STATEMENTS``, ``moments_*`` and the macros that round and cut.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
-
-from sqlglot import exp
+from typing import Final
 
 from catalog.values.times.intervals import carried_interval
-from catalog.values.times.precision import EPOCH, is_fitted, smallest_field, unit_of
+from catalog.values.times.precision import EPOCH
 from catalog.values.times.timestamps import (
     carried_day,
     carried_moment,
@@ -21,28 +19,8 @@ from catalog.values.times.timestamps import (
     parse_timestamptz,
 )
 from catalog.values.times.zones import east_at, east_of_local, session_zone
-from catalog.values.types import SqlType
 from executor.embedded.functions.batches import Functions
 from executor.embedded.functions.times.timestamp_series import moment_series
-from executor.embedded.printing.nodes import macro
-from executor.printing.nodes import Expr, case, function, number, text
-
-if TYPE_CHECKING:
-    from executor.embedded.printing.dialect import DuckPrinter
-
-#: Of a year that there is: 0000 is none.
-_DAY: Final = r"([1-9]\d{3}|\d[1-9]\d\d|\d\d[1-9]\d|\d{3}[1-9])-\d\d-\d\d"
-_CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?"
-_OFFSET: Final = r"(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)"
-#: One unit, or a clock: where both read the same.
-_SPAN: Final = r"-?\d{1,4} (year|month|mon|week|day|hour|minute|second)s?|-?\d{1,4}:[0-5]\d:[0-5]\d(\.\d{1,6})?"
-_PLAIN: Final = {
-    "interval": _SPAN,
-    "date": _DAY,
-    "time": _CLOCK,
-    "timestamp": f"{_DAY}([ T]{_CLOCK})?",
-    "timestamptz": f"{_DAY}[ T]{_CLOCK}{_OFFSET}",
-}
 
 
 def _day(written: str) -> object:
@@ -60,9 +38,6 @@ def _timestamptz(written: str, zone: str) -> object:
 def _zone_name(instant: datetime, zone: str) -> str:
     return instant.astimezone(session_zone(zone)).tzname() or ""
 
-
-#: Of an interval's time, what its smallest field is of.
-_CUT: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1}
 
 FUNCTIONS: Final[Functions] = {
     "moments_series": (moment_series, "BIGINT[]"),
@@ -100,22 +75,3 @@ CREATE MACRO ms_fitted_interval(x, months, days, cut, rounded) AS ms_interval_to
     ms_cut(ms_interval_months(x), months), CASE WHEN days THEN ms_interval_day(x) ELSE 0 END,
     CASE WHEN cut = 0 THEN 0 ELSE ms_rounded_micros(ms_cut(ms_interval_micros(x), greatest(cut, 1)), rounded) END);
 """
-
-
-def fitted(value: Expr, kind: SqlType) -> Expr:
-    """A value of a time or an interval as its type keeps it (``catalog.values.times.precision``)."""
-    unit, smallest = number(unit_of(kind)), smallest_field(kind)
-    if not is_fitted(kind):
-        return value
-    if kind.name != "interval":
-        return macro(f"ms_rounded_{kind.name}", value, unit)
-    months, has_days = number(12 if smallest == "year" else 1), exp.Boolean(this=smallest not in ("year", "month"))
-    return macro("ms_fitted_interval", value, months, has_days, number(_CUT.get(smallest, 0)), unit)
-
-
-def read(printer: DuckPrinter, argument: Expr, target: SqlType) -> Expr:
-    """PostgreSQL's input of a text as one of these types. Raises 22007, 22008, 22009, 22015 and 22023."""
-    others = [argument.copy(), text(printer.timezone)] if target.name == "timestamptz" else [argument.copy()]
-    usual = case([(function("regexp_full_match", argument.copy(), text(_PLAIN[target.name])), argument)], exp.null())
-    tried = exp.TryCast(this=usual, to=printer.type(target))
-    return function("coalesce", tried, function(f"moments_{target.name}", *others))

@@ -6,34 +6,26 @@ is bound before it, since a lambda holds no subquery.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.types import BOOL, TEXT, SqlType
-from executor.embedded.printing.casts import shown
-from executor.embedded.printing.nodes import called, cast_to, macro
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import called, cast_to, each, macro
 from executor.printing.nodes import Build, Expr, function
 from planner.algebra.scalars import Call, Literal
 
-_ITEM: Final = "e"
 
-
-def each(items: Expr, body: Callable[[Expr], Expr]) -> Expr:
-    """A list with ``body`` of each element."""
-    name = exp.Identifier(this=_ITEM, quoted=True)
-    return function("list_transform", items, exp.Lambda(this=body(exp.Column(this=name)), expressions=[name.copy()]))
-
-
-def _array(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _array(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, exp.Array(expressions=arguments), node.type)
 
 
 def _quantified(name: str) -> Build:
     """Whether the comparison holds for any element, or for all, in three-valued logic."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         comparison, left, items = node.arguments
         assert isinstance(comparison, Literal)
         assert items.type.element is not None
@@ -48,14 +40,14 @@ def _quantified(name: str) -> Build:
     return build
 
 
-def _element(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _element(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """What the lambda of a ``for_each`` is given; one within another has another name."""
     (depth,) = node.arguments
     assert isinstance(depth, Literal)
     return exp.Column(this=exp.Identifier(this=f"element{depth.value}", quoted=True))
 
 
-def _for_each(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _for_each(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     items, element, result = arguments
     return function("list_transform", items, exp.Lambda(this=result, expressions=[element.this]))
 
@@ -80,15 +72,15 @@ def _flipped(name: str) -> Build:
     return lambda printer, arguments, node: called(name, arguments[1], arguments[0])
 
 
-def _appended(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _appended(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return called("ms_array_cat", arguments[0], _single(printer, arguments[1], node.type))
 
 
-def _prepended(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _prepended(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return called("ms_array_cat", _single(printer, arguments[0], node.type), arguments[1])
 
 
-def _joined(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _joined(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """An array that is NULL has its type all the same."""
     absent = [isinstance(item, Literal) and item.value is None for item in node.arguments]
     typed = [
@@ -97,11 +89,11 @@ def _joined(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return called("ms_array_cat", *typed)
 
 
-def _single(printer: Any, value: Expr, kind: SqlType) -> Expr:
+def _single(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
     return cast_to(printer, exp.Array(expressions=[value]), kind)
 
 
-def _alike(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _alike(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """A scale for each element, in a new shape where the type has one."""
     items, scale = arguments
     if node.arguments[0].type.name == "shaped":
@@ -110,21 +102,21 @@ def _alike(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return called("ms_shaped", found) if node.type.name == "shaped" else found
 
 
-def _position(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _position(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     name = "ms_array_position" if len(arguments) == 2 else "ms_array_position_from"
     return cast_to(printer, macro(name, *arguments), node.type)
 
 
-def _to_string(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _to_string(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Elements as their output functions show them."""
     element = node.arguments[0].type.element
     assert element is not None
-    shown_items = each(arguments[0], lambda item: shown(printer, item, element))
+    shown_items = each(arguments[0], lambda item: printer.shown(item, element))
     null = arguments[2] if len(arguments) == 3 else cast_to(printer, exp.null(), TEXT)
     return macro("ms_array_to_string", shown_items, arguments[1], null)
 
 
-def _from_string(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _from_string(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     null = arguments[2] if len(arguments) == 3 else cast_to(printer, exp.null(), TEXT)
     return macro("ms_string_to_array", arguments[0], arguments[1], null)
 

@@ -6,19 +6,17 @@ Owns: ``JSONS``, the builders, and how a value of each type is written within a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.json_documents import quoted
 from catalog.values.opaque import KEYED
 from catalog.values.types import SqlType
-from executor.embedded.functions.composites import array_shapes
-from executor.embedded.printing.casts import shown as output
-from executor.embedded.printing.casts import to_text
-from executor.embedded.printing.composites.arrays import each
+from executor.embedded.printing.composites import array_shapes
 from executor.embedded.printing.composites.rows import fields, unless_null
-from executor.embedded.printing.nodes import bound, cast_to, macro
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import bound, cast_to, each, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.algebra.scalars import Call
 from planner.bind.row_types import check_ordered
@@ -27,7 +25,7 @@ _NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric"))
 _FLOATS: Final = frozenset(("float4", "float8"))
 
 
-def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
+def written(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
     """A value as a document; NULL stays NULL."""
     if kind.name == "shaped" and (inner := kind.element) is not None:
         return array_shapes.written(value, lambda items: _items_of(printer, items, inner), "doc_shaped")
@@ -39,7 +37,7 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
         return value
     if kind.name == "hstore":
         return function("hs_json", value)
-    shown = output(printer, value, kind) if kind.name in ("bpchar", "xml") else to_text(printer, value, kind)
+    shown = printer.shown(value, kind) if kind.name in ("bpchar", "xml") else printer.to_text(value, kind)
     if kind.name in _NUMBERS or kind.name == "bool":
         return shown
     if kind.name in _FLOATS:
@@ -51,25 +49,25 @@ def written(printer: Any, value: Expr, kind: SqlType) -> Expr:
     return function("doc_quoted", shown)
 
 
-def _items_of(printer: Any, items: Expr, element: SqlType) -> Expr:
+def _items_of(printer: EntryPoints, items: Expr, element: SqlType) -> Expr:
     """A list's elements as documents."""
     return each(items, lambda item: or_null(written(printer, item, element)))
 
 
-def _list(printer: Any, value: Expr, element: SqlType, separator: str) -> Expr:
+def _list(printer: EntryPoints, value: Expr, element: SqlType, separator: str) -> Expr:
     items = _items_of(printer, value, element)
     on_lines = separator != "," and (element.element is not None or element.row is not None)
     joined = macro("ms_json_lines", items) if on_lines else function("array_to_string", items, text(separator))
     return operand(chain(exp.DPipe, [text("["), joined, text("]")]))
 
 
-def _items(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _items(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     element = node.arguments[0].type.element
     assert element is not None
     return _list(printer, arguments[0], element, ", ")
 
 
-def _object(printer: Any, row: Expr, kind: SqlType) -> Expr:
+def _object(printer: EntryPoints, row: Expr, kind: SqlType) -> Expr:
     """A row by its fields' names."""
     pairs = [(text(name), or_null(written(printer, item, each))) for name, each, item in fields(row, kind)]
     return _joined("{", [_pair(key, ":", item) for key, item in pairs], ",", "}")
@@ -80,11 +78,11 @@ def or_null(value: Expr) -> Expr:
     return function("coalesce", value, text("null"))
 
 
-def _to_json(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _to_json(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return written(printer, arguments[0], node.arguments[0].type)
 
 
-def _value(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _value(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return or_null(_to_json(printer, arguments, node))
 
 
@@ -110,22 +108,22 @@ def _joined(opening: str, items: list[list[Expr]], separator: str, closing: str)
 
 
 def _fields(opening: str, colon: str, separator: str) -> Build:
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         pairs = zip(arguments[::2], arguments[1::2], strict=True)
         return _joined(opening, [_pair(key, colon, value) for key, value in pairs], separator, "}")
 
     return build
 
 
-def _items_object(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _items_object(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Of an array of keys and values in turn: all of them as texts, and as documents."""
     element = node.arguments[0].type.element
     assert element is not None
-    keys = each(arguments[0], lambda item: to_text(printer, item, element))
+    keys = each(arguments[0], lambda item: printer.to_text(item, element))
     return function("doc_turns", keys, _items_of(printer, arguments[0].copy(), element))
 
 
-def _elements(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _elements(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return _joined("[", [[operand(item)] for item in arguments], ", ", "]")
 
 
@@ -136,7 +134,7 @@ def _named(name: str) -> Build:
 def _part(suffix: str) -> Build:
     """One function for a key, another for a place."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         document, key = node.arguments
         by_place = "doc_b_at" if document.type.name == "jsonb" else "doc_at"
         return function(f"{by_place if key.type.name == 'int4' else 'doc_get'}{suffix}", *arguments)
@@ -144,7 +142,7 @@ def _part(suffix: str) -> Build:
     return build
 
 
-def _remove(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _remove(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     kind = node.arguments[1].type
     if kind.name == "int4":
         return function("doc_remove_at", *arguments)
@@ -154,11 +152,11 @@ def _remove(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return removed if kind.element is not None else case([(null, cast_to(printer, exp.null(), node.type))], removed)
 
 
-def _contained(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _contained(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return function("doc_contains", arguments[1], arguments[0])
 
 
-def _set(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _set(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return function("doc_set", *arguments, *([exp.true()] if len(arguments) == 3 else []))
 
 

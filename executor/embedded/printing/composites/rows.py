@@ -7,12 +7,13 @@ Owns: ``ROWS``, the functions of rows; how a struct's type is written, and a row
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from catalog.values.types import SqlType
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, case, chain, function, operand, text
 from planner.algebra.scalars import Call, Literal
@@ -63,7 +64,7 @@ def unless_null(value: Expr, written: Expr) -> Expr:
     return case([(null, exp.null())], written)
 
 
-def cast_row(printer: Any, row: Expr, source: SqlType, target: SqlType) -> Expr:
+def cast_row(printer: EntryPoints, row: Expr, source: SqlType, target: SqlType) -> Expr:
     """A row in a type of the same fields."""
     kinds, others = ([each.oid for _, each in kind.row.fields] for kind in (source, target) if kind.row is not None)
     if kinds != others:
@@ -71,11 +72,11 @@ def cast_row(printer: Any, row: Expr, source: SqlType, target: SqlType) -> Expr:
     return exp.Cast(this=row, to=printer.type(target))
 
 
-def _row(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _row(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return struct(arguments)
 
 
-def _field(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def _field(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     place = node.arguments[1]
     assert isinstance(place, Literal)
     assert isinstance(place.value, int)

@@ -7,22 +7,17 @@ translates.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot import exp
 
-from catalog.values.scales import is_padded, is_unconstrained
-from catalog.values.types import LARGE_QUOTIENT, NUMERIC, QUOTIENT, TEXT, SqlType, array
-from executor.embedded.functions.composites import array_shapes
-from executor.embedded.functions.times import timetz
-from executor.embedded.printing.casts import FLOATS, INTEGERS, local, to_text
-from executor.embedded.printing.composites import rows
-from executor.embedded.printing.composites.arrays import each
-from executor.embedded.printing.nodes import called, cast_to, macro
+from catalog.values.types import LARGE_QUOTIENT, NUMERIC, QUOTIENT, SPREAD, UNCONSTRAINED, SqlType
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import FLOATS, INTEGERS, called, cast_to, local, macro
 from executor.embedded.printing.numbers import floats
+from executor.embedded.printing.times import timetz
 from executor.printing.nodes import Build, Expr, binary, function, number, operand, text
-from planner.algebra.scalars import Call, Literal, Parameter, Scalar
+from planner.algebra.scalars import Call, Literal, Scalar
 
 #: Decimals of a numeric whose squares still sum exactly within 38 digits; more must be zeros.
 SQUARE_SCALE: Final = 6
@@ -77,13 +72,13 @@ def _common_scale(a: SqlType, b: SqlType) -> int:
     return max(kind.scale if kind.name == "numeric" else 0 for kind in (a, b))
 
 
-def divide_scaled(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def divide_scaled(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """A quotient of numbers whose decimals differ by row."""
     left, right, least = arguments
     return quotient(left, right, *_types(node), least=function("coalesce", least, number(0)))
 
 
-def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def quotient_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """The decimals that it shows."""
     left, right, least = arguments
     a, b = _types(node)
@@ -92,48 +87,19 @@ def quotient_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return function("quotient_decimals", units(left, a, scale), units(right, b, scale), *scales)
 
 
-def written_scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
-    """A parameter keeps its digits and blanks until it is cast to its type, and a literal is what it is; of an array or
-    a row that was shown a second argument has the type."""
-    argument, value = node.arguments[0], arguments[0]
-    if len(node.arguments) == 2:
-        return _written_scale(printer, value, node.arguments[1].type, shown=True)
-    if isinstance(argument, Literal) and is_padded(argument.type) and argument.value is not None:
-        return number(len(str(argument.value)))
-    if isinstance(argument, Literal) and isinstance(argument.value, Decimal):
-        exponent = argument.value.as_tuple().exponent
-        return exp.Literal.number(max(-exponent, 0) if isinstance(exponent, int) else 0)
-    if isinstance(argument, Parameter):
-        given = value.find(exp.Parameter)
-        assert given is not None
-        return _written_scale(printer, given, argument.type)
-    return _written_scale(printer, value, NUMERIC)
-
-
-def _written_scale(printer: Any, written: Expr, kind: SqlType, shown: bool = False) -> Expr:
-    """The decimals of a number's text, and likewise of each that is in an array or a row; of one that was ``shown``
-    there may be more than a numeric without digits keeps, and whatever its type says."""
-    if kind.name == "shaped" and kind.element is not None:
-        items, shape = array_shapes.parts(written)
-        inner = _written_scale(printer, items, array(kind.element), shown)
-        return rows.unless_null(written, array_shapes.struct([inner, shape]))
-    if kind.element is not None:
-        element = kind.element
-        return rows.unless_null(
-            written, each(written.copy(), lambda item: _written_scale(printer, item, element, shown))
-        )
-    if kind.row is not None:
-        fields = (
-            _written_scale(printer, value, each_kind, shown) for _, each_kind, value in rows.fields(written, kind)
-        )
-        return rows.unless_null(written, rows.struct(list(fields)))
-    if is_padded(kind):
-        return cast_to(printer, function("length", written), SqlType("int4"))
-    if shown and kind.name == "numeric":
-        return macro("ms_shown_scale", written)
-    if not is_unconstrained(kind):
-        return exp.Null()
-    return macro("ms_written_scale", cast_to(printer, written, TEXT))
+def own_text(digits: Expr, source: SqlType) -> Expr:
+    """A numeric, with all digits that are stored, as its type alone shows it (``protocol.values.decimal_text``)."""
+    if not source.is_loose:
+        return digits
+    if source.modifiers == UNCONSTRAINED:
+        return macro("ms_trim_zeros", digits)
+    if source.modifiers == LARGE_QUOTIENT:
+        return macro("ms_quotient_text", digits)
+    padded = function("quotient_shown", digits, exp.Cast(this=exp.null(), to=exp.DataType(this=exp.DataType.Type.INT)))
+    if source.modifiers != SPREAD:
+        return padded
+    is_zero = exp.EQ(this=macro("ms_trim_zeros", digits.copy()), expression=text("0"))
+    return exp.Case(ifs=[exp.If(this=is_zero, true=text("0"))], default=padded)
 
 
 def is_large(kind: SqlType) -> bool:
@@ -159,7 +125,7 @@ def variance(name: str, count: Expr, total: Expr, squares: Expr, scale: int) -> 
 def add(kind: type[Any]) -> Build:
     """+ and -: numbers, and date and time arithmetic by the operands' types."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         a, b = _types(node)
         left, right = arguments
         if a == b == node.type and a.name in FLOATS:
@@ -196,7 +162,7 @@ def _span(time: Expr) -> Expr:
     return function("to_microseconds", function("epoch_us", time))
 
 
-def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr, written: Scalar) -> Expr:
+def _zoned(printer: EntryPoints, kind: type[Any], moment: Expr, interval: Expr, written: Scalar) -> Expr:
     """timestamptz +- interval: months and days by the local calendar, then the time as it passes.
 
     Without months and days the clock is not asked, since an hour that comes twice would become its second.
@@ -213,7 +179,7 @@ def _zoned(printer: Any, kind: type[Any], moment: Expr, interval: Expr, written:
     return binary(kind, day, macro("ms_interval_time", interval.copy()))
 
 
-def multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def multiply(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     left, right = arguments
     if a == b == node.type and a.name in FLOATS:
@@ -233,7 +199,7 @@ def multiply(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return binary(exp.Mul, left, right)
 
 
-def divide(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def divide(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     a, b = _types(node)
     if node.type.name == "numeric":
         return quotient(arguments[0], arguments[1], a, b, large=is_large(node.type))
@@ -242,7 +208,7 @@ def divide(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return binary(exp.IntDiv if node.type.name in INTEGERS else exp.Div, *arguments)
 
 
-def remainder(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def remainder(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Of integers, nothing is left of a division by -1, which overflows in DuckDB of the least of them."""
     divisor = node.arguments[1]
     if node.type.name not in INTEGERS or (isinstance(divisor, Literal) and divisor.value != -1):
@@ -253,7 +219,7 @@ def remainder(printer: Any, arguments: list[Expr], node: Call) -> Expr:
 def rounded(name: str) -> Build:
     """round, trunc, ceil, floor: numeric keeps its declared result; float8's round is half to even."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name in FLOATS:
             return (
                 function("round_even", arguments[0], exp.Literal.number(0))
@@ -268,7 +234,7 @@ def rounded(name: str) -> Build:
 def transcendental(name: str) -> Build:
     """exp, ln, log and power: floats by DuckDB's function, numerics to PostgreSQL's digits."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         if node.type.name in FLOATS:
             return called(name, *arguments)
         shown = max(_shown_scale(item.type) for item in node.arguments)
@@ -282,7 +248,7 @@ def transcendental_named(ending: str) -> Build:
     """The function that the first argument names, beside the decimals that the others show; or how many its result
     does."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         _, *values, least = arguments
         name = node.arguments[0]
         assert isinstance(name, Literal)
@@ -295,21 +261,21 @@ def transcendental_named(ending: str) -> Build:
 def of_integers(name: str) -> Build:
     """gcd and lcm, which DuckDB has of integers."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         return cast_to(printer, function(name if node.type.name in INTEGERS else f"num_{name}", *arguments), node.type)
 
     return build
 
 
-def scale(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """The decimals that a number shows; ``min_scale``: without zeros at its end."""
-    decimals = function("split_part", to_text(printer, arguments[0], node.arguments[0].type), text("."), number(2))
+    decimals = function("split_part", printer.to_text(arguments[0], node.arguments[0].type), text("."), number(2))
     if node.function == "min_scale":
         decimals = function("rtrim", decimals, text("0"))
     return cast_to(printer, function("length", decimals), node.type)
 
 
-def average_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def average_final(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     total, count = arguments
     if node.type.name in FLOATS:
         divisor = cast_to(printer, function("nullif", count, exp.Literal.number(0)), SqlType("float8"))
@@ -317,7 +283,7 @@ def average_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return average(total, count, node.arguments[0].type, is_large(node.type))
 
 
-def variance_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def variance_final(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     kind = node.arguments[0]
     assert isinstance(kind, Literal)
     name = str(kind.value)
@@ -335,14 +301,14 @@ def variance_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return variance(name, count, left, right, scale)
 
 
-def spread_final(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def spread_final(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """A statistic of a spread, whose name is the first argument."""
     kind = node.arguments[0]
     assert isinstance(kind, Literal)
     return macro(f"ms_spread_of_{kind.value}", arguments[1])
 
 
-def square_root(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def square_root(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """The root of a numeric at PostgreSQL's scale, of a float as it is."""
     kind = node.arguments[0].type
     if node.type.name in FLOATS:
@@ -357,11 +323,11 @@ def _alike(arguments: list[Expr], node: Call) -> list[Expr]:
     return [units(value, item.type, scale) for value, item in zip(arguments, node.arguments, strict=True)]
 
 
-def whole_quotient(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def whole_quotient(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, macro("ms_whole_quotient", *_alike(arguments, node)), node.type)
 
 
-def width_bucket(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def width_bucket(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     if node.arguments[0].type.name in FLOATS:
         return cast_to(printer, macro("ms_bucket_float", *arguments), node.type)
     bounds = Call(node.function, node.arguments[:3], node.type)
@@ -374,7 +340,7 @@ _BITS: Final = {"int2": 16, "int4": 32, "int8": 64}
 def shifted(name: str) -> Build:
     """<< and >>, by as many places as PostgreSQL's C compiler takes: the low five or six bits of the count."""
 
-    def build(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+    def build(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
         bits = _BITS[node.type.name]
         sizes = [bits] if name.endswith("left") else []
         result = macro(name, *arguments, *map(exp.Literal.number, (*sizes, 63 if bits == 64 else 31)))
@@ -383,7 +349,7 @@ def shifted(name: str) -> Build:
     return build
 
 
-def to_hex(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def to_hex(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Lower-case digits of two's complement in the argument's own width."""
     value = cast_to(printer, arguments[0], SqlType("int8"))
     if node.arguments[0].type.name != "int8":

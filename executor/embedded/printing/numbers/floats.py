@@ -6,11 +6,12 @@ which asks an aggregate's result. The operations that raise are macros (``macros
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from executor.embedded.functions.numbers.numeric_macros import let
+from executor.embedded.printing.entry_points import EntryPoints
 from executor.embedded.printing.nodes import macro
 from executor.printing import floats
 from executor.printing.nodes import Expr, binary
@@ -44,16 +45,16 @@ class _Checker(floats.Checker):
 _CHECKER: Final = _Checker()
 
 
-def operation(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def operation(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """x + y and the like."""
     return floats.checked(_CHECKER, printer, arguments, node)
 
 
-def square(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def square(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """x * x, which may be infinite."""
     return binary(exp.Mul, arguments[0], arguments[0].copy())
 
 
-def finite(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def finite(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """An aggregate's result, given the greatest size of what it was made of."""
     return macro("ms_float_finite", *arguments)

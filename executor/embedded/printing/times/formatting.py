@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from catalog.values.times.patterns import Between, NumberPattern, Word, moment_pattern, moment_reader, number_pattern
 from catalog.values.types import INT4, TEXT, SqlType
-from executor.embedded.printing.casts import FLOATS, local
-from executor.embedded.printing.nodes import bound, cast_to, decimal, macro, once
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import FLOATS, bound, cast_to, decimal, local, macro, once
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.algebra.scalars import Call, Literal
 
@@ -109,7 +109,7 @@ _ERAS: Final = {
 _NAMES: Final = {"MONTH": ("monthname", 9), "MON": ("monthname", 0), "DAY": ("dayname", 9), "DY": ("dayname", 0)}
 
 
-def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def to_char(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """A number, moment or interval in a constant pattern; NULL for an empty one, but of a number."""
     value, pattern = node.arguments
     assert isinstance(pattern, Literal)
@@ -121,7 +121,7 @@ def to_char(printer: Any, arguments: list[Expr], node: Call) -> Expr:
             return once(arguments[0], value, lambda shown: _number(printer, shown, value.type, shape))
 
 
-def _moment(printer: Any, value: Expr, pattern: str, kind: str) -> Expr:
+def _moment(printer: EntryPoints, value: Expr, pattern: str, kind: str) -> Expr:
     if kind == "interval" and not _SPANS.keys() >= {
         item.name for item in moment_pattern(pattern) if isinstance(item, Word)
     }:
@@ -147,7 +147,7 @@ def _whole_span(value: Expr, pattern: str) -> Expr:
     return function("moments_shown_interval", *parts, text(pattern))
 
 
-def _field(printer: Any, word: Word, moment: Expr, source: Expr, kind: str) -> Expr:
+def _field(printer: EntryPoints, word: Word, moment: Expr, source: Expr, kind: str) -> Expr:
     name = word.name
     known = _SPANS if kind == "interval" else _NUMBERS
     if name in known:
@@ -204,7 +204,7 @@ def _name(word: Word, moment: Expr) -> Expr:
     return function("rpad", name, number(width), text(" ")) if width and word.fill and not word.local else name
 
 
-def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
+def _offset(printer: EntryPoints, name: str, source: Expr, kind: str) -> Expr:
     """How far the session's zone is from UTC then; a timestamp has none."""
     minutes = number(0)
     if kind == "timestamptz":
@@ -222,7 +222,7 @@ def _offset(printer: Any, name: str, source: Expr, kind: str) -> Expr:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _number(printer: Any, value: Expr, kind: SqlType, shape: str) -> Expr:
+def _number(printer: EntryPoints, value: Expr, kind: SqlType, shape: str) -> Expr:
     """By the engine's SQL in an everyday pattern, and else by the kernel; floating numbers of more digits than are
     certain, too."""
     pattern = number_pattern(shape)
@@ -236,7 +236,7 @@ def _number(printer: Any, value: Expr, kind: SqlType, shape: str) -> Expr:
     return case([(fits, usual)], other)
 
 
-def _usual_number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
+def _usual_number(printer: EntryPoints, value: Expr, kind: SqlType, pattern: NumberPattern) -> Expr:
     digits = _rounded(printer, value, kind, pattern.decimals or pattern.shift)
     if pattern.shift:
         digits = macro("ms_char_shifted", digits)
@@ -272,7 +272,7 @@ def _usual_number(printer: Any, value: Expr, kind: SqlType, pattern: NumberPatte
     return result
 
 
-def _rounded(printer: Any, value: Expr, kind: SqlType, decimals: int) -> Expr:
+def _rounded(printer: EntryPoints, value: Expr, kind: SqlType, decimals: int) -> Expr:
     """The number's digits as text, with so many decimals."""
     if kind.name in FLOATS:
         return function("printf", text(f"%.{decimals}f"), cast_to(printer, value, SqlType("float8")))
@@ -292,7 +292,7 @@ _READERS: Final = {
 }
 
 
-def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def read_moment(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """What a text tells in a constant pattern: by the engine's SQL where it is a usual text of an everyday pattern, and
     else by the kernel."""
     pattern = node.arguments[1]
@@ -300,7 +300,7 @@ def read_moment(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return once(arguments[0], node.arguments[0], lambda value: _read(printer, value, str(pattern.value), node.type))
 
 
-def _read(printer: Any, value: Expr, pattern: str, kind: SqlType) -> Expr:
+def _read(printer: EntryPoints, value: Expr, pattern: str, kind: SqlType) -> Expr:
     zone = (text(printer.timezone),) if kind.name == "timestamptz" else ()
     other = function(_READERS[kind.name], value.copy(), text(pattern), *zone)
     reader = moment_reader(pattern)
@@ -312,7 +312,7 @@ def _read(printer: Any, value: Expr, pattern: str, kind: SqlType) -> Expr:
     return bound(usual, lambda found: _usual(printer, found, set(groups), value, other, kind))
 
 
-def _usual(printer: Any, found: Expr, groups: set[str], value: Expr, other: Expr, kind: SqlType) -> Expr:
+def _usual(printer: EntryPoints, found: Expr, groups: set[str], value: Expr, other: Expr, kind: SqlType) -> Expr:
     """What the parts of a usual text make; they are empty for an unusual one."""
 
     def part(meaning: str) -> Expr:

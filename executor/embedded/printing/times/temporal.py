@@ -7,16 +7,16 @@ Owns: ``extract`` (numeric, with the microseconds of seconds and epochs), ``date
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.values.errors import unsupported
 from catalog.values.times.zones import UTC_NAMES
 from catalog.values.types import INT4, TEXT, SqlType
-from executor.embedded.functions.times import timetz
-from executor.embedded.printing.casts import local
-from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, macro
+from executor.embedded.printing.entry_points import EntryPoints
+from executor.embedded.printing.nodes import bound, called, cast_to, decimal, in_zone, local, macro
+from executor.embedded.printing.times import timetz
 from executor.printing.nodes import Expr, binary, case, function, number, operand, text
 from planner.algebra.scalars import Call, Literal
 
@@ -40,7 +40,7 @@ def _field(node: Call) -> str:
     return str(field.value).lower().rstrip("s") if str(field.value).lower() != "s" else "second"
 
 
-def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def extract(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
     if source.name == "timestamptz" and field != "epoch" and not field.startswith("timezone"):
         value = local(printer, value)
@@ -68,20 +68,20 @@ def extract(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return cast_to(printer, part, node.type)
 
 
-def _bounded(printer: Any, part: Expr, moment: Expr, node: Call) -> Expr:
+def _bounded(printer: EntryPoints, part: Expr, moment: Expr, node: Call) -> Expr:
     """A number that is infinite, and refused, of an infinite date, of which DuckDB has NULL."""
     infinite = cast_to(printer, macro("ms_infinite_number", moment.copy()), node.type)
     return function("coalesce", part, infinite)
 
 
-def julian(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def julian(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Days of the Julian calendar with the part of the day that has gone."""
     zoned = node.arguments[0].type.name == "timestamptz"
     day = macro("ms_julian", local(printer, arguments[0]) if zoned else arguments[0])
     return _bounded(printer, day, arguments[0], node)
 
 
-def _zone_part(printer: Any, field: str, moment: Expr) -> Expr:
+def _zone_part(printer: EntryPoints, field: str, moment: Expr) -> Expr:
     """timezone, timezone_hour, timezone_minute: the session's distance from UTC at a moment, in seconds or of it."""
     utc = function("timezone", text("UTC"), moment.copy())
     seconds = function("date_diff", text("second"), utc, local(printer, moment))
@@ -102,7 +102,7 @@ def _shifted(micros: Expr, digits: int) -> Expr:
     return exp.Mul(this=exp.Cast(this=micros, to=decimal(*whole.modifiers)), expression=unit)
 
 
-def date_trunc(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def date_trunc(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     field, source, value = _field(node), node.arguments[1].type, arguments[1]
     named = node.arguments[2] if len(arguments) == 3 else Literal(printer.timezone, TEXT)
     assert isinstance(named, Literal), "a zone that is computed is put off"
@@ -140,7 +140,7 @@ def _kept_infinite(moment: Expr) -> Expr:
     return case([(function("isinf", moment), moment.copy())], exp.null())
 
 
-def age(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def age(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """Of moments, as the session's calendar shows them."""
     if node.arguments[0].type.name == "timestamptz":
         arguments = [local(printer, value) for value in arguments]
@@ -149,7 +149,7 @@ def age(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     return case([(binary(exp.Or, *infinite) if len(infinite) == 2 else infinite[0], out)], function("age", *arguments))
 
 
-def is_finite(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def is_finite(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     """No interval is infinite."""
     if node.arguments[0].type.name != "interval":
         return function("isfinite", *arguments)
@@ -159,10 +159,10 @@ def is_finite(printer: Any, arguments: list[Expr], node: Call) -> Expr:
     )
 
 
-def date_bin(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def date_bin(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     return macro("ms_date_bin", *arguments)
 
 
-def hop_start(printer: Any, arguments: list[Expr], node: Call) -> Expr:
+def hop_start(printer: EntryPoints, arguments: list[Expr], node: Call) -> Expr:
     slide, _, *rest = arguments
     return macro("ms_hop_start", slide, *rest)
