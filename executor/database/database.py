@@ -47,6 +47,7 @@ from executor.moving.ownership import read_owned, require_past
 from executor.moving.placing import is_own, place, staged
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving
+from executor.queries.reader import OwnReader
 from executor.queries.spark_queries import Analytics
 from executor.queries.system_relations import server_catalog, system_table
 from executor.rows.row_changes import RowChanges
@@ -118,7 +119,7 @@ class Database(Core):
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        self.separation = Separation(self)
+        self.separation = Separation(self, self.analytics, lambda: OwnReader(self), lambda: self.view_moving)
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
 

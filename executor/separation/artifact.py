@@ -36,8 +36,8 @@ from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.file_tables import FileColumn
+from executor.separation.results import EngineName
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.separation.slices import EngineName
 from executor.trace.checked import WRONG
 from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allowed import check_call, require_zone

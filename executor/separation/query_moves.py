@@ -13,23 +13,26 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
 from catalog.system_errors import UNREADABLE
 from catalog.values.errors import SqlError
+from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
+from executor.database.core import Core
+from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
-from executor.separation.running_queries import Client, Request
+from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.separation.running_queries import Request, RunningQueries
 from executor.separation.step_runner import Moved
 
 if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.separation.service import Separation
+    from executor.views.runtime import ViewRuntime
 
 #: Seconds between two looks at the storage, and of who waits there for a query.
 _LOOK: Final = 0.1
@@ -58,13 +61,49 @@ class Pace:
         return True
 
 
+class OwnQueries(Protocol):
+    """The separable queries of one server, which a query that moves comes from or joins."""
+
+    @property
+    def claims(self) -> Claims:
+        """The leases on queries."""
+
+    @property
+    def stored(self) -> SeparatedQueries:
+        """The queries on storage."""
+
+    @property
+    def running(self) -> RunningQueries:
+        """The queries that run here."""
+
+    def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+        """The rows of a stored query, computed here."""
+
+    def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> None:
+        """Runs a stored query here to its end."""
+
+
+class MovingViews(Protocol):
+    """The continuous views that leave a server while it is drained."""
+
+    left: int
+
+    def leaving(self) -> Sequence[ViewRuntime]:
+        """The views that are still to leave."""
+
+
 class Moving:
     """What moves to and from one server."""
 
-    def __init__(self, database: Database, separation: Separation) -> None:
-        self._database = database
+    def __init__(
+        self, core: Core, separation: OwnQueries, reader: Callable[[], OwnReader], views: Callable[[], MovingViews]
+    ) -> None:
+        """``reader`` makes a reader of the server's own, ``views`` gives the views that leave with the queries."""
+        self._core = core
         self._separation = separation
-        self._registry = database.registry
+        self._reader = reader
+        self._views = views
+        self._registry = core.registry
         self._claims = separation.claims
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
@@ -80,8 +119,8 @@ class Moving:
 
     def start(self) -> None:
         """Renews the lease from now on."""
-        if self._database.options.storage:
-            self._database.shared.pulse.start()
+        if self._core.options.storage:
+            self._core.shared.pulse.start()
         self._thread.start()
 
     def close(self) -> None:
@@ -95,7 +134,7 @@ class Moving:
             time.sleep(_WAIT)
         self._workers.shutdown()
         self._registry.close()
-        self._database.shared.pulse.close()
+        self._core.shared.pulse.close()
 
     # For sessions -----------------------------------------------------------------------------------------------
 
@@ -213,7 +252,7 @@ class Moving:
             self._drain(own, ordered)
 
     def _begin(self, query_id: str) -> None:
-        reader = self._begun[query_id] = OwnReader(self._database)
+        reader = self._begun[query_id] = self._reader()
         self._workers.submit(self._run, query_id, reader)
 
     def _run(self, query_id: str, reader: Reader) -> None:
@@ -259,7 +298,7 @@ class Moving:
         for query_id, target in zip(ordered, targets, strict=False):
             self._claims.give(query_id, target)
             self._left.add(query_id)
-        views = self._database.view_moving
+        views = self._views()
         is_empty = not running and not ordered and not self._drained and not views.leaving()
         state, moved = "drained" if is_empty else own.state, len(self._left) + views.left
         if (own.state, own.moved) != (state, moved):

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
+from executor.database.options import Options
+from executor.queries.spark_queries import Analytics
 from executor.queries.statistics import all_statistics_of
+from executor.separation.results import EngineName, Results
 from planner.algebra.relations import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
@@ -24,9 +27,7 @@ from planner.separation.slicing import Driver, Leaf, driver, gathered, in_slice,
 from planner.statistics import Statistics
 
 if TYPE_CHECKING:
-    from executor.database.database import Database
     from executor.queries.reader import Reader
-    from executor.separation.step_runner import Results
 
 #: Estimated seconds of a slice, and most slices. Each costs some 10 ms (TPC-H 1 at scale 1), which is then 2 % or so.
 SLICE: Final = 0.5
@@ -46,9 +47,20 @@ _FIRST: Final = 64
 _BESIDE: Final = 0.1
 
 
-EngineName = Literal["embedded", "spark"]
 #: Rows of tables by oid, and of runs by name.
 Counts = Mapping[int, int] | Mapping[str, int]
+
+
+class Engines(Protocol):
+    """The engines of one server, as far as estimates ask for their power."""
+
+    @property
+    def options(self) -> Options:
+        """The configuration of the embedded engine."""
+
+    @property
+    def analytics(self) -> Analytics:
+        """Queries on Spark."""
 
 
 class Sliced(Struct, frozen=True):
@@ -171,12 +183,12 @@ def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: Engin
     return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(database))
 
 
-def speed_of(database: Database, engine: EngineName = "embedded") -> float:
+def speed_of(engines: Engines, engine: EngineName = "embedded") -> float:
     """Rows a second that an engine takes through one pass."""
     if engine == "spark":
-        return SPARK_ROWS * database.analytics.power.cores
-    return EMBEDDED_ROWS * _threads(database)
+        return SPARK_ROWS * engines.analytics.power.cores
+    return EMBEDDED_ROWS * _threads(engines)
 
 
-def _threads(database: Database) -> int:
-    return database.options.embedded_threads or os.cpu_count() or 1
+def _threads(engines: Engines) -> int:
+    return engines.options.embedded_threads or os.cpu_count() or 1

@@ -9,9 +9,8 @@ says.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Protocol
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -19,55 +18,13 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.embedded.pipeline_results import Kept
 from executor.separation.forecasts import Forecasting
+from executor.separation.results import Results
 from executor.separation.running_queries import Request, RunningQuery, unknown
 from executor.separation.slices import Sliced
 from planner.algebra.relations import Relation, Snapshot
 from planner.separation.cuts import Pipeline, Pipelined, remaining, select_state
 from planner.separation.leaving import LEAST, Decision, decide
 from planner.separation.slicing import Leaf, merged, rest
-
-
-class Results(Protocol):
-    """Where an engine keeps the results of finished pipelines."""
-
-    @property
-    def number(self) -> str:
-        """The source of a leaf's column by which it is read in slices."""
-        ...
-
-    def progress(self) -> float:
-        """How much of what is computed now is done, 0 to 1, for any thread; 0 where nobody can tell."""
-        ...
-
-    def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
-        """Computes a relation's rows and keeps them as those of a snapshot, which these ``readers`` read."""
-        ...
-
-    def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
-        over what is numbered from ``low`` to below ``high``."""
-        ...
-
-    def numbers(self, leaf: Leaf) -> tuple[int, int]:
-        """The least and the greatest number of a leaf's rows, or of the files or parts that it has."""
-        ...
-
-    def reads_parts(self, leaf: Leaf) -> bool:
-        """Whether files or parts of a leaf are numbered instead of its rows."""
-        ...
-
-    def rows(self, relation: Relation, name: str | None = None) -> pa.Table:
-        """A relation's rows over what is kept; ``name`` is the pipeline's that it is of."""
-        ...
-
-    def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The same, computed while it is read."""
-        ...
-
-    def drop(self, result: Snapshot) -> None:
-        """Nothing will read a result any more."""
-        ...
-
 
 #: Takes a query's state to storage: the plan that goes on and what it reads, by name, and of which there is no more.
 Extract = Callable[[RunningQuery, Relation, dict[str, Relation], Results, Request], None]

@@ -24,7 +24,8 @@ from executor.database.core import Core
 from executor.files import file_tables
 from executor.queries.plans import Plan
 from executor.queries.statistics import all_statistics_of, statistics_of
-from executor.separation.slices import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
+from executor.separation.results import EngineName
+from executor.separation.slices import Counts, Sliced, rows_of, slicing_of, speed_of
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import replace_parameters, walk

@@ -36,7 +36,6 @@ from executor.tables.backlog import NetRows, net_of
 from executor.tables.changes import Change, Changes
 from executor.tables.constraints.checks import Checker, refuse_referenced
 from executor.tables.constraints.deferral import Deferred, Settled, Timing, require_settled, settle, waiting
-from executor.tables.constraints.follower_rows import Following
 from executor.tables.definitions import catalog_documents
 from executor.tables.definitions.altering import Step, Verifier, apply_step
 from executor.tables.definitions.catalog_documents import Documents
@@ -55,6 +54,7 @@ from executor.tables.journal import (
 )
 from executor.tables.statements.changes_by_key import KeyedWriter, NotByKey, Store
 from executor.tables.statements.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
+from executor.tables.statements.follower_rows import Following
 from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
 from executor.tables.statements.row_plans import RowPlan
 from executor.trace.index import Row

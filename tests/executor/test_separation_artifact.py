@@ -19,8 +19,8 @@ from executor.cluster import storage as storage_module
 from executor.database.database import Database
 from executor.embedded.pipeline_results import Kept, KeptResults
 from executor.files.file_tables import FileColumn
+from executor.queries.client import Client as Asker
 from executor.separation import artifact, steps
-from executor.separation.running_queries import Client as Asker
 from executor.separation.running_queries import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.trace import parquet

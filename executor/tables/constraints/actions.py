@@ -7,7 +7,7 @@ is checked afterwards (``constraints.py``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -18,14 +18,21 @@ from executor.tables.changes import Change, listed, removal, replacement
 from executor.tables.constraints.referring_rows import Referring, numbered
 from planner.algebra.relations import ROW_ID
 
-if TYPE_CHECKING:
-    from executor.tables.constraints.follower_rows import Following
+
+class FollowerRules(Protocol):
+    """What a statement asks of the rows that follow others by an action."""
+
+    def check(self, table: Table, rows: pa.Table) -> None:
+        """CHECK and domains over rows that come. Raises 23502 and 23514."""
+
+    def defaults(self, table: Table, names: tuple[str, ...], rows: pa.Table) -> Mapping[str, pa.ChunkedArray]:
+        """The values of some columns' defaults, for each of some rows."""
 
 
 class Actions:
     """Those of one statement."""
 
-    def __init__(self, referring: Referring, following: Following | None) -> None:
+    def __init__(self, referring: Referring, following: FollowerRules | None) -> None:
         self._referring = referring
         self._following = following
 
@@ -49,7 +56,7 @@ class Actions:
             self._rules.check(self._referring.definitions[oid], self._referring.changes[oid].inserted)
 
     @property
-    def _rules(self) -> Following:
+    def _rules(self) -> FollowerRules:
         assert self._following is not None, "an INSERT alone moves no key"
         return self._following
 

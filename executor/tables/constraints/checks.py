@@ -12,7 +12,7 @@ See https://www.postgresql.org/docs/15/ddl-constraints.html.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,15 +22,12 @@ from catalog.values.errors import SqlError
 from executor.embedded.connection import Connection
 from executor.printing.nodes import quoted
 from executor.tables.changes import Change, listed
-from executor.tables.constraints.actions import Actions
+from executor.tables.constraints.actions import Actions, FollowerRules
 from executor.tables.constraints.deferral import Deferred, Timing, missing, repeated, require_whole
 from executor.tables.constraints.referring_rows import Referring
 from executor.tables.constraints.unique_keys import Key, enforced, key_of
 from executor.tables.error_rows import failing_row
 from planner.algebra.relations import ROW_ID
-
-if TYPE_CHECKING:
-    from executor.tables.constraints.follower_rows import Following
 
 Statement = dict[int, Change]
 
@@ -62,7 +59,7 @@ class Checker:
         definitions: Mapping[int, Table],
         changes: Statement,
         timing: Timing,
-        following: Following | None = None,
+        following: FollowerRules | None = None,
     ) -> None:
         self._connection = connection
         self._definitions = definitions
