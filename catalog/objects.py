@@ -341,7 +341,7 @@ BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
     Schema(13_207, "information_schema"),
-    Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
+    Schema(14_999, "millstream", "state and progress of streams, views, queries and servers"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
 

@@ -32,7 +32,7 @@ class Typed:
         """Raises TypeError or ValueError where a field of a struct is not of its type."""
         for name, kind in self._hints[type(item)].items():
             if not self._fits(getattr(item, name), kind):
-                raise TypeError(f"{name} of {type(item).__name__} is of another type")
+                raise TypeError(f"{name} of {type(item).__name__} has the wrong type")
 
     def _fits(self, value: Any, kind: Any) -> bool:
         arguments, origin = get_args(kind), get_origin(kind)

@@ -167,7 +167,7 @@ class Claims:
         try:
             return convert(document, Claim)
         except ValidationError as error:
-            raise SqlError("XX001", f'the claim to query "{query_id}" is not what was written') from error
+            raise SqlError("XX001", f'the claim to query "{query_id}" is damaged') from error
 
     def _counts(self, claim: Claim) -> bool:
         owner = self._registry.get(claim.server)

@@ -87,7 +87,7 @@ class Lock:
                 with suppress(FileNotFoundError):  # somebody else did
                     term.rename(self.folder / str(int(term.name) + 1))
             elif waited > PATIENCE:
-                raise SqlError("55P03", "the lock of the storage is not to be had", hint="Try again later.")
+                raise SqlError("55P03", "could not obtain the lock of the storage", hint="Try again later.")
             else:
                 time.sleep(_STEP)
 
@@ -101,8 +101,8 @@ class Lock:
     def _term(self) -> Path:
         number = max((int(name) for name in os.listdir(self.folder) if name.isdecimal()), default=0)
         if not number:
-            hint = "Delete it, and restart all servers."
-            raise SqlError("XX001", f'"{self.folder.name}" is not what was written', hint=hint)
+            hint = "Delete the file, and restart all servers."
+            raise SqlError("XX001", f'"{self.folder.name}" is damaged', hint=hint)
         return self.folder / str(number)
 
 

@@ -67,7 +67,7 @@ def unused(log: Path, server: str) -> Iterator[None]:
     """Nobody has a server's log open meanwhile. Raises 55006 where a process has it, be it one that only stands still,
     55000 for one that is not kept on the storage, and 53100, 58030."""
     if not (log / _STARTED).exists():
-        hint = "Start that server again: what it wrote is in its data folder only."
+        hint = "Start that server again: its rows are only in its data folder."
         raise SqlError("55000", f'the log of server "{server}" is not on the storage', hint=hint)
     try:
         lock = _hold(log)
@@ -111,7 +111,7 @@ def _begin(own: Path, target: Path) -> None:
 def _recognize(own: Path, options: Options) -> int:
     """The log is that of the data folder, and neither is older than the other; its lock, held."""
     if not own.is_dir():
-        hint = f'Is the storage there? Where the log has moved, make "{own}" a link to its new place.'
+        hint = f'Check that the storage is mounted. If the log has moved, make "{own}" a link to its new place.'
         raise SqlError("58P01", f'the log is not at "{own.readlink()}"', hint=hint)
     lock = _hold(own)
     try:
@@ -146,7 +146,7 @@ def _words(path: Path) -> list[str]:
 
 
 def _another(log: Path, server: str) -> SqlError:
-    hint = f'Put back what was there; or delete "{log}", and what is nowhere else is gone.'
+    hint = f'Restore the data folder; or delete "{log}" and lose the rows that only it has.'
     return SqlError(
-        "55000", f'the data folder is not that of server "{server}", whose log is on the storage', hint=hint
+        "55000", f'the data folder does not belong to server "{server}", whose log is on the storage', hint=hint
     )

@@ -115,14 +115,14 @@ class Registry:
         return f"{self.name}.{hmac.digest(self._storage.key, self.name.encode(), 'sha256').hex()[:16]}"
 
     def _next_epoch(self) -> int:
-        """One after that of the entry. Where that is not what was written, one to which no server can have come that
+        """One after that of the entry. Where that is damaged, one to which no server can have come that
         counts its starts: nothing claimed before counts then, whichever it was."""
         try:
             before = self.get(self.name)
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
-            _LOGGER.warning("%s: it is replaced, and this server joins anew", error.message)
+            _LOGGER.warning("%s: it is replaced, and this server joins again", error.message)
             return int(time.time())
         if before is not None and before.is_adopted:
             self._release()
@@ -185,7 +185,7 @@ class Registry:
         """A server. Raises 42704."""
         found = self.get(name)
         if found is None:
-            raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers shows those there are.")
+            raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers lists the servers.")
         return found
 
     def targets(self) -> list[Member]:
@@ -273,7 +273,7 @@ class Registry:
         """A server that this one has adopted, or may. Raises 42704, and 55000 where it runs, or another is its heir."""
         member = self.require(name)
         if member.is_living:
-            raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has run out.")
+            raise SqlError("55000", f'server "{name}" runs', hint="It counts as lost when its lease has expired.")
         heir = self.last_heir(name)
         if heir not in ("", self.name):
             raise adopted(name, heir)
@@ -305,7 +305,7 @@ class Registry:
         with self._storage.exclusive():
             member = self.require(name)
             if not member.is_living:
-                raise SqlError("55000", f'server "{name}" does not run')
+                raise SqlError("55000", f'server "{name}" is not running')
             self.require_current()
             self._put(replace(member, state=state, moved=moved))
 
@@ -335,13 +335,13 @@ def read_member(storage: Storage, name: str) -> Member | None:
 
 
 def _not_written(name: str) -> SqlError:
-    return SqlError("XX001", f'the entry of server "{name}" is not what was written')
+    return SqlError("XX001", f'the entry of server "{name}" is damaged')
 
 
 def adopted(server: str, heir: str) -> SqlError:
     """What a server cannot be or do any more."""
     hint = (
-        "Write to its streams there; a new server takes another server_name. "
-        f"Where that is gone for good, too: SELECT millstream.adopt('{heir}')."
+        "Write to the streams on that server, and give a new server another server_name. "
+        f"If that server is lost as well: SELECT millstream.adopt('{heir}')."
     )
-    return SqlError("55000", f'the streams of server "{server}" are those of server "{heir}" now', hint=hint)
+    return SqlError("55000", f'the streams of server "{server}" belong to server "{heir}" now', hint=hint)

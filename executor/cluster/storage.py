@@ -46,14 +46,18 @@ class Storage:
         taken away since this process stood still, and 58030."""
         self.require_answer()
         if not self._thread.acquire(timeout=PATIENCE):
-            raise SqlError("55P03", "this server keeps the lock of the storage", hint="Can the storage be used?")
+            raise SqlError(
+                "55P03",
+                "another thread of this server holds the lock of the storage",
+                hint="Check that the storage can be read and written.",
+            )
         try:
             with self._lock.held() as self._term:
                 yield
         except OSError as error:
             # Of os.path, since what has gone away with the storage raises of a Path.
             if self._term is not None and os.path.exists(self._lock.folder) and not os.path.exists(self._term):
-                message = "the lock of the storage was taken from this server, which stood still"
+                message = "another server took the lock of the storage, since this server did not respond"
                 raise SqlError("55P03", message) from error
             raise disk_error(error, "change the storage that servers share") from error
         finally:
@@ -66,7 +70,7 @@ class Storage:
         with self.exclusive():
             found = load_secret(self.folder / _KEY, self._held)
         if not found:
-            raise SqlError("XX001", f'"{_KEY}" is not what was written', hint="Delete it, and restart all servers.")
+            raise SqlError("XX001", f'"{_KEY}" is damaged', hint="Delete the file, and restart all servers.")
         return found
 
     def require(self) -> None:
@@ -96,7 +100,7 @@ class Storage:
         except OSError as error:
             raise disk_error(error, f'read "{path.name}"') from error
         except (KeyError, RecursionError, TypeError, ValueError) as error:
-            raise SqlError("XX001", f'"{path.name}" is not what was written: {error}') from error
+            raise SqlError("XX001", f'"{path.name}" is damaged: {error}') from error
         return {name: value for name, value in document.items() if name != "format"}
 
     @property

@@ -370,7 +370,7 @@ class Database(Core):
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def open_view(self, view: View, stored: StoredView) -> None:
-        """A view is there. Raises XX001 where a run is not what was written."""
+        """A view is there. Raises XX001 where a run is damaged."""
         feeds = {oid: self.streams[oid].feed for oid in stored.frontiers}
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:

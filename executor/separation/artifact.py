@@ -165,10 +165,10 @@ class SeparatedQueries:
             if document["format"] != _FORMAT:
                 raise SqlError("0A000", f'format {document["format"]} of separated query "{query_id}" is not supported')
             if document["sha256"] != digest(document["query"]):
-                raise ValueError("its checksum is another one")
+                raise ValueError("its checksum does not match")
             found = _decoded(document["query"])
             if found.id != query_id:
-                raise ValueError("it is of another query")
+                raise ValueError("it belongs to another query")
             _check(found)
         except OSError as error:
             raise disk_error(error, f'read the manifest of separated query "{query_id}"') from error
@@ -247,7 +247,7 @@ class SeparatedQueries:
 
 @contextlib.contextmanager
 def _as_written(query: SeparatedQuery) -> Iterator[None]:
-    """Raises XX001 where a file is not what was written, and 58030 where nobody can tell."""
+    """Raises XX001 where a file is damaged, and 58030 where nobody can tell."""
     try:
         yield
     except (OSError, pa.ArrowException, *WRONG) as error:
@@ -338,7 +338,7 @@ def _decoded(content: Any) -> SeparatedQuery:
 def _decoded_run(run: Any) -> StoredRun:
     file = StoredFile(run["file"]["name"], run["file"]["size"], run["file"]["crc32"])
     if not _FILE.fullmatch(file.name):
-        raise ValueError(f"no file is called {file.name}")
+        raise ValueError(f"{file.name} is not a valid file name")
     columns = tuple((name, kind) for name, kind in decode(run["columns"], _CLASSES))
     return StoredRun(columns, run["rows"], file)
 
@@ -347,10 +347,10 @@ def _check(query: SeparatedQuery) -> None:
     """Whether a plan is one that this server would make. Raises ValueError, among others."""
     _TYPED.require(query)
     if query.created.tzinfo is None:
-        raise ValueError("nobody knows when it was written")
+        raise ValueError("it has no time of writing")
     _ = query.created.astimezone(dt.UTC)
     if min((run.rows for run in query.runs.values()), default=0) < 0 or max(query.rows, query.size) > _MOST:
-        raise ValueError("it has other rows")
+        raise ValueError("its counts of rows are out of range")
     require_zone(query.time_zone)
     if len(query.outputs) != len(query.relation.columns):
         raise ValueError("its columns are not those of its plan")
@@ -364,7 +364,7 @@ def _check(query: SeparatedQuery) -> None:
         id(item) for loop in loops for item in walk(loop.step) if isinstance(item, Working) and item.name == loop.name
     }
     if any(isinstance(item, Working) and id(item) not in inside for item in walk(query.relation)):
-        raise ValueError("it reads a recursion that it is not in")
+        raise ValueError("it reads the working table of another recursion")
     validate(query.relation)
     _ = [run.schema for run in query.runs.values()]
     DuckPrinter(wide=True).print_relation(query.relation)  # what no server can write down, none has
@@ -386,4 +386,4 @@ def _check_node(node: Node, runs: Mapping[str, dict[str, SqlType]], shared: Mapp
 def _check_columns(node: Snapshot, known: Mapping[str, SqlType]) -> None:
     for column, source in zip(node.columns, node.sources, strict=True):
         if known[source] != column.type:
-            raise ValueError(f"column {source} of {node.trace} is of another type")
+            raise ValueError(f"column {source} of {node.trace} has the wrong type")

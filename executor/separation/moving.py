@@ -144,7 +144,7 @@ class Moving:
         and views left, of which ``tell`` hears meanwhile. Raises 42704, 55000, 57014."""
         member = self._registry.require(name)
         if all(other.name == name or other.state != "up" for other in self._registry.all()):
-            raise SqlError("55000", f'there is no server to which the queries of "{name}" could go')
+            raise SqlError("55000", f'no server can take over the queries of server "{name}"')
         self._registry.mark(name, "draining")
         told = 0
         while True:
@@ -225,7 +225,7 @@ class Moving:
         except Exception as error:  # whatever it is: who waits for the query goes on with it
             if isinstance(error, SqlError) and error.sqlstate == _IS_RUNNING:
                 return  # who waits for it goes on with it already
-            _LOGGER.warning("query %s of another server cannot go on: %s", query_id, error)
+            _LOGGER.warning("query %s of another server cannot continue: %s", query_id, error)
             with contextlib.suppress(SqlError):
                 self._claims.decline(query_id)
         finally:

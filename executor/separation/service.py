@@ -207,7 +207,7 @@ class Separation:
         if client.role != query.client.role and not self._is_superuser(client):
             raise SqlError("42501", f'must be owner of query "{query_id}"')
         if wish == "suspend" and not query.client.process:
-            hint = "Let it migrate back, and suspend it by that session's process number."
+            hint = "Migrate it back, and suspend it by the process number of that session."
             raise SqlError("55000", f'a session of another server waits for query "{query_id}"', hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -218,9 +218,7 @@ class Separation:
         self._require_target(wish, target)
         query = self.running.of_process(process)
         if query is None:
-            hint = (
-                "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
-            )
+            hint = "millstream.queries lists the queries that can leave; SET separable = on allows all with pipelines."
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -353,7 +351,7 @@ class Separation:
         except SqlError as error:
             if error.sqlstate != "XX000":
                 raise
-            message = f'separated query "{query.id}" is none that the engine computes: {error.message}'
+            message = f'separated query "{query.id}" cannot be computed by the engine: {error.message}'
             raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
@@ -372,9 +370,7 @@ class Separation:
     def _only_on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         if query.files:
-            raise unsupported(
-                "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
-            )
+            raise unsupported("continuing a query that reads shared files on Spark", "SET query_engine = 'embedded'.")
         analytics = self._database.analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
@@ -400,7 +396,7 @@ class Separation:
 
     def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
         if not isinstance(query.relation, Snapshot):
-            raise SqlError("XX001", f'separated query "{query.id}" has not finished as its manifest says')
+            raise SqlError("XX001", f'separated query "{query.id}" has no finished result, but its manifest says so')
         return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:

@@ -75,7 +75,9 @@ def _verified(folder: str, file: SharedFile, query_id: str) -> str:
             return path
     except OSError:
         pass
-    raise SqlError("XX001", f'shared file "{file.path}" of separated query "{query_id}" is not as it was when it left')
+    raise SqlError(
+        "XX001", f'shared file "{file.path}" of separated query "{query_id}" has changed since the query left'
+    )
 
 
 def shared_of(options: Options, bindings: Bindings) -> dict[str, SharedFiles]:

@@ -218,7 +218,7 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     setting = database.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
-        "what is left when the view is read"
+        "the rest when the view is read"
     )
     found = {}
     for progress in runtime.paths:
@@ -226,9 +226,9 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
         watermark = database.streams[progress.path.stream].stream.option("watermark")
         if away is not None:
-            when = "in the background; what is left when the view is read"
+            when = "in the background; the rest when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[progress.path.stream] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            found[progress.path.stream] = facts if away.server else Facts("once the view is resumed", "-", watermark)
             continue
         found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
     return found

@@ -94,7 +94,7 @@ class StreamRuntime(Struct):
         the first time. Whether it was so and is over, so that what failed by it is worth another try."""
         before, self.error = self.error, why
         if why is not None and before is None:
-            _LOGGER.warning('stream "%s" stands still: %s', self.stream.name, why)
+            _LOGGER.warning('stream "%s" is stopped: %s', self.stream.name, why)
         return why is None and before is not None
 
     def dropped(self) -> None:
@@ -144,8 +144,8 @@ def fed_otherwise(stream: Stream, what: str) -> SqlError:
     """42809 for rows of clients to a stream that gets them from elsewhere."""
     home = home_of(stream)
     if home:
-        return SqlError("42809", f'stream "{stream.name}" is filled on server "{home}" and takes no {what} here')
-    return SqlError("42809", f'stream "{stream.name}" is fed from files and takes no {what}')
+        return SqlError("42809", f'stream "{stream.name}" is filled on server "{home}" and accepts no {what} here')
+    return SqlError("42809", f'stream "{stream.name}" is filled from files and accepts no {what}')
 
 
 def folder_of(stream: Stream) -> Path:

@@ -242,7 +242,7 @@ class Manifest:
     def _store(self, files: tuple[Path, ...]) -> tuple[StoredFile, ...]:
         for folder in {path.parent for path in files}:
             if not folder.resolve().is_relative_to(self.folder.resolve()):
-                raise SqlError("XX001", f'run "{folder}" does not lie in the folder of its view')
+                raise SqlError("XX001", f'run "{folder}" is not in the folder of its view')
         for path in files:
             sync_file(path)
         for folder in {above for path in files for above in path.parents if above.is_relative_to(self.folder)}:

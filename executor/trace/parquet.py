@@ -123,7 +123,7 @@ def verify_file(stored: StoredFile, folder: Path) -> Path:
     except ValueError:
         is_intact = False
     if not is_intact:
-        raise SqlError("XX001", f'file "{stored.name}" of a trace is not what was written')
+        raise SqlError("XX001", f'file "{stored.name}" of a trace is damaged')
     return path
 
 

@@ -116,11 +116,11 @@ class Maintenance:
                 while self._round():
                     pass
             except SqlError as error:  # the machine's fault: a row's would be its view's error
-                _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
+                _LOGGER.error("background maintenance failed; it continues in %g s: %s", PAUSE, error)
                 self.jobs.give_up(str(error))
                 self._ended.wait(PAUSE)
             except Exception as error:
-                _LOGGER.exception("background maintenance failed; it goes on with the next round")
+                _LOGGER.exception("background maintenance failed; it continues with the next round")
                 self.jobs.give_up(str(error))
 
     def _round(self) -> bool:

@@ -162,7 +162,7 @@ def _posix_zone(text: str) -> tzinfo | None:
     if _SUMMERS.match(text) is None:
         if _UNRULED.match(text):
             raise unsupported(
-                "a zone with summers that have no rule", f"Add their days, as in '{text},M3.2.0,M11.1.0'."
+                "a time zone with summer time but no rule for it", f"Add the rule, as in '{text},M3.2.0,M11.1.0'."
             )
         return None
     block = struct.pack(">4sc15x6l7x", b"TZif", b"2", 0, 0, 0, 0, 1, 1)  # a zone file that has no more than the rule
