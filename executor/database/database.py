@@ -59,13 +59,13 @@ from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.tables.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
-from executor.trace.layout import Layout, home_of
-from executor.trace.ring import Ring
-from executor.views.admission import Admission
+from executor.traces.layout import Layout, home_of
+from executor.traces.ring import Ring
+from executor.upkeep.admission import Admission
+from executor.upkeep.frontiers import Frontiers
+from executor.upkeep.maintenance import Maintenance
 from executor.views.changes import ViewChanges
-from executor.views.frontiers import Frontiers
 from executor.views.indexes import ViewIndexes
-from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
@@ -371,7 +371,7 @@ class Database(Core):
 
     def open_view(self, view: View, stored: StoredView) -> None:
         """A view is there. Raises XX001 where a run is damaged."""
-        feeds = {oid: self.streams[oid].feed for oid in stored.frontiers}
+        feeds = {oid: self.streams[oid].feed for oid in stored.program.inputs}
         runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
         if stored.error is not None:
             runtime.fail(ViewError(*stored.error))

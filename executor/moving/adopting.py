@@ -280,7 +280,7 @@ def _left(database: Database, transaction: Transaction, new: NewView, owned: Own
     catalog = transaction.catalog
     assert catalog is not None
     assert new.handover is not None
-    found = (catalog.objects[path.stream] for path in new.program.paths)
+    found = (catalog.objects[oid] for oid in new.program.inputs)
     streams = tuple(item for item in found if isinstance(item, Stream))
     role, owners = role_of(catalog, new.view.oid), tuple(role_of(catalog, stream.oid) for stream in streams)
     states = new.handover.states

@@ -111,7 +111,7 @@ class Elsewhere:
         """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
         the other server does when it has looked at them, too."""
         runtime.check_feeds()
-        least = max(self._database.streams[progress.path.stream].last_lsn for progress in runtime.paths)
+        least = max(self._database.streams[oid].last_lsn for oid in runtime.program.inputs)
         least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:

@@ -64,7 +64,7 @@ def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tupl
         states: States = {}
         for runtime in runtimes:
             runtime.advance(lsn)
-            states |= {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
+            states |= {name: state.snapshot() for name, state in runtime.states.items()}
         return states, lsn, tuple(runtime.version for runtime in runtimes)
 
 
@@ -160,13 +160,13 @@ def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int 
         visible = core.sequencer.visible
         last = {stream.oid: core.streams[stream.oid].last_lsn for stream in streams}
     core.sequencer.flush().wait()
-    at = _at(stored.frontiers, last, visible)
+    at = _at(stored.inputs, last, visible)
     if at is None or at < since:
         return taken_out(core, replicas, runtime)
     program = as_leaving(core, runtime)
     arrived = _arrived(core, streams, at)
     leaving = LeavingView(view, streams, *_roles_of(core, view, streams), at, program, states, stored.statics, arrived)
-    return leaving, stored.frontiers
+    return leaving, stored.inputs
 
 
 def _arrived(core: Core, streams: Iterable[Stream], at: int) -> Mapping[int, ArrivedFiles]:

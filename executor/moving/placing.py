@@ -12,7 +12,7 @@ from executor.cluster.registry import read_member
 from executor.cluster.storage import Storage
 from executor.moving.ownership import NOBODY, Owned, as_owned
 from executor.moving.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import Away, ViewRuntime
 
 if TYPE_CHECKING:
@@ -50,5 +50,5 @@ def is_guest(database: Database, runtime: ViewRuntime) -> bool:
 
 def is_own(database: Core, runtime: ViewRuntime) -> bool:
     """Whether it is at this server."""
-    stream = database.streams.get(runtime.paths[0].path.stream)
+    stream = database.streams.get(runtime.program.inputs[0])
     return stream is not None and not home_of(stream.stream)
