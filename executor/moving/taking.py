@@ -22,7 +22,8 @@ from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.placing import is_own, place, staged
 from executor.traces.checked import WRONG
-from executor.views.runtime import ViewError, ViewRuntime
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database

@@ -17,7 +17,7 @@ from executor.sql.transaction import Transaction
 from executor.streams.scanning import ArrivalScan, Interval, StreamScan
 from executor.traces.state import StateTrace
 from executor.views.change_scan import ChangeScan
-from executor.views.runtime import named, reads_places
+from executor.views.path_runner import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Statement

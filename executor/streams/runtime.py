@@ -1,7 +1,7 @@
 """A stream while its server runs: its rows by LSN interval, and when the last ones came.
 
 Owns: what the two kinds of feed behind a stream have in common. Rows that clients send lie in a ring
-(executor/trace/ring); a stream that follows a folder has only the names of the files that arrived
+(executor/traces/ring); a stream that follows a folder has only the names of the files that arrived
 (executor/files/arrived).
 """
 
