@@ -71,7 +71,7 @@ from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch
 from planner.cancellation import to_the_end
-from planner.rules.order_system_rows import PLACE
+from planner.rules.row_order.order_system_rows import PLACE
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ from planner.lowering import lowered
 from planner.lowering.outer_values import uses_equal_values
 from planner.placement import Power
 from planner.rules import optimise, unnest, with_ordered_joins
-from planner.rules.guard_subqueries import may_fail
-from planner.rules.inline_shared import inline_shared
+from planner.rules.errors.guard_subqueries import may_fail
+from planner.rules.subqueries.inline_shared import inline_shared
 from planner.statistics import Statistics, TableStatistics
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from planner.algebra.scalars import Value
 from planner.algebra.walk import replace_parameters, walk
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
 from planner.separation.common_results import compute_once
 from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_bare, with_order_above
 

@@ -37,7 +37,7 @@ from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, 
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.traces.sealed import delete_sealed
 from executor.views.expiry import unexpired
-from planner.algebra.serialize import decode_program, encode_program
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Expiry, Program, State
 
 #: A state's runs are compacted into one when there are more.

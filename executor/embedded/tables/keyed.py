@@ -35,12 +35,12 @@ from executor.rows.table_rows import TableRows
 from executor.small import Small, small_of
 from executor.traces.index import NO_ROW, Row
 from executor.traces.keyed_rows import Columns, Key, Overlay, keys_in
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import conjunction
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Scalar
 from planner.algebra.walk import walk
 from planner.lowering.effects import calls_of
-from planner.rules.support import conjunction
 from planner.statements.statement import Delete, Insert, Update
 
 _READINGS: Final = 512
