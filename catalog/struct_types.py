@@ -1,6 +1,6 @@
 """Whether what was read into a struct is of the types that the struct declares: msgspec builds one of any values.
 
-Owns: that check, for structs that come from where somebody else may have written. A text is one that a client could
+Owns: that check, for structs read from places to which other processes can write. A text is one that a client could
 have sent, and an integer has 64 bits, so that whatever is made of them, here or by an engine, can be shown; what may be
 anything is a constant.
 """

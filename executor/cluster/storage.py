@@ -1,8 +1,8 @@
 """The folder that several servers share, and the lock under which they change what they agree on in it.
 
-Owns: that a small JSON document is read whole or not at all, and that who compares and then writes is alone meanwhile,
-or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is deleted.
-Nothing that takes long is done under it.
+Owns: that a small JSON document is read whole or not at all, and that a comparison with the write that follows it is
+atomic or changes nothing: what is written under the lock comes by way of its term (``lock``), and so does what is
+deleted. Nothing that takes long is done under it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Storage:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else changes what servers agree on meanwhile. Raises 55P03 where the lock is not to be had, or was
-        taken away since this process stood still, and 58030."""
+        """A context in which no other server changes the shared state. Raises 55P03 if the lock cannot be obtained, or
+        was taken from this process because it did not respond, and 58030."""
         self.require_answer()
         if not self._thread.acquire(timeout=PATIENCE):
             raise SqlError(
@@ -83,7 +83,7 @@ class Storage:
             raise disk_error(error, "use the storage that servers share") from error
 
     def require_answer(self) -> None:
-        """Raises 58030 where whoever uses the folder now would wait for nobody knows how long. Waits for nothing."""
+        """Raises 58030 if calls on the folder would block now. Does not block itself."""
         if self.pulse.is_silent:
             raise disk_error(OSError(errno.ETIMEDOUT, ""), "use the storage that servers share")
 

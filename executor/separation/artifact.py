@@ -1,9 +1,9 @@
 """Separated queries on storage: a manifest, and Parquet files of all that the rest of the query reads.
 
-Owns: the layout below shared/queries (architecture, section 8), in which a folder that is copied to another server's is
-that query there; and that nothing of a manifest counts before all of it has been checked. The plan in it is our
-algebra, read through an allow-list, and may have no leaves but the files that the manifest names: so whoever writes a
-manifest can compute over what lies beside it, and over nothing else.
+Owns: the layout below shared/queries (architecture, section 8), in which a folder copied to another server is that
+query there; and that a manifest is used only after all of it has been checked. The plan in it is our algebra, read
+through an allow-list, and may have no leaves but the files that the manifest names: so a forged manifest can read the
+files beside it, and nothing else.
 
     shared/queries/<id>/manifest.json       {"format": 1, "sha256": of the rest, "query": {...}}
     shared/queries/<id>/r1-<x>.parquet      a result or an input; each manifest has files of its own
@@ -151,7 +151,7 @@ class SeparatedQueries:
             try:
                 yield self.get(query_id)
             except SqlError:
-                continue  # who asks for it by its id hears why
+                continue  # a request by its id gets the reason
 
     def get(self, query_id: str) -> SeparatedQuery:
         """A query's manifest, checked. Raises 42704, 58030, XX001, and 0A000 for a format of a later version."""
@@ -198,14 +198,14 @@ class SeparatedQueries:
         58030."""
         folder = self._folder / query_id
         self._claims.require_storage()  # nothing is written to an empty mount point
-        unique = secrets.token_hex(8)  # who has lost the query writes over nothing of who has it
+        unique = secrets.token_hex(8)  # a former owner overwrites nothing of the present owner
         try:
             self._folder.mkdir(exist_ok=True)
             folder.mkdir(exist_ok=True)
             paths = [folder / f"r{place}-{unique}.parquet" for place in range(1, len(runs) + 1)]
             stored = _stored(folder, dict(zip(paths, runs.items(), strict=True)))
             failpoint("files")
-            # Who has claimed a query writes it alone: only the claim is to be looked at under the lock.
+            # Only the server with the claim writes the query, so only the claim is checked under the lock.
             number = self._number(query_id) + 1
             query = SeparatedQuery(query_id, number, runs=stored, **about)
             with self._claims.owned(query_id) as storage:
@@ -226,7 +226,7 @@ class SeparatedQueries:
             raise SqlError("XX001", f'separated query "{query_id}" has no valid manifest: {error}') from error
 
     def delete(self, query_id: str) -> bool:
-        """Forgets a query, whoever has it; whether there was one."""
+        """Deletes a query, of any owner; whether there was one."""
         folder = self._folder / query_id
         if not _ID.fullmatch(query_id):
             return False
@@ -247,7 +247,7 @@ class SeparatedQueries:
 
 @contextlib.contextmanager
 def _as_written(query: SeparatedQuery) -> Iterator[None]:
-    """Raises XX001 where a file is damaged, and 58030 where nobody can tell."""
+    """Raises XX001 where a file is damaged, and 58030 if the file cannot be read."""
     try:
         yield
     except (OSError, pa.ArrowException, *WRONG) as error:

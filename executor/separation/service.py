@@ -355,8 +355,8 @@ class Separation:
             raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
-        """The same over the query's own files; where nobody asked for Spark and it fails, embedded. Raises 0A000 for
-        what Spark does not compute."""
+        """Runs the query on Spark over its own files, or on the embedded engine if Spark fails and was not requested.
+        Raises 0A000 for what Spark does not compute."""
         try:
             return self._only_on_spark(reader, query, steps, running)
         except SqlError as error:
@@ -400,8 +400,8 @@ class Separation:
         return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
-        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
-        delete, since nobody can tell whose it is."""
+        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of a query with an unknown owner,
+        which only a superuser may delete."""
         try:
             self._require_owner(client, self.stored.get(query_id))
         except SqlError as error:

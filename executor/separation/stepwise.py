@@ -1,8 +1,8 @@
 """A query's pipelines one after the other, on one connection and over one snapshot of the tables.
 
-Owns: which results are kept how long, and what happens between two pipelines, or two slices of one: whoever asks for
-the query's state gets it now. What an engine raises before the end is not taken for the query's error: evaluated whole,
-the query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
+Owns: how long results are kept, and what happens between two pipelines, or two slices of one: requests for the query's
+state are answered then. What an engine raises before the end is not taken for the query's error: evaluated whole, the
+query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
 says.
 """
 
@@ -36,7 +36,7 @@ class Results(Protocol):
         ...
 
     def progress(self) -> float:
-        """How much of what is computed now is done, 0 to 1, for any thread; 0 where nobody can tell."""
+        """The finished share of the running step, 0 to 1, for any thread; 0 if it is unknown."""
         ...
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
@@ -44,8 +44,8 @@ class Results(Protocol):
         ...
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
-        over what is numbered from ``low`` to below ``high``."""
+        """Adds the result of one slice to the rows that the snapshot has already; ``sliced`` gives the relation over
+        the rows numbered from ``low`` to below ``high``."""
         ...
 
     def numbers(self, leaf: Leaf) -> tuple[int, int]:
@@ -61,7 +61,7 @@ class Results(Protocol):
         ...
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The same, computed while it is read."""
+        """The rows, computed while they are read."""
         ...
 
     def drop(self, result: Snapshot) -> None:
@@ -176,7 +176,7 @@ class Stepwise(Struct):
         return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
 
     def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
-        """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
+        """Extracts the requested state, with the slices that have ``begun``. Raises 57014 where the query was to be
         suspended, and Moved."""
         asked = self.query.asked()
         try:
@@ -211,6 +211,6 @@ class Stepwise(Struct):
 
 
 def suspended(query_id: str) -> SqlError:
-    """What the client hears who waits for the rows."""
+    """The error that the waiting client gets."""
     hint = f"SELECT * FROM millstream.resume('{query_id}') gives the rows."
     return SqlError("57014", f'query "{query_id}" was suspended', hint=hint)

@@ -1,9 +1,9 @@
-"""JSON documents that say themselves whether they are what was written.
+"""JSON documents with their own checksum.
 
     {"format": 2, "sha256": "<64 digits, of the bytes that follow>", "content": <JSON>}
 
-Owns that form. The checksum finds what storage lost or somebody edited; against who can compute one himself it is of no
-use, and the folder's permissions are.
+Owns that form. The checksum finds damage and edits by hand; it does not protect against forgery, which the folder's
+permissions prevent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def unpack(data: bytes, name: str) -> tuple[int, Any]:
 
 @contextmanager
 def as_written(name: str) -> Iterator[None]:
-    """Raises XX001 where what is read is damaged, or is missing, and 58030 where nobody can tell."""
+    """Raises XX001 where what is read is damaged, or is missing, and 58030 if the file cannot be read."""
     try:
         yield
     except FileNotFoundError as error:
