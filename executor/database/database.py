@@ -372,7 +372,7 @@ class Database(Core):
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def open_view(self, view: View, stored: StoredView) -> None:
-        """A view is there. Raises XX001 where a run is not what was written."""
+        """A view is there. Raises XX001 where a run is damaged."""
         inputs = {oid: self.streams[oid].feed for oid in stored.program.inputs}
 
         def keep(failed: ViewError) -> None:

@@ -629,7 +629,7 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
     for oid in views:
         if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
-            raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
+            raise unsupported(what, "Commit first: the view has the rows from then on.")
 
 
 def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ Owns: the layout below shared/ (architecture, section 8) and the order in which 
 crash at any moment leaves a view that recovery can open: static runs and the program are written before the log record
 that creates the view; the manifest after it, or by recovery. Knows nothing of when to commit or of computing runs.
 
-    shared/state/v<oid>/           manifest.json and runs (executor/trace/manifest)
+    shared/state/v<oid>/           manifest.json and runs (executor/traces/manifest)
     shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
