@@ -17,8 +17,8 @@ from catalog.system.rows import Row
 from catalog.system.stored import by_oid
 from executor.database.core import Core
 from executor.embedded.tables.changes import Counts
-from planner.bind.changes.through_views import changed_places
-from planner.bind.definitions.view_texts import ViewTexts, view_texts
+from planner.bind.changes.updatable_views import changed_places
+from planner.bind.definitions.view_definitions.view_texts import ViewTexts, view_texts
 
 
 def _tables(core: Core, catalog: Catalog) -> Iterator[Row]:

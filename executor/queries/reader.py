@@ -48,7 +48,7 @@ from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra.relations import Relation, Values
 from planner.algebra.scalars import Value
 from planner.algebra.walk import find
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots

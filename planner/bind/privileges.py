@@ -31,8 +31,8 @@ from catalog.values.errors import SqlError
 from planner.algebra.relations import Project, Scan
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.walk import used_columns, walk
-from planner.bind.context import Binding, Need
-from planner.bind.relations import WORDS, require_room
+from planner.bind.lookup.relations import WORDS, require_room
+from planner.bind.state.context import Binding, Need
 from planner.bind.type_privileges import require_types
 from planner.statements.definitions import (
     AlterSchema,

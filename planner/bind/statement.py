@@ -11,15 +11,16 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from planner.bind import utility
 from planner.bind.changes import dml, merge
-from planner.bind.changes.modifying import with_modifications
-from planner.bind.context import Binding, Context
-from planner.bind.definitions import ddl, grants, roles
-from planner.bind.definitions.table_as import bind_select_into, into_of
+from planner.bind.changes.with_changes import with_modifications
+from planner.bind.commands import utility
+from planner.bind.conversion.rows import UnmarkedRow
+from planner.bind.definitions import ddl
+from planner.bind.definitions.access import grants, roles
+from planner.bind.definitions.relations.table_as import bind_select_into, into_of
 from planner.bind.privileges import require_privileges
-from planner.bind.rows import UnmarkedRow
-from planner.bind.select import bind_query
+from planner.bind.queries.select import bind_query
+from planner.bind.state.context import Binding, Context
 from planner.parse.parser import Raw, executed, nested_too_deep
 from planner.scales import with_scales
 from planner.statements.definitions import (

@@ -11,7 +11,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Table
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.tables.store import Changes, TableStore, WriteTransaction
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.bind.statement import bind
 from planner.parse.parser import parse
 from planner.rules import rewrite

@@ -19,7 +19,7 @@ from executor.embedded.functions.batches import Functions
 from executor.embedded.printing.nodes import bound, macro
 from executor.printing.nodes import Build, Expr, function, number, text
 from planner.algebra.scalars import Call
-from planner.bind.literals import value_of
+from planner.bind.conversion.literals import value_of
 
 if TYPE_CHECKING:
     from executor.embedded.printing.dialect import DuckPrinter

@@ -13,10 +13,10 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Table
 from executor.embedded.tables.effects import Arguments, Effects
 from planner.algebra.scalars import Column
-from planner.bind.changes.assigning import default_of
-from planner.bind.context import Binding, Context
-from planner.bind.domains import guards
-from planner.bind.texts import bind_expression
+from planner.bind.changes.assignments import default_of
+from planner.bind.conversion.domains import guards
+from planner.bind.scalars.stored_expressions import bind_expression
+from planner.bind.state.context import Binding, Context
 from planner.parse.parser import Raw
 
 

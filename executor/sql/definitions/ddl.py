@@ -44,9 +44,9 @@ from executor.tables.infinite_dates import require_finite
 from executor.tables.temporary import drop_temporary
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
-from planner.bind.context import Context
-from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
+from planner.bind.definitions.view_definitions.live_tables import live_text
+from planner.bind.state.context import Context
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of

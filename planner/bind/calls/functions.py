@@ -1,7 +1,7 @@
 """Function calls of the grammar -> calls of canonical functions.
 
 Owns: PostgreSQL's names and signatures for what ``planner.algebra.functions`` has, the digits of numeric results, and
-the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregates``.
+the errors for the rest (42883, 0A000). Aggregates are in ``planner.bind.calls.aggregation.aggregates``.
 """
 
 from __future__ import annotations
@@ -16,37 +16,39 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import FLOAT8, MAX_PRECISION, NUMERIC, QUOTIENT, TEXT, SqlType, by_name, by_oid, numeric
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.scalars import Cast, Literal, Scalar
-from planner.bind.calls import arrays, enums, json_rows, jsons, sets
-from planner.bind.calls.aggregates import AGGREGATE_NAMES, bind_aggregate
-from planner.bind.calls.arguments import by_position, unlabelled
-from planner.bind.calls.behind import bind_behind
-from planner.bind.calls.calling import Bind, Special, bare_call, called, without_voids
-from planner.bind.calls.catalog_calls import bind_body_call, bind_catalog_call, is_body_call
-from planner.bind.calls.choice import choose, no_function
-from planner.bind.calls.eventtime import EVENT_TIME, bind_event_time
-from planner.bind.calls.late import is_late, late
-from planner.bind.calls.leaving import bind_leaving_call, is_leaving_call
-from planner.bind.calls.notifying import bind_notify_call, is_notify_call
-from planner.bind.calls.ordered_sets import ORDERED_SETS, bind_ordered_set
-from planner.bind.calls.overloads import ANY, ANY_SPAN, Overload, chosen_function
-from planner.bind.calls.polymorphic import POLYMORPHIC
-from planner.bind.calls.ranges import of_ranges, range_of
-from planner.bind.calls.regex_functions import REGEX_FUNCTIONS
-from planner.bind.calls.resolution import TypeCall
-from planner.bind.calls.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
-from planner.bind.calls.signatures import OVERLOADS
-from planner.bind.calls.text_functions import TEXT_FUNCTIONS
-from planner.bind.calls.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls import set_functions as sets
+from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES, bind_aggregate
+from planner.bind.calls.aggregation.event_time_windows import EVENT_TIME, bind_event_time
+from planner.bind.calls.aggregation.ordered_sets import ORDERED_SETS, bind_ordered_set
+from planner.bind.calls.aggregation.window_calls import bind_window
+from planner.bind.calls.families import arrays, enums, json_rows
+from planner.bind.calls.families import json_functions as jsons
+from planner.bind.calls.families.regex_functions import REGEX_FUNCTIONS
+from planner.bind.calls.families.text_functions import TEXT_FUNCTIONS
+from planner.bind.calls.families.time_functions import TIME_FUNCTIONS, make_interval
+from planner.bind.calls.families.variadic import OF_ARRAYS, VARIADIC, of_array
+from planner.bind.calls.operator_calls.operator_functions import bind_behind
+from planner.bind.calls.operator_calls.ranges import of_ranges, range_of
+from planner.bind.calls.overloading.call_forms import Bind, Special, bare_call, called, without_voids
+from planner.bind.calls.overloading.choice import choose, no_function
+from planner.bind.calls.overloading.deferred_calls import is_late, late
+from planner.bind.calls.overloading.named_arguments import by_position, unlabelled
+from planner.bind.calls.overloading.overloads import ANY, ANY_SPAN, Overload, chosen_function
+from planner.bind.calls.overloading.polymorphic import POLYMORPHIC
+from planner.bind.calls.overloading.signatures import OVERLOADS
+from planner.bind.calls.system.catalog_calls import bind_body_call, bind_catalog_call, is_body_call
+from planner.bind.calls.system.notify_calls import bind_notify_call, is_notify_call
+from planner.bind.calls.system.sequence_calls import bind_sequence_call, bind_serial_sequence, is_sequence_call
+from planner.bind.calls.system.suspension_calls import bind_leaving_call, is_leaving_call
 from planner.bind.calls.user_functions import bind_user_call
-from planner.bind.calls.variadic import OF_ARRAYS, VARIADIC, of_array
-from planner.bind.calls.windows import bind_window
-from planner.bind.context import Binding, Context
-from planner.bind.environment import Environment
-from planner.bind.levels import BoundQuery
-from planner.bind.rows import declared_row, field_of
-from planner.bind.scope import Scope
-from planner.bind.typenames import names_of
-from planner.bind.types import blank_padded, coerce, common_numeric, numeric_result, target_type
+from planner.bind.conversion.coercion import blank_padded, coerce, common_numeric, numeric_result, target_type
+from planner.bind.conversion.resolution import TypeCall
+from planner.bind.conversion.rows import declared_row, field_of
+from planner.bind.lookup.type_names import names_of
+from planner.bind.state.context import Binding, Context
+from planner.bind.state.environment import Environment
+from planner.bind.state.levels import BoundQuery
+from planner.bind.state.scope import Scope
 from planner.parse.parser import Raw
 
 

@@ -36,13 +36,14 @@ from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Filter, Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
-from planner.bind.calls.aggregates import AGGREGATE_NAMES
-from planner.bind.calls.arguments import labels_of, unlabelled
-from planner.bind.calls.arrays import array_of_query, array_of_rows
-from planner.bind.calls.calling import Bind, without_voids
-from planner.bind.calls.choice import not_unique
-from planner.bind.calls.member_functions import call_member, require_computed, takes_any
-from planner.bind.calls.resolution import (
+from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES
+from planner.bind.calls.extension_functions import call_member, require_computed, takes_any
+from planner.bind.calls.families.arrays import array_of_query, array_of_rows
+from planner.bind.calls.overloading.call_forms import Bind, without_voids
+from planner.bind.calls.overloading.choice import not_unique
+from planner.bind.calls.overloading.named_arguments import labels_of, unlabelled
+from planner.bind.calls.set_functions import require_allowed, rows_in_expression
+from planner.bind.conversion.resolution import (
     Ambiguous,
     Candidate,
     TypeCall,
@@ -51,14 +52,13 @@ from planner.bind.calls.resolution import (
     function_call,
     places_of,
 )
-from planner.bind.calls.sets import require_allowed, rows_in_expression
-from planner.bind.context import Binding, restricted, within
-from planner.bind.environment import Environment
-from planner.bind.levels import BoundQuery, Level, subqueries_of
-from planner.bind.rows import field_of, fields_of
-from planner.bind.scope import Entry, Scope, source_of
-from planner.bind.search_path import find_functions
-from planner.bind.typenames import declared_typmod, find_type, names_of
+from planner.bind.conversion.rows import field_of, fields_of
+from planner.bind.lookup.search_path import find_functions
+from planner.bind.lookup.type_names import declared_typmod, find_type, names_of
+from planner.bind.state.context import Binding, restricted, within
+from planner.bind.state.environment import Environment
+from planner.bind.state.levels import BoundQuery, Level, subqueries_of
+from planner.bind.state.scope import Entry, Scope, source_of
 from planner.parse.parser import parse
 from planner.statements.statement import Output
 
@@ -85,7 +85,7 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
 
 def _cast_to_member(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     """type('literal') of an extension's type, which is a cast; None for all else."""
-    from planner.bind.types import coerce
+    from planner.bind.conversion.coercion import coerce
 
     if len(node.args or ()) != 1 or not env.binding.context.catalog.extensions or labels_of(env, node):
         return None
@@ -282,7 +282,7 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 
     Fields of a declared row have theirs.
     """
-    from planner.bind.types import coerce
+    from planner.bind.conversion.coercion import coerce
 
     if scalar.type.name == kind.name == "numeric" and not (is_field and declared_typmod(kind) != -1):
         return scalar
@@ -336,7 +336,7 @@ def _present(given: Sequence[Scalar]) -> Scalar:
 
 def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> BoundQuery:
     """The rows of a body over its arguments. Raises 42P13 where they are not of the declared types, and 0A000."""
-    from planner.bind.select import bind_select  # queries contain calls
+    from planner.bind.queries.select import bind_select  # queries contain calls
 
     if function.returns:
         raise unsupported("RETURN in a function that returns a set", "Quote a SELECT.")
@@ -395,7 +395,7 @@ def body_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Sc
 
 
 def _expression(binding: Binding, scope: Scope, node: Any) -> Scalar:
-    from planner.bind.expressions import bind_scalar  # expressions contain calls
+    from planner.bind.scalars.expressions import bind_scalar  # expressions contain calls
 
     return bind_scalar(Environment(binding, scope, "functions", subqueries_of(Level(binding, scope))), node)
 

@@ -1,9 +1,9 @@
 """INSERT, UPDATE and DELETE -> statements over complete rows.
 
-Owns: column lists, joins with FROM and USING, and checks. Values are ``assigning``'s, RETURNING ``returning``'s, ON
-CONFLICT ``conflict``'s, and such statements in WITH ``modifying``'s. An INSERT of plain VALUES keeps its rows beside
-the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first counts
-(PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
+Owns: column lists, joins with FROM and USING, and checks. Values are ``assignments``', RETURNING ``returning``'s, ON
+CONFLICT ``on_conflict``'s, and such statements in WITH ``with_changes``'. An INSERT of plain VALUES keeps its rows
+beside the relation, for the path without an engine. UPDATE ... FROM joins may yield a row more than once: the first
+counts (PostgreSQL takes an arbitrary one); DELETE ... USING is a semi join unless RETURNING takes columns from there.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from catalog.values.types import INT8, SqlType
 from planner.algebra.relations import ROW_ID, Filter, Join, Project, Relation, Scan, Unnest, Values
 from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.algebra.walk import used_columns
-from planner.bind.changes.assigning import assign, assignments, default_of
-from planner.bind.changes.conflict import bind_conflict
+from planner.bind.changes.assignments import assign, assignments, default_of
+from planner.bind.changes.column_parts import with_part
 from planner.bind.changes.current_of import is_current
-from planner.bind.changes.fields import with_part
+from planner.bind.changes.generated_columns import generated_of, refuse_inserted
+from planner.bind.changes.identity_columns import takes_given
+from planner.bind.changes.on_conflict import bind_conflict
 from planner.bind.changes.returning import Others, passed, refuse_drawn_twice, returning_of, shown_by
-from planner.bind.changes.through_views import Through, through_view
-from planner.bind.context import Binding
-from planner.bind.definitions.generated import generated_of, refuse_inserted
-from planner.bind.definitions.identity import takes_given
-from planner.bind.domains import into_domain
-from planner.bind.environment import Environment, Sets
-from planner.bind.expressions import bind_boolean, bind_scalar
-from planner.bind.levels import Level
-from planner.bind.relations import find_object
-from planner.bind.scope import Scope
-from planner.bind.select import bind_select, check_widths, subquery_binder, with_ctes
-from planner.bind.set_steps import steps
-from planner.bind.sources import bind_from, scan_object, with_place
-from planner.bind.texts import bind_expression
+from planner.bind.changes.updatable_views import Through, through_view
+from planner.bind.conversion.domains import into_domain
+from planner.bind.from_items.from_clause import bind_from, scan_object, with_place
+from planner.bind.lookup.relations import find_object
+from planner.bind.queries.select import bind_select, check_widths, subquery_binder, with_ctes
+from planner.bind.queries.set_function_steps import steps
+from planner.bind.scalars.expressions import bind_boolean, bind_scalar
+from planner.bind.scalars.stored_expressions import bind_expression
+from planner.bind.state.context import Binding
+from planner.bind.state.environment import Environment, Sets
+from planner.bind.state.levels import Level
+from planner.bind.state.scope import Scope
 from planner.statements.statement import Delete, Insert, Returning, Statement, Update
 
 #: Why a foreign table of files takes no rows.

@@ -18,17 +18,17 @@ from catalog.values.types import BOOL, INT4, INT8
 from planner.algebra.relations import ROW_ID, Join, Project
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns, used_columns
-from planner.bind.changes.assigning import assignments, default_of
+from planner.bind.changes.assignments import assignments, default_of
 from planner.bind.changes.dml import checks_of, insert_positions, row_columns, target_scan, value_row, writable
-from planner.bind.context import Binding
-from planner.bind.definitions.generated import generated_of
-from planner.bind.environment import Environment
-from planner.bind.expressions import bind_boolean
-from planner.bind.levels import Level
-from planner.bind.relations import find_object
-from planner.bind.scope import Scope
-from planner.bind.select import subquery_binder, with_ctes
-from planner.bind.sources import bind_from, with_place
+from planner.bind.changes.generated_columns import generated_of
+from planner.bind.from_items.from_clause import bind_from, with_place
+from planner.bind.lookup.relations import find_object
+from planner.bind.queries.select import subquery_binder, with_ctes
+from planner.bind.scalars.expressions import bind_boolean
+from planner.bind.state.context import Binding
+from planner.bind.state.environment import Environment
+from planner.bind.state.levels import Level
+from planner.bind.state.scope import Scope
 from planner.statements.statement import Merge, MergeAction, Statement
 
 _MATCHED: Final = MergeMatchKind.MERGE_WHEN_MATCHED

@@ -14,16 +14,16 @@ from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Call, Column, ColumnRef, Scalar
 from planner.algebra.walk import replace_columns, used_columns, walk
-from planner.bind.changes.assigning import scope_of_target
-from planner.bind.changes.through_views import Through
-from planner.bind.context import Binding
-from planner.bind.environment import Environment
-from planner.bind.expressions import text_if_unknown
-from planner.bind.levels import Level
-from planner.bind.scope import Entry, Scope
-from planner.bind.select import subquery_binder
-from planner.bind.targets import bind_targets
-from planner.bind.typenames import declared_typmod
+from planner.bind.changes.assignments import scope_of_target
+from planner.bind.changes.updatable_views import Through
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.queries.select import subquery_binder
+from planner.bind.scalars.expressions import text_if_unknown
+from planner.bind.scalars.select_lists import bind_targets
+from planner.bind.state.context import Binding
+from planner.bind.state.environment import Environment
+from planner.bind.state.levels import Level
+from planner.bind.state.scope import Entry, Scope
 from planner.statements.statement import Returning
 
 

@@ -15,10 +15,10 @@ from catalog.objects import Domain, Stream, Table, View
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, SqlType
 from planner.algebra.scalars import Column
-from planner.bind.context import Binding, Context, within
-from planner.bind.relations import as_created
-from planner.bind.select import bind_query
-from planner.bind.texts import bind_expression, functions_called
+from planner.bind.lookup.relations import as_created
+from planner.bind.queries.select import bind_query
+from planner.bind.scalars.stored_expressions import bind_expression, functions_called
+from planner.bind.state.context import Binding, Context, within
 from planner.parse.parser import parse
 from planner.statements.statement import Query
 

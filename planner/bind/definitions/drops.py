@@ -30,15 +30,15 @@ from catalog.objects import (
 from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.oids import row_oid
-from planner.bind.context import Binding, within
-from planner.bind.definitions.extensions import bind_drop_extension
-from planner.bind.definitions.functions import bind_drop_function, dependents_of, signature
-from planner.bind.definitions.indexes import bind_drop_index
+from planner.bind.definitions.relations.indexes import bind_drop_index
+from planner.bind.definitions.routines.extensions import bind_drop_extension
+from planner.bind.definitions.routines.functions import bind_drop_function, dependents_of, signature
 from planner.bind.definitions.sequences import identity_column
-from planner.bind.definitions.type_drops import bind_drop_type, drop_types
+from planner.bind.definitions.types.type_drops import bind_drop_type, drop_types
+from planner.bind.lookup.relations import describe, look_up, require_object, shown, written
+from planner.bind.lookup.type_names import names_of
 from planner.bind.privileges import require_droppable
-from planner.bind.relations import describe, look_up, require_object, shown, written
-from planner.bind.typenames import names_of
+from planner.bind.state.context import Binding, within
 from planner.statements.definitions import Drop, Truncate
 from planner.statements.statement import NoOperation, Statement
 

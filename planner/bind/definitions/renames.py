@@ -18,15 +18,15 @@ from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import quote_name
 from planner.algebra.relations import Project
 from planner.algebra.scalars import ColumnRef
-from planner.bind.context import Binding
-from planner.bind.definitions.composites import bind_rename_attribute
 from planner.bind.definitions.dependents import readers
-from planner.bind.definitions.domains import bind_rename_domain, bind_rename_domain_constraint
-from planner.bind.definitions.indexes import bind_rename_index
-from planner.bind.definitions.user_types import bind_rename_type
-from planner.bind.relations import look_up, require_object
-from planner.bind.scope import SYSTEM_COLUMNS
-from planner.bind.sources import scan_object
+from planner.bind.definitions.relations.indexes import bind_rename_index
+from planner.bind.definitions.types.composites import bind_rename_attribute
+from planner.bind.definitions.types.domains import bind_rename_domain, bind_rename_domain_constraint
+from planner.bind.definitions.types.user_types import bind_rename_type
+from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.relations import look_up, require_object
+from planner.bind.state.context import Binding
+from planner.bind.state.scope import SYSTEM_COLUMNS
 from planner.incremental.programs.renaming import follow_rename
 from planner.parse.parser import nodes, parse
 from planner.statements.definitions import AlterTable, Redefine

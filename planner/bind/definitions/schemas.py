@@ -1,7 +1,7 @@
 """CREATE SCHEMA, ALTER SCHEMA and ALTER ... SET SCHEMA.
 
 Owns: which names schemas may have, and what goes along when a relation moves. DROP SCHEMA is
-``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.owners``.
+``planner.bind.definitions.drops``, and OWNER TO ``planner.bind.definitions.access.owners``.
 
 https://www.postgresql.org/docs/15/sql-createschema.html
 """
@@ -17,12 +17,12 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, SYSTEM_SCHEMAS, CatalogObject, Schema, Sequence, SystemView, Table
 from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
-from planner.bind.definitions.functions import dependents_of
+from planner.bind.definitions.access.roles import role_of
 from planner.bind.definitions.renames import RELATIONS, relation_words, require_relation
-from planner.bind.definitions.roles import role_of
-from planner.bind.definitions.user_types import bind_move_type
-from planner.bind.relations import look_up
+from planner.bind.definitions.routines.functions import dependents_of
+from planner.bind.definitions.types.user_types import bind_move_type
+from planner.bind.lookup.relations import look_up
+from planner.bind.state.context import Binding
 from planner.parse.parser import Raw, schema_elements
 from planner.statements.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
 from planner.statements.statement import NoOperation, Statement

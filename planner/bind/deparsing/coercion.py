@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from catalog.extensions import is_member
 from catalog.objects import FIRST_OID
 from catalog.values.types import ARRAYS, SqlType, by_oid, is_known
-from planner.bind.calls.resolution import TEXT, UNKNOWN, array_of, common, pathway
+from planner.bind.conversion.literals import value_of
+from planner.bind.conversion.resolution import TEXT, UNKNOWN, array_of, common, pathway
 from planner.bind.deparsing import AsWrittenError
-from planner.bind.deparsing.place import Place
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.trees import Array, Call, Case, Cast, Const, Listed, Merged, Node, Var
-from planner.bind.literals import value_of
-from planner.bind.typenames import declared_typmod
+from planner.bind.lookup.type_names import declared_typmod
 
 INTEGER: Final = 23
 NUMERIC: Final = 1700

@@ -23,7 +23,7 @@ from pglast.enums import SQLValueFunctionOp as ValueOp
 
 from catalog.values.identifiers import quote_name
 from catalog.values.types import by_name
-from planner.bind.calls.resolution import (
+from planner.bind.conversion.resolution import (
     BOOL,
     RECORD,
     UNKNOWN,
@@ -35,8 +35,8 @@ from planner.bind.calls.resolution import (
     polymorphic_types,
     result_type,
 )
-from planner.bind.constants import number
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.coercion import (
     ANYTHING,
     INTEGER,
@@ -47,7 +47,6 @@ from planner.bind.deparsing.coercion import (
     constant,
     in_array,
 )
-from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     Array,
     Case,
@@ -66,7 +65,8 @@ from planner.bind.deparsing.trees import (
     Test,
     variables,
 )
-from planner.bind.typenames import names_of, type_or_domain
+from planner.bind.lookup.type_names import names_of, type_or_domain
+from planner.bind.scalars.constants import number
 
 _BIT: Final = 1560
 _BOOLEAN_TESTS: Final = {

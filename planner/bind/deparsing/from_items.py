@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from pglast.enums import JoinType
 
 from catalog.system.naming import prefix
-from planner.bind.calls.resolution import category
+from planner.bind.conversion.resolution import category
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Named, Place, columns_of
 from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition
-from planner.bind.deparsing.place import Named, Place, columns_of
 from planner.bind.deparsing.trees import (
     Call,
     ColumnOf,
@@ -26,9 +26,9 @@ from planner.bind.deparsing.trees import (
     Var,
     variables,
 )
-from planner.bind.names import output_name
-from planner.bind.relations import look_up
-from planner.bind.typenames import names_of
+from planner.bind.lookup.output_names import output_name
+from planner.bind.lookup.relations import look_up
+from planner.bind.lookup.type_names import names_of
 
 _INT8: Final = 20
 _RECORD: Final = 2249

@@ -8,13 +8,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pglast.enums import GroupingSetKind, LimitOption, SetOperation
 
-from planner.bind.calls.resolution import UNKNOWN
+from planner.bind.conversion.resolution import UNKNOWN
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.calls import frame
 from planner.bind.deparsing.coercion import agreed, as_text, coerce, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
 from planner.bind.deparsing.from_items import analyse_from, entries_of, merged_names
-from planner.bind.deparsing.place import Place
 from planner.bind.deparsing.trees import (
     ColumnOf,
     Const,
@@ -26,10 +26,10 @@ from planner.bind.deparsing.trees import (
     Target,
     WithItem,
 )
-from planner.bind.names import output_name
-from planner.bind.recursion import read_first
-from planner.bind.typenames import names_of
-from planner.bind.visible import Clause, Visible
+from planner.bind.lookup.output_names import output_name
+from planner.bind.lookup.type_names import names_of
+from planner.bind.state.with_names import Clause, Visible
+from planner.bind.with_queries.recursion import read_first
 
 _INT8: Final = 20
 _SETS: Final = {

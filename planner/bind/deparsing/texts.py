@@ -10,19 +10,19 @@ from catalog.objects import View
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from planner.algebra.scalars import Column
-from planner.bind.calls.resolution import UNKNOWN, Ambiguous
-from planner.bind.context import Binding, Context
+from planner.bind.conversion.resolution import UNKNOWN, Ambiguous
 from planner.bind.deparsing import AsWrittenError
+from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.coercion import cast, coerce
 from planner.bind.deparsing.expressions import analyse
 from planner.bind.deparsing.from_items import entries_of
+from planner.bind.deparsing.item_names import OF_VIEWS
 from planner.bind.deparsing.layout import show_query
-from planner.bind.deparsing.naming import OF_VIEWS
-from planner.bind.deparsing.place import Place
-from planner.bind.deparsing.printing import Printer
+from planner.bind.deparsing.printer import Printer
 from planner.bind.deparsing.queries import analyse_query
 from planner.bind.deparsing.trees import ColumnOf, Const, Source
-from planner.bind.relations import as_created
+from planner.bind.lookup.relations import as_created
+from planner.bind.state.context import Binding, Context
 from planner.parse.parser import parse
 
 #: What an analysis that knows too little ends with.

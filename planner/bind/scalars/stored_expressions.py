@@ -1,0 +1,87 @@
+"""Expressions that the catalog keeps as text: DEFAULT and CHECK."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from catalog.objects import ColumnDefinition
+from catalog.values.errors import SqlError
+from catalog.values.times.styles import USUAL
+from catalog.values.types import SqlType
+from planner.algebra.scalars import Column, ColumnRef, Scalar
+from planner.bind.conversion.coercion import coerce, display
+from planner.bind.queries.select import subquery_binder
+from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.state.context import Binding, Context, within
+from planner.bind.state.environment import Environment
+from planner.bind.state.levels import Level
+from planner.bind.state.scope import Entry, source_of
+from planner.parse.parser import nodes, parse
+
+
+def row_of(columns: Sequence[ColumnDefinition]) -> list[Column]:
+    """A row with a definition's columns."""
+    return [Column(-1 - index, column.name, column.type) for index, column in enumerate(columns)]
+
+
+def unqualified(tree: Any, table: str) -> Any:
+    """An expression of a table's definition in which columns go without the table's name, which may change."""
+    tree = copy.deepcopy(tree)
+    for node in nodes(tree):
+        if type(node).__name__ == "ColumnRef":
+            first, *rest = node.fields
+            if rest and getattr(first, "sval", None) == table:
+                node.fields = tuple(rest)
+    return tree
+
+
+def bind_expression(
+    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None = None, what: str = "DEFAULT"
+) -> Scalar:
+    """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is. No error has a place."""
+    return _bound(text, columns, context, kind, what)[0]
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text that somebody wrote is one expression and nothing behind it. Raises 42601."""
+    statements = parse(f"SELECT {text}")
+    select: Any = statements[0].node
+    clauses = [name for name in select if getattr(select, name)]
+    if len(statements) > 1 or clauses != ["targetList"]:
+        return False
+    return [target.name for target in select.targetList] == [None]
+
+
+def functions_called(text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
+    """The users' functions that a text calls, itself or through others, by oid; none where it does not bind."""
+    try:
+        return _bound(text, columns, context, None, "DEFAULT")[1].functions
+    except SqlError:
+        return ()
+
+
+def _bound(
+    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None, what: str
+) -> tuple[Scalar, Binding]:
+    raw = parse(f"SELECT {text}")[0]
+    binding = Binding(raw, within(context, reading=USUAL))
+    with binding.without_positions():
+        return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what), binding
+
+
+def bind_tree(
+    binding: Binding, node: Any, columns: Sequence[Column], kind: SqlType | None, what: str = "DEFAULT"
+) -> Scalar:
+    """The same for an expression of the statement that is being bound."""
+    scope = source_of("", [Entry(column.name, ColumnRef(column)) for column in columns])
+    env = Environment(binding, scope, f"{what} expressions", subquery_binder(Level(binding)))
+    scalar = bind_scalar(env, node)
+    if kind is None:
+        return scalar
+    found = coerce(binding, scalar, kind, "assignment", node)
+    if found is None:
+        message = f"{what} expression is of type {display(scalar.type)}, not {display(kind)}"
+        raise SqlError("42804", message)
+    return found
