@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -27,7 +27,7 @@ class ArrivedFiles(Struct, frozen=True):
 
 
 #: Rows of an interval: an Arrow table (embedded), or Parquet files or files as they are (Spark).
-Rows = pa.Table | tuple[Path, ...] | ArrivedFiles
+Rows: TypeAlias = pa.Table | tuple[Path, ...] | ArrivedFiles
 
 
 class Inputs(Struct, frozen=True):

@@ -61,11 +61,11 @@ from executor.tables.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
-from executor.views.admission import Admission
+from executor.upkeep.admission import Admission
+from executor.upkeep.frontiers import Frontiers
+from executor.upkeep.maintenance import Maintenance
 from executor.views.changes import ViewChanges
-from executor.views.frontiers import Frontiers
 from executor.views.indexes import ViewIndexes
-from executor.views.maintenance import Maintenance
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
 from executor.views.watch import ViewWatch

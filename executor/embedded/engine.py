@@ -59,13 +59,13 @@ class Merging(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What a job's statement reads, found once: the engine's names of its deltas; the static inputs that a few rows of
-    them need in part; whether its rows are unique by the key of the state that they go to; and where numpy may compute
-    it over a few rows, how."""
+    """What a job's statement reads, found once: the oids of its deltas by the engine's names; the static inputs that a
+    few rows of them need in part; whether its rows are unique by the key of the state that they go to; and where numpy
+    may compute it over a few rows, how."""
 
     statement: Statement
     state: State
-    deltas: tuple[str, ...]
+    deltas: Mapping[str, int]
     reductions: tuple[Reduction, ...]
     unique: bool
     small: Grouping | None

@@ -59,8 +59,10 @@ _Aggregation = Callable[[Rows, Groups], pa.Array]
 
 
 class Grouping(Struct, frozen=True):
-    """A statement's relation: the rows that ``condition`` leaves, by ``keys`` (sources), aggregated."""
+    """A statement's relation: of the changes of the relation ``oid`` the rows that ``condition`` leaves, by ``keys``
+    (sources), aggregated."""
 
+    oid: int
     sources: tuple[str, ...]
     condition: Computed | None
     keys: tuple[str, ...]

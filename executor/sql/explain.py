@@ -32,6 +32,7 @@ from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
 from planner.explain.changes import Explained, change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
+from planner.incremental.programs.program import Path
 from planner.rules.cardinality import Cardinality
 from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (

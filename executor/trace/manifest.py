@@ -126,11 +126,10 @@ class Manifest:
         """A new view's manifest: each path's frontier where the view begins, and no runs but those with which it has
         arrived. Raises 53100, 58030."""
         folder.mkdir(parents=True, exist_ok=True)
-        manifest = cls(
-            folder,
-            Content(view, owner, program, dict(states), dict.fromkeys(states, ()), dict(frontiers), statics=statics or {}),
-        )
-        content = manifest.content if arrived is None else manifest._with(arrived, frontiers)
+        no_runs: dict[str, tuple[StoredRun, ...]] = dict.fromkeys(states, ())
+        content = Content(view, owner, program, dict(states), no_runs, dict(frontiers), statics=statics or {})
+        manifest = cls(folder, content)
+        content = content if arrived is None else manifest._with(arrived, frontiers)
         with manifest._exclusive():
             manifest._save(content)
         sync_folder(folder.parent)
@@ -347,7 +346,7 @@ def _read(folder: Path) -> Content:
 
 
 def _decode_frontiers(frontiers: Any) -> dict[int, int]:
-    """Frontiers by path id; earlier versions listed them in the order of the program's paths, whose ids are their places."""
+    """Frontiers by path id; earlier versions listed them by the paths' places, which are their ids."""
     pairs = frontiers.items() if isinstance(frontiers, dict) else enumerate(frontiers)
     return {int(path): lsn for path, lsn in pairs}
 

@@ -169,6 +169,8 @@ class ViewRuntime:
         self.feeds = feeds
         self.statics = statics
         self.lock = threading.RLock()
+        #: Held from a commit on storage until the content has its runs: a job of each engine may commit at once.
+        self.committing = threading.Lock()
         self.error: ViewError | None = None
         #: Keeps an error on storage: the log does not wait for a view that has one.
         self.on_fail: Callable[[ViewError], None] = lambda failed: None
@@ -390,7 +392,7 @@ class ViewRuntime:
 
     def _reload(self, progress: Progress, upto: int) -> None:
         """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
-        state. Read before the lock is taken: only the caller's thread commits."""
+        state. It is read before the lock is taken: the caller holds ``committing``."""
         contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
         with self.lock:
             self._keep_pinned(upto)
@@ -421,7 +423,7 @@ class ViewRuntime:
 
     def come_back(self, handover: str, frontier: int) -> None:
         """The view is here again, and its stored states are of an LSN. The log is kept until all know of it."""
-        with self.lock:
+        with self.committing, self.lock:
             for progress in self.paths:
                 self._reload(progress, frontier)
             self.away = None

@@ -291,9 +291,8 @@ class ViewStore:
             content = manifest.content
             error = _decode_error(content.error)
             statics = self._load_statics(oid, program, content.statics)
-            return StoredView(
-                program, dict(content.frontiers), statics, error, content.shared, content.handover, partial(self.read, oid)
-            )
+            frontiers, read = dict(content.frontiers), partial(self.read, oid)
+            return StoredView(program, frontiers, statics, error, content.shared, content.handover, read)
 
     def taken(self, oid: int, engine: EmbeddedEngine) -> tuple[StoredView, dict[str, pa.Table]]:
         """What is stored of a view, and its states' rows, all of one commit. Raises XX001, 42P01."""
@@ -332,9 +331,7 @@ class ViewStore:
         program, files, has_come = self._prepared(oid)
         if has_come:
             raise SqlError("XX001", "it has come from another server")
-        return StoredView(
-            program, {path.id: lsn for path in program.paths}, self._load_statics(oid, program, files)
-        )
+        return StoredView(program, {path.id: lsn for path in program.paths}, self._load_statics(oid, program, files))
 
     def close(self, oid: int) -> None:
         """A view's files stay as they are, and nothing is added."""
@@ -366,7 +363,8 @@ class ViewStore:
 
     def highest_lsn(self) -> int:
         """The greatest LSN that any open manifest names."""
-        return max((lsn for manifest, _ in self._open.values() for lsn in manifest.content.frontiers.values()), default=0)
+        manifests = (manifest.content for manifest, _ in self._open.values())
+        return max((lsn for content in manifests for lsn in content.frontiers.values()), default=0)
 
     # Commits ----------------------------------------------------------------------------------------------------
 

@@ -198,7 +198,8 @@ def test_a_forged_manifest_needs_a_forged_checksum(server: Server, rows: Rows) -
     """A frontier of which rows would be counted twice."""
     manifest = server.files("v")[0]
     _, content = unpack(manifest.read_bytes(), "it")
-    forged = manifest.read_bytes().replace(f'"frontiers":{content["frontiers"]}'.encode(), b'"frontiers":[1]')
+    before = f'"frontiers":{{"0":{content["frontiers"]["0"]}}}'
+    forged = manifest.read_bytes().replace(before.encode(), b'"frontiers":{"0":1}')
     assert forged != manifest.read_bytes()
     for data in (forged, forged.replace(b'"format":2', b'"format":1')):
         manifest.write_bytes(data)

@@ -11,7 +11,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.database.options import Options
 from executor.spark.statements import reason
-from executor.views.maintenance import Task
+from executor.upkeep.paths import PathTask, Sources
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import RUNS
 from tests.executor.client import Client
@@ -42,8 +42,8 @@ def opened_again(database: Database, folder: Path) -> Database:
 
 def settle(database: Database) -> ViewRuntime:
     """Maintains the one view's one path."""
-    (runtime,), (stream,) = database.runtimes(), database.streams.values()
-    database.maintenance._embedded(stream, Task(runtime, runtime.paths[0]), "")
+    (runtime,), sources = database.runtimes(), Sources(tuple(database.streams.values()))
+    database.maintenance.embedded.run(sources, PathTask(runtime, runtime.paths[0]))
     return runtime
 
 
@@ -125,7 +125,7 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
     assert len(rows(database)) == 1
     progress = runtime.paths[0]
     run = runtime.run_path(progress.path, progress.durable, upto)
-    assert database.storage.commit(runtime.view.oid, progress.path.stream, progress.durable, upto, run) is not None
+    assert database.storage.commit(runtime.view.oid, progress.path.id, progress.durable, upto, run) is not None
     database.storage.compact(runtime.view.oid, runtime.program.states, database.engine)
     assert stored_rows(runtime, database)[0] == 1
     again = opened_again(database, tmp_path)

@@ -18,7 +18,7 @@ from executor.database.database import Database
 from executor.rows import keyed_rows
 from executor.rows.point_sources import point_reader
 from executor.trace import index
-from executor.views import frontiers
+from executor.upkeep import frontiers
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
 from tests.rig.crash import copy_crashed

@@ -139,7 +139,7 @@ def test_workers_have_the_embedded_engine_s_kernel(spark: SparkEngine, tmp_path:
     printed = spark.printed_query(statement, state, "UTC")
     assert not isinstance(printed, str)
     table = pa.table({"k": pa.array([255, None], pa.int32())})
-    inputs = Inputs((), {"s": (stored(table, tmp_path / "in.parquet"),)})
+    inputs = Inputs({}, {"s": (stored(table, tmp_path / "in.parquet"),)})
     job = Job(1, (statement,), (state,), inputs, 0, 0, tmp_path / "out")
     runs = spark.run_query(job, printed, lambda: False).runs["q"]
     assert isinstance(runs, tuple)
