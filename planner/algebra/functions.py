@@ -331,7 +331,7 @@ FUNCTIONS: Final[dict[str, Function]] = _functions(
     Function("array_overlaps", 2, 2),
     Function("array_has", 2, 2),  # 'any' of eq where NULL is as good as false
     Function("hashed_chance", 2, 2),  # a number from 0 to 1 by a row's identity and a seed
-    # Of a stored row's columns (planner/bind/lookup/row_versions.py).
+    # Of a stored row's columns (planner/bind/state/row_versions.py).
     Function("row_version", 1, -1),
     Function("row_hash", 1, -1),
     Function("row_place", 2, 2),  # its hash, and its number among those of the same hash's first half

@@ -18,7 +18,7 @@ How a statement is bound:
 PostgreSQL's catalogs show them.
 """
 
-from planner.bind.scalars.stored_expressions import bind_expression
+from planner.bind.binder import bind_expression
 from planner.bind.state.context import Context
 from planner.bind.statement import Bound, bind
 

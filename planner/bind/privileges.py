@@ -32,7 +32,8 @@ from planner.algebra.relations import Project, Scan
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.walk import used_columns, walk
 from planner.bind.lookup.relations import WORDS, require_room
-from planner.bind.state.context import Binding, Need
+from planner.bind.state.bind_state import Need
+from planner.bind.state.environment import Binding
 from planner.bind.type_privileges import require_types
 from planner.statements.definitions import (
     AlterSchema,

@@ -11,7 +11,7 @@ from catalog.objects import ColumnDefinition, Domain
 from catalog.privileges import OF_TYPE
 from catalog.values.errors import SqlError
 from catalog.values.types import ARRAYS, Composite, SqlType
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import (
     AlterTable,
     AlterType,

@@ -23,7 +23,7 @@ from executor.embedded.functions.batches import create, raised
 from executor.printing.nodes import Expr, function, leaf_name, text
 from planner.algebra.relations import Project, Relation, Snapshot
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
-from planner.bind.calls.functions import bind_values
+from planner.bind.binder import bind_values
 from planner.bind.calls.overloading.deferred_calls import STRICT, places
 
 #: (relation, its leaves' tables, time zone) -> its rows.

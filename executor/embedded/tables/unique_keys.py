@@ -18,7 +18,8 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.embedded.tables.changes import quoted, stored
 from executor.embedded.tables.showing import shown
 from executor.printing.nodes import column_name
-from planner.bind.changes.index_expressions import IndexParts, index_parts
+from planner.bind.binder import index_parts
+from planner.bind.changes.index_expressions import IndexParts
 
 
 class Key(Struct, frozen=True):

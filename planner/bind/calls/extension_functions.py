@@ -11,7 +11,7 @@ from catalog.routines import Function
 from catalog.values.errors import unsupported
 from catalog.values.types import RECORD_OID, TEXT, SqlType, array, shaped
 from planner.algebra.scalars import Call, Cast, Literal, Scalar
-from planner.bind.calls.operator_calls.array_shapes import is_shaped
+from planner.bind.conversion.array_items import is_shaped
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.rows import fields_of
 from planner.bind.state.environment import Environment

@@ -6,7 +6,6 @@ makes rows of it; those of one select list advance in step, NULL where one has e
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,17 +14,16 @@ from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, TEXT, SqlType, array, record
 from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.bind.calls.families import json_functions as jsons
-from planner.bind.calls.operator_calls.array_shapes import is_shaped, opened
+from planner.bind.calls.operator_calls.array_shapes import opened
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.named_arguments import by_position
 from planner.bind.calls.overloading.overloads import Overload, Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced, result
 from planner.bind.calls.system.catalog_calls import TABLE_NAMES, bind_lists
+from planner.bind.conversion.array_items import is_shaped
 from planner.bind.conversion.coercion import array_of, coerce, common_numeric
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
-
-Bind = Callable[[Environment, Any], Scalar]
 
 _STAMPS: Final = "; timestamp timestamp interval > timestamp; timestamptz timestamptz interval > timestamptz"
 _SIGNATURES: Final[dict[str, str]] = {
@@ -59,10 +57,10 @@ def is_set(node: Any) -> bool:
     return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in NAMES
 
 
-def bind_in_expression(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_in_expression(env: Environment, node: Any) -> Scalar:
     """A call in an expression: registered with the query level, whose row then has its value as a column."""
     require_allowed(env, node)
-    columns = bind_columns(env, node, bind)
+    columns = bind_columns(env, node)
     found = [_registered(env, node, column.values) for column in columns]
     return found[0] if len(found) == 1 else _row(env, node, found, columns)
 
@@ -106,20 +104,20 @@ def _row(env: Environment, node: Any, columns: list[ColumnRef], described: tuple
     return Case(((Call("is_null", (columns[0],), BOOL), Literal(None, kind)),), row, kind)
 
 
-def bind_columns(env: Environment, node: Any, bind: Bind) -> tuple[SetColumn, ...]:
+def bind_columns(env: Environment, node: Any) -> tuple[SetColumn, ...]:
     """What a function in FROM yields, column by column; one that returns no set is a set of one."""
     if not is_set(node):
-        scalar = bind(env, node)
+        scalar = env.bind(node)
         if scalar.type.name == "unknown":
             scalar = coerce(env.binding, scalar, TEXT) or scalar
         return (SetColumn("", array_of([scalar], scalar.type)),)
     node = by_position(env, node)
     name = names_of(node.funcname)[-1]
     if name in TABLE_NAMES:
-        return tuple(SetColumn(label, values, True) for label, values in bind_lists(env, node, bind))
+        return tuple(SetColumn(label, values, True) for label, values in bind_lists(env, node))
     if name in jsons.SETS:
-        return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node, bind))
-    arguments = [bind(env, item) for item in node.args or ()]
+        return tuple(SetColumn(label, values, bool(label)) for label, values in jsons.bind_set(env, node))
+    arguments = [env.bind(item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
     if chosen.name == "array_subscripts" and is_shaped(arguments[0]):
         return (SetColumn(name, Call("shaped_subscripts", tuple(arguments), array(INT4))),)

@@ -39,10 +39,11 @@ from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.aggregates import AGGREGATE_NAMES
 from planner.bind.calls.extension_functions import call_member, require_computed, takes_any
 from planner.bind.calls.families.arrays import array_of_query, array_of_rows
-from planner.bind.calls.overloading.call_forms import Bind, without_voids
+from planner.bind.calls.overloading.call_forms import without_voids
 from planner.bind.calls.overloading.choice import not_unique
 from planner.bind.calls.overloading.named_arguments import labels_of, unlabelled
 from planner.bind.calls.set_functions import require_allowed, rows_in_expression
+from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.resolution import (
     Ambiguous,
     Candidate,
@@ -53,22 +54,22 @@ from planner.bind.conversion.resolution import (
     places_of,
 )
 from planner.bind.conversion.rows import field_of, fields_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import find_functions
-from planner.bind.lookup.type_names import declared_typmod, find_type, names_of
-from planner.bind.state.context import Binding, restricted, within
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery, Level, subqueries_of
-from planner.bind.state.scope import Entry, Scope, source_of
+from planner.bind.lookup.type_names import declared_typmod, find_type
+from planner.bind.state.context import restricted, within
+from planner.bind.state.environment import Binding, Environment, Level, Scope, source_of
+from planner.bind.state.from_names import BoundQuery, Entry
 from planner.parse.parser import parse
 from planner.statements.statement import Output
 
 
-def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_user_call(env: Environment, node: Any) -> Scalar | None:
     """The value of a call of a user's function; None where it means another. Raises 42501, 42725 and 0A000."""
     binding = env.binding
-    if (meant := _cast_to_member(env, node, bind)) is not None:
+    if (meant := _cast_to_member(env, node)) is not None:
         return meant
-    called = _called(env, node, bind)
+    called = _called(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -83,14 +84,12 @@ def bind_user_call(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     return found
 
 
-def _cast_to_member(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def _cast_to_member(env: Environment, node: Any) -> Scalar | None:
     """type('literal') of an extension's type, which is a cast; None for all else."""
-    from planner.bind.conversion.coercion import coerce
-
     if len(node.args or ()) != 1 or not env.binding.context.catalog.extensions or labels_of(env, node):
         return None
     kind = find_type(env.binding, names_of(node.funcname))
-    argument = bind(env, node.args[0]) if isinstance(kind, BaseType) else None
+    argument = env.bind(node.args[0]) if isinstance(kind, BaseType) else None
     if kind is None or argument is None or argument.type.name != "unknown":
         return None
     return coerce(env.binding, argument, by_oid(kind.oid), "explicit", node.args[0])
@@ -105,9 +104,9 @@ class UserRows(Struct, frozen=True):
     named: bool
 
 
-def bind_user_rows(env: Environment, node: Any, bind: Bind) -> UserRows | None:
+def bind_user_rows(env: Environment, node: Any) -> UserRows | None:
     """The rows of a call in FROM; None where it means no user's function of rows. Raises 42501, 42725 and 0A000."""
-    called = _called_set(env, node, bind)
+    called = _called_set(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -115,16 +114,16 @@ def bind_user_rows(env: Environment, node: Any, bind: Bind) -> UserRows | None:
     return UserRows(_rows(env, function, given, node), kind, bool(function.columns) or kind is not None)
 
 
-def bind_user_array(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_user_array(env: Environment, node: Any) -> Scalar | None:
     """The rows of a call beside others in FROM, as an array; None where it means no user's function of rows."""
-    called = _called_set(env, node, bind)
+    called = _called_set(env, node)
     return None if called is None else _gathered(env, *called)
 
 
-def _called_set(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
+def _called_set(env: Environment, node: Any) -> tuple[Function, list[Scalar], Any] | None:
     if type(node).__name__ != "FuncCall" or not any(item.returns_set for item in _visible(env.binding, node)):
         return None
-    called = _called(env, node, bind)
+    called = _called(env, node)
     if called is None:
         return None
     function, given, node = called
@@ -180,13 +179,13 @@ def _written(node: Any) -> tuple[str, str]:
     return schema[-1] if schema else "", name
 
 
-def _called(env: Environment, node: Any, bind: Bind) -> tuple[Function, list[Scalar], Any] | None:
+def _called(env: Environment, node: Any) -> tuple[Function, list[Scalar], Any] | None:
     """The user's function that a call means, with its arguments; None where it means another."""
     binding, visible = env.binding, _visible(env.binding, node)
     if not visible:
         return None
     labels, written = labels_of(env, node), unlabelled(node.args or ())
-    arguments = [bind(env, item) for item in written]
+    arguments = [env.bind(item) for item in written]
     if not labels:
         node, arguments = without_voids(node, arguments)
         written = unlabelled(node.args or ())
@@ -282,8 +281,6 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 
     Fields of a declared row have theirs.
     """
-    from planner.bind.conversion.coercion import coerce
-
     if scalar.type.name == kind.name == "numeric" and not (is_field and declared_typmod(kind) != -1):
         return scalar
     found = coerce(binding, scalar, kind, "assignment", node)
@@ -336,11 +333,9 @@ def _present(given: Sequence[Scalar]) -> Scalar:
 
 def rows_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> BoundQuery:
     """The rows of a body over its arguments. Raises 42P13 where they are not of the declared types, and 0A000."""
-    from planner.bind.queries.select import bind_select  # queries contain calls
-
     if function.returns:
         raise unsupported("RETURN in a function that returns a set", "Quote a SELECT.")
-    query = bind_select(Level(binding, _parameters(function, given)), _query_node(function.body))
+    query = Level(binding, _parameters(function, given)).bind(_query_node(function.body))
     catalog = binding.context.catalog
     kind, columns = _declared_rows(catalog, function), _columns_of(catalog, function)
     several = bool(function.columns) or kind is not None
@@ -395,9 +390,8 @@ def body_of(binding: Binding, function: Function, given: Sequence[Scalar]) -> Sc
 
 
 def _expression(binding: Binding, scope: Scope, node: Any) -> Scalar:
-    from planner.bind.scalars.expressions import bind_scalar  # expressions contain calls
 
-    return bind_scalar(Environment(binding, scope, "functions", subqueries_of(Level(binding, scope))), node)
+    return Environment(binding, scope, "functions", Level(binding, scope)).bind(node)
 
 
 def value_node(body: str, returns: bool) -> Any:

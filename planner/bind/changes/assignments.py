@@ -20,15 +20,14 @@ from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Scalar, Sc
 from planner.bind.changes.column_parts import assign_part
 from planner.bind.changes.generated_columns import refuse_updated
 from planner.bind.changes.identity_columns import check_updated
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.domains import default_text, into_domain
 from planner.bind.conversion.rows import is_star, row_items
-from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.lookup.type_names import display
 from planner.bind.scalars.select_lists import item_nodes
-from planner.bind.scalars.stored_expressions import bind_expression
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.scope import Entry, Scope, source_of
+from planner.bind.scalars.stored_expressions import bind_stored
+from planner.bind.state.environment import Binding, Environment, Scope, source_of
+from planner.bind.state.from_names import Entry
 
 
 def assign(env: Environment, scalar: Scalar, column: ColumnDefinition, node: Any) -> Scalar:
@@ -58,7 +57,7 @@ def default_of(binding: Binding, column: ColumnDefinition) -> Scalar:
     text = default_text(binding, column)
     if text is None:
         return into_domain(binding, Literal(None, column.type), column.domain)
-    value = bind_expression(text, (), replace(binding.context, parameter_types=()), column.type)
+    value = bind_stored(binding.binder, text, (), replace(binding.context, parameter_types=()), column.type)
     return into_domain(binding, value, column.domain)
 
 
@@ -103,7 +102,7 @@ def _assigned(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
         case "MultiAssignRef":
             return _one_of_several(env, column, node)
         case _:
-            return assign(env, bind_scalar(env, node), column, node)
+            return assign(env, env.bind(node), column, node)
 
 
 def _one_of_several(env: Environment, column: ColumnDefinition, node: Any) -> Scalar:
@@ -111,7 +110,7 @@ def _one_of_several(env: Environment, column: ColumnDefinition, node: Any) -> Sc
     source, place = node.source, node.colno - 1
     match type(source).__name__:
         case "RowExpr" if any(map(is_star, source.args)):
-            items = row_items(env, source, bind_scalar)
+            items = row_items(env, source)
             if len(items) != node.ncolumns:
                 raise env.error("42601", "number of columns does not match number of values", source)
             return assign(env, items[place][0], column, items[place][1])

@@ -15,11 +15,12 @@ from catalog.values.types import JSONB, TEXT, SqlType, shaped
 from planner.algebra.scalars import Call, Cast, Scalar
 from planner.bind.calls.families.arrays import hstore_key, place_of, require_dimensions, subscripted
 from planner.bind.calls.families.json_functions import with_part as with_member
-from planner.bind.calls.operator_calls.array_shapes import is_shaped, put
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.calls.operator_calls.array_shapes import put
+from planner.bind.conversion.array_items import is_shaped
+from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.domains import into_domain
 from planner.bind.conversion.rows import declared_row, field_of, fields_of
-from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
 _REQUIRES: Final = 'subscripted assignment to "{}" requires type'
@@ -37,7 +38,7 @@ def with_part(env: Environment, whole: Scalar, item: Any, node: Any, value: Scal
     if type(node).__name__ == "SetToDefault":
         part = "a subfield" if type(item.indirection[-1]).__name__ == "String" else "an array element"
         raise env.error("0A000", f"cannot set {part} to DEFAULT", item)
-    value = bind_scalar(env, node) if value is None else value
+    value = env.bind(node) if value is None else value
     return _changed(env, whole, item.indirection, item, node, value)
 
 
@@ -71,10 +72,10 @@ def _with_element(
     is_slice = any(index.is_slice for index in indices)
     if whole.type == JSONB and not rest:
         document = _assigned(env, value, JSONB, _REQUIRES.format(item.name), item, node)
-        return with_member(env, whole, indices, bind_scalar, document)
+        return with_member(env, whole, indices, document)
     if whole.type.name == "hstore" and not rest:
         given = _assigned(env, value, TEXT, _REQUIRES.format(item.name), item, node)
-        return Call("hs_assign", (whole, hstore_key(env, indices, item, bind_scalar), given), whole.type)
+        return Call("hs_assign", (whole, hstore_key(env, indices, item), given), whole.type)
     if element is None:
         message = f"cannot subscript type {display(whole.type)} because it does not support subscripting"
         raise env.error("42804", message, item)
@@ -87,12 +88,12 @@ def _with_element(
     elif not is_shaped(whole):
         whole = Cast(whole, shaped(element))
     if rest:
-        inner = subscripted(env, whole, indices, item, bind_scalar)
+        inner = subscripted(env, whole, indices, item)
         given = _changed(env, inner, rest, item, node, value)
     else:
         wanted = shaped(element) if is_slice else element
         given = _assigned(env, value, wanted, _REQUIRES.format(item.name), item, node)
-    found = put(whole, indices, lambda index: place_of(env, index, bind_scalar), given)
+    found = put(whole, indices, lambda index: place_of(env, index), given)
     return found if kind == found.type else Cast(found, kind)
 
 

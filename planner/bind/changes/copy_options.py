@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from catalog.values.encodings import PLAIN, UTF8, encoding_named
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Binding
 from planner.statements.statement import CopyOptions
 
 #: Options that are one character, but for NULL's text.

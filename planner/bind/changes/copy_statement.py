@@ -18,16 +18,14 @@ from planner.bind.changes.dml import HANDLERS, checks_of, require_columns
 from planner.bind.changes.generated_columns import generated_of
 from planner.bind.changes.with_changes import with_modifications
 from planner.bind.conversion.domains import default_text, guards
-from planner.bind.definitions.relations.table_as import into_of
 from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_object
-from planner.bind.lookup.type_names import declared_typmod, names_of
-from planner.bind.queries.select import bind_query, subquery_binder
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.queries.select import bind_query, into_of
 from planner.bind.scalars.expressions import bind_boolean
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import Level
-from planner.bind.state.scope import Entry
+from planner.bind.state.environment import Binding, Environment, Level
+from planner.bind.state.from_names import Entry
 from planner.lowering.effects import calls_of
 from planner.statements.statement import (
     CopyIn,
@@ -108,7 +106,7 @@ def _condition(binding: Binding, target: Table | Stream, row: tuple[Column, ...]
     """WHERE over a row as it is before generated columns are computed."""
     entries = [Entry(column.name, ColumnRef(column)) for column in row]
     scope = scope_of_target(target, node, entries)
-    env = Environment(binding, scope, "COPY FROM WHERE conditions", subquery_binder(Level(binding)))
+    env = Environment(binding, scope, "COPY FROM WHERE conditions", Level(binding))
     found = bind_boolean(env, node.whereClause, "WHERE")
     if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(found)):
         message = "cannot use subquery in COPY FROM WHERE condition"

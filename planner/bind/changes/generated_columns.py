@@ -16,9 +16,10 @@ from catalog.values.errors import SqlError, unsupported
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
-from planner.bind.conversion.coercion import coerce, display
-from planner.bind.scalars.stored_expressions import bind_expression, bind_tree, row_of
-from planner.bind.state.context import Binding
+from planner.bind.conversion.coercion import coerce
+from planner.bind.lookup.type_names import display
+from planner.bind.scalars.stored_expressions import bind_stored, bind_tree, row_of
+from planner.bind.state.environment import Binding
 from planner.parse.parser import nodes
 
 
@@ -33,7 +34,7 @@ def generated_of(binding: Binding, target: Table | Stream, row: Sequence[Column]
             column,
             ColumnRef(column)
             if definition.generated is None
-            else bind_expression(definition.generated, named, context, definition.type),
+            else bind_stored(binding.binder, definition.generated, named, context, definition.type),
         )
         for column, definition in zip(row, target.columns, strict=True)
     )

@@ -19,8 +19,9 @@ from catalog.objects import ColumnDefinition, Index, Table, UserType
 from planner.algebra.scalars import Case, Column, Literal, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.lookup.output_names import ANONYMOUS, output_name
-from planner.bind.scalars.stored_expressions import bind_expression
+from planner.bind.scalars.stored_expressions import bind_stored
 from planner.bind.state.context import Context
+from planner.bind.state.environment import Binder
 from planner.parse.parser import parse
 
 _INDEXES: Final = 256
@@ -47,9 +48,9 @@ class IndexParts(Struct, frozen=True):
         return tuple(column for column in self.row if column in used)
 
 
-def index_parts(table: Table, index: Index) -> IndexParts:
-    """A unique index's. Raises what binding raises."""
-    return _bound(table.columns, index)
+def index_parts(binder: Binder, table: Table, index: Index) -> IndexParts:
+    """What a unique index is of. Raises what binding raises."""
+    return _bound(binder, table.columns, index)
 
 
 def labels_of(parts: Iterable[str]) -> tuple[str, ...]:
@@ -77,10 +78,10 @@ def _types_of(definitions: Iterable[ColumnDefinition]) -> dict[tuple[str, str], 
 
 
 @lru_cache(_INDEXES)
-def _bound(definitions: tuple[ColumnDefinition, ...], index: Index) -> IndexParts:
+def _bound(binder: Binder, definitions: tuple[ColumnDefinition, ...], index: Index) -> IndexParts:
     row = tuple(Column(-1 - place, item.name, item.type) for place, item in enumerate(definitions))
     context = Context(Catalog(types=_types_of(definitions)))
     texts = index.parts[: len(index.parts) - index.included]
-    parts = tuple(bind_expression(text, row, context, what="index") for text in texts)
-    where = None if index.predicate is None else bind_expression(index.predicate, row, context, what="index")
+    parts = tuple(bind_stored(binder, text, row, context, what="index") for text in texts)
+    where = None if index.predicate is None else bind_stored(binder, index.predicate, row, context, what="index")
     return IndexParts(row, parts, where)

@@ -19,11 +19,9 @@ from planner.algebra.walk import used_columns
 from planner.bind.changes.assignments import assignments, scope_of_target
 from planner.bind.changes.index_expressions import index_parts
 from planner.bind.changes.updatable_views import EXCLUDED, Through
-from planner.bind.queries.select import subquery_binder
-from planner.bind.scalars.expressions import bind_boolean, bind_scalar
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import Level
-from planner.bind.state.scope import Entry, Scope, source_of
+from planner.bind.scalars.expressions import bind_boolean
+from planner.bind.state.environment import Environment, Level, Scope, source_of
+from planner.bind.state.from_names import Entry
 from planner.rules.support import conjuncts, substitute
 from planner.statements.statement import Conflict, Upsert
 
@@ -45,7 +43,7 @@ def bind_conflict(
     old = tuple(binding.column(column.name, column.type) for column in target.columns)
     alias = node.relation.alias
     scope = scope_of_target(target, node, _entries(old)) if through is None else through.scope(old, alias)
-    env = Environment(binding, scope, "index predicates", subquery_binder(level))
+    env = Environment(binding, scope, "index predicates", level)
     keys = _keys(env, target, old, clause.infer, through)
     if updates and len(keys) > 1 and isinstance(keys[0], Index):
         raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
@@ -69,7 +67,7 @@ def _update(
     """DO UPDATE SET ``items`` [WHERE ...] over both rows, the table's and the proposed one."""
     old, _ = rows
     both = Scope(env.scope.sources + excluded.sources, env.scope.entries + excluded.entries)
-    inner = Environment(env.binding, both, "UPDATE", env.subquery)
+    inner = Environment(env.binding, both, "UPDATE", env.level)
     assigned = assignments(inner, target, items, old)
     env.binding.give(target.oid, "w", (target.columns[index].name for index in assigned))
     predicate = None
@@ -105,7 +103,7 @@ def _inferred(env: Environment, infer: Any) -> tuple[frozenset[Scalar], frozense
                 raise env.error("42703", f'column "{item.name}" does not exist', infer)
             found |= meant
         else:
-            found.add(bind_scalar(env, item.expr))
+            found.add(env.bind(item.expr))
     where = None if infer.whereClause is None else bind_boolean(env, infer.whereClause, "WHERE")
     return frozenset(found), frozenset(conjuncts(where))
 
@@ -132,7 +130,7 @@ def _keys(
     partial = False
     found: list[Index] = []
     for index in indexes:
-        bound = index_parts(target, index)
+        bound = index_parts(env.binding.binder, target, index)
         over: dict[Column, Scalar] = dict(zip(bound.row, row.values(), strict=True))
         if {substitute(part, over) for part in bound.parts} == parts:
             wanted = {substitute(item, over) for item in conjuncts(bound.predicate)}

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from pglast import ast
 from pglast.enums import SetOperation
 
-from catalog.catalog import Catalog
 from catalog.objects import CatalogObject, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
@@ -23,15 +22,14 @@ from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns, walk
 from planner.bind.from_items.from_clause import in_view, labels_of, scan_object, schema_of
+from planner.bind.from_items.item_scopes import renamed
 from planner.bind.lookup.relations import find_object
-from planner.bind.queries.select import subquery_binder
 from planner.bind.scalars.expressions import bind_boolean
 from planner.bind.scalars.select_lists import Target, bind_targets
-from planner.bind.state.context import Binding, Context
-from planner.bind.state.environment import Environment, Groups, Sets, Windows
-from planner.bind.state.levels import Level, renamed
-from planner.bind.state.scope import Entry, Scope, source_of
-from planner.parse.parser import Raw, nodes
+from planner.bind.state.collected_calls import Groups, Sets, Windows
+from planner.bind.state.environment import Binding, Environment, Level, Scope, source_of
+from planner.bind.state.from_names import Entry
+from planner.parse.parser import nodes
 from planner.rules.support import SUBQUERIES
 from planner.statements.statement import Checks, OfView
 
@@ -195,10 +193,10 @@ def through_view(binding: Binding, node: Any, verb: str, letters: str = "") -> T
     return _through(binding, found, verb, letters)
 
 
-def require_checkable(context: Context, view: View) -> None:
+def require_checkable(binding: Binding, view: View) -> None:
     """A view WITH CHECK OPTION takes changes, and asks nothing of other relations. Raises 0A000."""
     try:
-        found = _through(Binding(Raw(None, "", 0), context), view, "insert into")
+        found = _through(binding, view, "insert into")
     except SqlError as error:
         message = "WITH CHECK OPTION is supported only on automatically updatable views"
         raise SqlError("0A000", message, hint=error.detail) from None
@@ -206,12 +204,12 @@ def require_checkable(context: Context, view: View) -> None:
         raise unsupported("WITH CHECK OPTION of a view with a subquery in WHERE", "Leave it out.")
 
 
-def changed_places(catalog: Catalog, view: View) -> Iterator[int]:
+def changed_places(binding: Binding, view: View) -> Iterator[int]:
     """Columns of a view, from 1 on, through which its table's are changed, behind 0 where rows are at all."""
     if view.continuous:
         return
     try:
-        found = _through(Binding(Raw(None, "", 0), Context(catalog)), view, "delete from")
+        found = _through(binding, view, "delete from")
     except SqlError:
         return
     yield 0
@@ -229,7 +227,7 @@ def _through(binding: Binding, view: View, verb: str, letters: str = "") -> Thro
             binding.need(below.oid, letter).whole = letter == "r" or not isinstance(below, Table)
         table, scan, scope, layers = _below(binding, below, item, view, verb, letters)
         scope = renamed(binding, scope, item.alias, item)
-        env = Environment(binding, scope, "WHERE", subquery_binder(Level(binding)))
+        env = Environment(binding, scope, "WHERE", Level(binding))
         predicate = None if query.whereClause is None else bind_boolean(env, query.whereClause, "WHERE")
         layers = (*layers, Layer(view.name, predicate, dict(view.options).get("check_option", "")))
         targets = _targets(env, query, view, verb)
@@ -280,7 +278,7 @@ def _single(query: Any, view: View, verb: str) -> Any:
 
 def _targets(env: Environment, query: Any, view: View, verb: str) -> list[Target]:
     groups, windows, sets = Groups(), Windows(), Sets()
-    inner = Environment(env.binding, env.scope, "SELECT", env.subquery, groups, windows=windows, sets=sets)
+    inner = Environment(env.binding, env.scope, "SELECT", env.level, groups, windows=windows, sets=sets)
     targets = bind_targets(inner, query.targetList)
     kinds = (
         (groups.is_used, "aggregate functions"),

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.relations import Snapshot
-from planner.bind.state.context import Binding
-from planner.bind.state.levels import BoundQuery, Level, Refused, Returned
-from planner.bind.with_queries.recursion import refers_to
+from planner.bind.changes.dml import HANDLERS
+from planner.bind.state.environment import Binding, Level
+from planner.bind.state.with_names import Refused, Returned
+from planner.bind.with_queries.references import refers_to
 from planner.statements.statement import Delete, Explain, Insert, Merge, Modifying, Query, Statement, Update
 
 #: Statements around another one.
@@ -23,8 +23,6 @@ _AROUND: Final = ("CopyStmt", "ExplainStmt")
 
 def bind_modifying(level: Level, clause: Any, item: Any) -> Returned | Refused:
     """A WITH query that changes rows: what its name stands for."""
-    from planner.bind.changes.dml import HANDLERS  # which bind WITH clauses
-
     binding, name, recursive = level.binding, item.ctename, bool(clause.recursive)
     position = binding.position(item)
     if type(item.ctequery).__name__ == "MergeStmt":
@@ -55,14 +53,6 @@ def _leaf(binding: Binding, statement: Insert | Update | Delete) -> str:
     """A name of its own in the statement, and in others only for rows of the same types: inputs are known by it."""
     outputs = statement.returning.outputs if statement.returning is not None else ()
     return "_".join((f"__with{len(binding.modifications)}", *(output.type.name for output in outputs)))
-
-
-def read_returned(binding: Binding, returned: Returned) -> BoundQuery:
-    """A reference to the rows that such a query returns."""
-    outputs = returned.returning.outputs
-    columns = tuple(binding.column(output.name, output.type) for output in outputs)
-    names = tuple(str(index) for index in range(len(columns)))
-    return BoundQuery(Snapshot(returned.leaf, columns, names), outputs)
 
 
 def with_modifications(binding: Binding, statement: Statement) -> Statement:

@@ -11,7 +11,7 @@ from catalog.objects import Table
 from catalog.values.errors import SqlError
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.lookup.search_path import searched
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.statement import SetConstraints
 
 

@@ -21,9 +21,8 @@ from pglast.enums.parsenodes import (
 
 from catalog.values.errors import SqlError
 from planner.bind.changes.current_of import current_rows
-from planner.bind.definitions.relations.table_as import into_of
-from planner.bind.queries.select import bind_query
-from planner.bind.state.context import Binding
+from planner.bind.queries.select import bind_query, into_of
+from planner.bind.state.environment import Binding
 from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Statement
 
 _DIRECTIONS: Final[dict[Any, Literal["forward", "backward", "absolute", "relative"]]] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.statement import NoOperation, Statement
 
 _ONE: Final = "Create a schema in this one, or start another server with a folder of its own."

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pglast import parse_plpgsql, parser
 
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.do_blocks import DoBlock, Handler, If, Raise, Run, RunText, Step, Steps
 from planner.statements.error_conditions import state_of, states_of
 

@@ -17,25 +17,22 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.precision import expressed
 from catalog.values.types import SqlType
 from planner.algebra.scalars import Scalar
+from planner.bind.binder import new_binding
 from planner.bind.changes.copy_statement import bind_copy
 from planner.bind.changes.with_changes import with_modifications
 from planner.bind.commands import cursors, databases
 from planner.bind.commands.constraint_timing import bind_set_constraints
 from planner.bind.commands.do_blocks import bind_do
-from planner.bind.commands.setting_values import set_text
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.conversion.coercion import coerce
 from planner.bind.definitions.access import role_settings
+from planner.bind.definitions.access.setting_values import set_text
 from planner.bind.definitions.relations.indexes import find_index, index_names
 from planner.bind.definitions.routines import extensions
 from planner.bind.lookup.relations import require_object
-from planner.bind.lookup.type_names import type_of
-from planner.bind.queries.select import subquery_binder
-from planner.bind.scalars.expressions import bind_scalar
-from planner.bind.state.context import Binding, Context
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import Level
-from planner.bind.state.scope import Scope
-from planner.parse.parser import Raw, text_after_as
+from planner.bind.lookup.type_names import display, type_of
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.parse.parser import text_after_as
 from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
     Deallocate,
@@ -173,17 +170,17 @@ def bind_executed(binding: Binding, node: Any) -> ExecutePrepared:
 
 def _execute(binding: Binding, node: Any) -> ExecutePrepared:
     """Arguments keep type unknown where they are bare strings: the prepared statement's types decide."""
-    env = Environment(binding, Scope(), "EXECUTE parameters", subquery_binder(Level(binding)))
+    env = Environment(binding, Scope(), "EXECUTE parameters", Level(binding))
     nodes = node.params or ()
     places = tuple(binding.start(item) for item in nodes)
-    return ExecutePrepared(node.name, tuple(bind_scalar(env, item) for item in nodes), places)
+    return ExecutePrepared(node.name, tuple(env.bind(item) for item in nodes), places)
 
 
 def execute_argument(context: Context, statement: ExecutePrepared, index: int, kind: SqlType) -> Scalar:
     """An argument of EXECUTE as the parameter that it is assigned to. Raises 42804 and what reading it raises."""
     argument, position = statement.arguments[index], statement.places[index]
     try:
-        found = coerce(Binding(Raw(None, "", 0), context), argument, kind, "assignment", None)
+        found = coerce(new_binding(context), argument, kind, "assignment", None)
     except SqlError as error:
         error.position = position
         raise

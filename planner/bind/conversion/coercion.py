@@ -18,14 +18,12 @@ from catalog.values.array_shapes import is_list, listed
 from catalog.values.errors import SqlError, out_of_range, unsupported
 from catalog.values.forms.bits import fit_bits
 from catalog.values.nested_texts import no_dimensions
-from catalog.values.nested_types import is_declared
 from catalog.values.opaque import FORMED
 from catalog.values.scales import is_padded
 from catalog.values.times.precision import expressed, fit_moment
 from catalog.values.times.styles import USUAL, Reading
 from catalog.values.types import (
     BITS,
-    DISPLAY,
     INT4,
     INT8,
     MAX_PRECISION,
@@ -55,7 +53,8 @@ from planner.bind.conversion.named_oids import read_oid, read_oids, shown_oid, s
 from planner.bind.conversion.relative_dates import relative
 from planner.bind.conversion.resolution import Level, first_common, pathway
 from planner.bind.conversion.row_types import coerce_row
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding, Environment
 
 STRINGS: Final = frozenset(("text", "varchar", "bpchar", "name", "char"))
 NUMBERS: Final = frozenset(("int2", "int4", "int8", "numeric", "float4", "float8"))
@@ -66,15 +65,6 @@ _CUT: Final = BITS | {"varchar", "bpchar"}
 #: Types whose values those of another type carry.
 _CARRIED: Final = OPAQUE | {"money", "xid8"} | MULTIRANGES.keys()
 _WIDTH: Final = ("int2", "int4", "int8", "numeric", "float4", "float8")
-
-
-def display(kind: SqlType) -> str:
-    """A type's name in an error: without modifiers."""
-    if kind.element is not None:
-        return f"{display(kind.element)}[]"
-    if is_declared(kind):
-        return str(kind)
-    return DISPLAY.get(kind.name, kind.name)
 
 
 def as_numeric(kind: SqlType) -> SqlType:
@@ -506,3 +496,10 @@ def wider(left: SqlType, right: SqlType) -> SqlType:
         if left.name in order and right.name in order:
             return left if order.index(left.name) > order.index(right.name) else right
     return left
+
+
+def text_if_unknown(env: Environment, scalar: Scalar, node: Any = None) -> Scalar:
+    """A scalar whose type nothing determined becomes text."""
+    if scalar.type.name != "unknown":
+        return scalar
+    return coerce(env.binding, scalar, TEXT, "implicit", node) or scalar

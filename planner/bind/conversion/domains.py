@@ -27,7 +27,9 @@ from catalog.values.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import replace_columns, walk
-from planner.bind.state.context import Binding
+from planner.bind.conversion.array_items import items_of
+from planner.bind.conversion.stored_texts import bind_text
+from planner.bind.state.environment import Binding
 
 #: What must not be false of a value, and the error that it is.
 Requirement = tuple[Scalar, str]
@@ -107,10 +109,6 @@ def _of_domain(binding: Binding, oid: int, value: Scalar, depth: int) -> list[Re
 
     ``depth`` counts the arrays around, in whose elements the value is.
     """
-    from planner.bind.scalars.stored_expressions import (
-        bind_expression,  # expressions, which casts to domains are part of
-    )
-
     if not is_constrained(binding, oid):
         return []
     if oid % 2 == 0:
@@ -126,7 +124,7 @@ def _of_domain(binding: Binding, oid: int, value: Scalar, depth: int) -> list[Re
         for check in sorted(domain.checks, key=lambda item: item.name):
             column = Column(-1, "value", domain.base)
             context = replace(binding.context, parameter_types=())
-            condition = bind_expression(check.expression, (column,), context, None, "CHECK")
+            condition = bind_text(binding.binder, check.expression, (column,), context, "CHECK")[0]
             words = f'value for domain {name} violates check constraint "{check.name}"'
             raising = _raising("23514", words, named, check.name)
             found.append((replace_columns(condition, {column: value}), raising))
@@ -161,8 +159,6 @@ def _of_each(
     binding: Binding, value: Scalar, depth: int, requirements: Callable[[Scalar], list[Requirement]]
 ) -> list[Requirement]:
     """What must not be false of any element of an array."""
-    from planner.bind.calls.operator_calls.array_shapes import items_of  # which casts are part of
-
     items = items_of(value)
     item = element_of(items, depth)
     found: list[Requirement] = []

@@ -20,11 +20,16 @@ from catalog.values.identifiers import split_name
 from catalog.values.nested_texts import split_array
 from catalog.values.types import TEXT, SqlType, array
 from planner.algebra.scalars import Call, Literal, Scalar
-from planner.bind.calls.overloading.call_forms import wrong_for
-from planner.bind.calls.system.catalog_calls import bind_body
+from planner.bind.conversion.catalog_bodies import bind_body
+from planner.bind.conversion.requirements import wrong_for
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import find_function
 from planner.bind.lookup.relations import look_up
 from planner.bind.lookup.search_path import find_functions, searched
-from planner.bind.state.context import Binding, Context
+from planner.bind.lookup.type_names import oid_of
+from planner.bind.state.bind_state import BindState
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binding
 from planner.parse.parser import parse
 from planner.rules.support import has_subquery
 
@@ -95,10 +100,10 @@ def oid_named(context: Context, text: str, kind: str) -> int:
     """The same of a text that comes when a statement runs."""
     if text.strip().isdigit() or text == "-":
         return int(text) if text != "-" else 0
-    return named_oid(Binding(parse("SELECT")[0], context), text, kind)
+    return named_oid(BindState(parse("SELECT")[0], context), text, kind)
 
 
-def named_oid(binding: Binding, text: str, kind: str, node: Any = None) -> int:
+def named_oid(binding: BindState, text: str, kind: str, node: Any = None) -> int:
     """The oid that a name means in a type. Raises 42P01, 42704, 42883, 3F000, and 42725 where it is not one's alone."""
     try:
         return _named_oid(binding, text, kind)
@@ -107,7 +112,7 @@ def named_oid(binding: Binding, text: str, kind: str, node: Any = None) -> int:
         raise
 
 
-def _named_oid(binding: Binding, text: str, kind: str) -> int:
+def _named_oid(binding: BindState, text: str, kind: str) -> int:
     match kind:
         case "regclass":
             return _relation(binding, text)
@@ -132,7 +137,7 @@ def _named_oid(binding: Binding, text: str, kind: str) -> int:
             return _own(binding, text, kind)
 
 
-def _own(binding: Binding, text: str, kind: str) -> int:
+def _own(binding: BindState, text: str, kind: str) -> int:
     """What only PostgreSQL's own catalogs name."""
     relation, column, word = NAMED[kind]
     schema, name = _placed_name(binding.context.catalog, text)
@@ -145,7 +150,7 @@ def _own(binding: Binding, text: str, kind: str) -> int:
     raise SqlError("42704", f'{word} "{text}" does not exist')
 
 
-def _operator(binding: Binding, text: str) -> int:
+def _operator(binding: BindState, text: str) -> int:
     schema, _, name = text.strip().rpartition(".")
     known = operators(name) if schema in ("", "pg_catalog") else ()
     if len(known) > 1:
@@ -155,7 +160,7 @@ def _operator(binding: Binding, text: str) -> int:
     raise SqlError("42883", f"operator does not exist: {text}")
 
 
-def _operator_of(binding: Binding, text: str) -> int:
+def _operator_of(binding: BindState, text: str) -> int:
     """name(left, right), NONE for what a prefix operator has not."""
     head, _, types = text.strip().partition("(")
     schema, _, name = head.strip().rpartition(".")
@@ -174,7 +179,7 @@ def _operator_of(binding: Binding, text: str) -> int:
     raise SqlError("42883", f"operator does not exist: {text}")
 
 
-def _relation(binding: Binding, text: str) -> int:
+def _relation(binding: BindState, text: str) -> int:
     schema, name = _placed_name(binding.context.catalog, text)
     found = look_up(binding, name, schema)
     if found is not None:
@@ -187,9 +192,7 @@ def _relation(binding: Binding, text: str) -> int:
     raise undefined_table(f"{schema}.{name}" if schema else name)
 
 
-def _type(binding: Binding, text: str) -> int:
-    from planner.bind.lookup.type_names import oid_of
-
+def _type(binding: BindState, text: str) -> int:
     is_placed = '"' in text or "." in text
     schema, name = _placed_name(binding.context.catalog, text) if is_placed else (None, text.strip().lower())
     if name in type_oids() and schema in (None, "pg_catalog"):
@@ -204,11 +207,8 @@ def _type(binding: Binding, text: str) -> int:
         raise SqlError("42704", f'type "{text}" does not exist') from None
 
 
-def _routine(binding: Binding, text: str) -> int:
+def _routine(binding: BindState, text: str) -> int:
     """name(types)"""
-    from planner.bind.definitions.routines.functions import find_function  # definitions contain expressions
-    from planner.bind.lookup.type_names import names_of
-
     try:
         (item,) = parse(f"DROP FUNCTION {text}")[0].node.objects
     except SqlError:
@@ -227,16 +227,14 @@ def _routine(binding: Binding, text: str) -> int:
         raise SqlError(error.sqlstate, f'function "{text}" does not exist') from None
 
 
-def _argument(binding: Binding, node: Any) -> int:
+def _argument(binding: BindState, node: Any) -> int:
     """The oid of an argument's type: also of those that no value has, such as cstring and internal."""
-    from planner.bind.lookup.type_names import names_of, oid_of
-
     *schema, name = names_of(node.names)
     known = type_oids().get(f"_{name}" if node.arrayBounds else name) if schema in ([], ["pg_catalog"]) else None
     return oid_of(binding, node) if known is None else known
 
 
-def _function(binding: Binding, text: str) -> int:
+def _function(binding: BindState, text: str) -> int:
     schema, name = _placed_name(binding.context.catalog, text)
     users = find_functions(binding, name, schema)
     known = functions(name) if schema in (None, "pg_catalog") else ()

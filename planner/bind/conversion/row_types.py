@@ -15,7 +15,7 @@ from catalog.values.opaque import check_equality, check_sorted, refuse_order
 from catalog.values.types import BOOL, INT4, Composite, SqlType, plain
 from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
 from planner.bind.conversion.domains import has_domains, into_domain
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 
 #: ``types.coerce`` at a level: the scalar in a type, or None; with where it was written.
 Coerce = Callable[[Scalar, SqlType, Any], Scalar | None]

@@ -7,7 +7,6 @@ field. Comparisons of rows are in ``row_comparisons``, conversions between their
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,12 +21,12 @@ from catalog.values.types import row as row_type
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import AggregateCall, Call, Case, ColumnRef, Literal, Scalar
 from planner.algebra.walk import SCALARS, walk
-from planner.bind.conversion.coercion import as_expressed, display
-from planner.bind.lookup.type_names import names_of
+from planner.bind.conversion.coercion import as_expressed
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
-from planner.bind.state.scope import Entry, Source
+from planner.bind.state.from_names import Entry, Source
 
-Bind = Callable[[Environment, Any], Scalar]
 Items = list[tuple[Scalar, Any]]
 
 
@@ -41,7 +40,7 @@ def is_star(node: Any) -> bool:
     return type(node).__name__ == "ColumnRef" and type(node.fields[-1]).__name__ == "A_Star"
 
 
-def row_items(env: Environment, node: Any, bind: Bind) -> Items:
+def row_items(env: Environment, node: Any) -> Items:
     """The values of a row constructor with where they were written; t.* is all columns of t."""
     found: Items = []
     for item in node.args or ():
@@ -51,13 +50,13 @@ def row_items(env: Environment, node: Any, bind: Bind) -> Items:
                 raise unsupported("* in a row value", "Name the columns.", env.binding.position(item))
             found.extend((value, item) for value in _columns(env, source, item))
         else:
-            found.append((bind(env, item), item))
+            found.append((env.bind(item), item))
     return found
 
 
-def bind_row(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_row(env: Environment, node: Any) -> Scalar:
     """ROW(a, b) and (a, b), whose fields are called f1, f2 and so on."""
-    values = [scalar for scalar, _ in row_items(env, node, bind)]
+    values = [scalar for scalar, _ in row_items(env, node)]
     if not values:
         raise unsupported("a row without fields", position=env.binding.position(node))
     return Call("row", tuple(values), record(*((f"f{place}", item.type) for place, item in enumerate(values, 1))))

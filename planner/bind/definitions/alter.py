@@ -29,7 +29,7 @@ from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.types.composites import bind_alter_composite
 from planner.bind.definitions.view_definitions.views import bind_alter_view
 from planner.bind.lookup.relations import look_up, require_object
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.statement import NoOperation, Statement
 
 #: What has no meaning here: owners, storage, statistics, and what there is none of.

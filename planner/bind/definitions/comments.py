@@ -34,9 +34,10 @@ from planner.bind.definitions.schemas import find_schema
 from planner.bind.definitions.types.domains import bind_comment_constraint
 from planner.bind.definitions.types.user_types import bind_comment_type
 from planner.bind.definitions.types.user_types import redefined as redefined_type
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_named, written
-from planner.bind.lookup.type_names import find_type, names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import find_type
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterSchema, AlterTable
 from planner.statements.statement import Statement
 

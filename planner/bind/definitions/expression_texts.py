@@ -19,9 +19,10 @@ from catalog.values.types import SqlType
 from planner.algebra.scalars import Column
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.texts import deparsed_expression
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import find_functions
-from planner.bind.lookup.type_names import BY_OID, find_declared, names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import BY_OID, find_declared
+from planner.bind.state.environment import Binding
 from planner.parse.parser import nodes
 
 _IN_PARENTHESES: Final = ("A_Expr", "BoolExpr", "NullTest", "BooleanTest")

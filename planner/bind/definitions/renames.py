@@ -24,9 +24,9 @@ from planner.bind.definitions.types.composites import bind_rename_attribute
 from planner.bind.definitions.types.domains import bind_rename_domain, bind_rename_domain_constraint
 from planner.bind.definitions.types.user_types import bind_rename_type
 from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.columns import SYSTEM_COLUMNS
 from planner.bind.lookup.relations import look_up, require_object
-from planner.bind.state.context import Binding
-from planner.bind.state.scope import SYSTEM_COLUMNS
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_rename
 from planner.parse.parser import nodes, parse
 from planner.statements.definitions import AlterTable, Redefine

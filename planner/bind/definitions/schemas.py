@@ -22,7 +22,7 @@ from planner.bind.definitions.renames import RELATIONS, relation_words, require_
 from planner.bind.definitions.routines.functions import dependents_of
 from planner.bind.definitions.types.user_types import bind_move_type
 from planner.bind.lookup.relations import look_up
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.parse.parser import Raw, schema_elements
 from planner.statements.definitions import AlterSchema, AlterTable, CreateSchema, Redefine
 from planner.statements.statement import NoOperation, Statement

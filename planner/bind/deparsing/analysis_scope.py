@@ -19,7 +19,7 @@ from catalog.values.types import ARRAYS, SqlType, by_oid
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source
 from planner.bind.lookup.type_names import BY_OID, declared_typmod
-from planner.bind.state.context import Binding
+from planner.bind.state.bind_state import BindState
 from planner.bind.state.with_names import Visible
 
 #: Types whose names as format_type() prints them mean a length of 1.
@@ -35,7 +35,7 @@ class Place(Struct, eq=False):
     ``is_kept``: the text is one that the catalog keeps, which names types by oid. Others have ``MARK`` before schemas.
     """
 
-    binding: Binding
+    binding: BindState
     is_kept: bool = False
     outer: Place | None = None
     named: dict[str, list[Named]] = field(default_factory=dict)

@@ -25,8 +25,8 @@ from planner.bind.deparsing.analysis_scope import Place
 from planner.bind.deparsing.coercion import ANYTHING, as_text, as_variadic, coerce
 from planner.bind.deparsing.expressions import analyse, condition, sorted_by
 from planner.bind.deparsing.trees import Aggregate, Call, Const, Frame, Node, SortItem
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import find_functions
-from planner.bind.lookup.type_names import names_of
 
 _INT8: Final = 20
 _NONDEFAULT, _RANGE, _ROWS, _GROUPS, _BETWEEN = 0x1, 0x2, 0x4, 0x8, 0x10

@@ -65,7 +65,8 @@ from planner.bind.deparsing.trees import (
     Test,
     variables,
 )
-from planner.bind.lookup.type_names import names_of, type_or_domain
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import type_or_domain
 from planner.bind.scalars.constants import number
 
 _BIT: Final = 1560

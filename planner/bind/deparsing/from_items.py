@@ -26,9 +26,9 @@ from planner.bind.deparsing.trees import (
     Var,
     variables,
 )
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
 from planner.bind.lookup.relations import look_up
-from planner.bind.lookup.type_names import names_of
 
 _INT8: Final = 20
 _RECORD: Final = 2249

@@ -26,10 +26,10 @@ from planner.bind.deparsing.trees import (
     Target,
     WithItem,
 )
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
-from planner.bind.lookup.type_names import names_of
 from planner.bind.state.with_names import Clause, Visible
-from planner.bind.with_queries.recursion import read_first
+from planner.bind.with_queries.references import read_first
 
 _INT8: Final = 20
 _SETS: Final = {

@@ -22,14 +22,15 @@ from planner.bind.deparsing.printer import Printer
 from planner.bind.deparsing.queries import analyse_query
 from planner.bind.deparsing.trees import ColumnOf, Const, Source
 from planner.bind.lookup.relations import as_created
-from planner.bind.state.context import Binding, Context
+from planner.bind.state.bind_state import BindState
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 
 #: What an analysis that knows too little ends with.
 _FAILURES = (AsWrittenError, SqlError, Ambiguous, KeyError, StopIteration, ValueError, RecursionError)
 
 
-def deparsed_expression(binding: Binding, tree: Any, columns: Sequence[Column], kind: SqlType | None = None) -> str:
+def deparsed_expression(binding: BindState, tree: Any, columns: Sequence[Column], kind: SqlType | None = None) -> str:
     """An expression over a row's columns as pg_get_expr() shows it; ``kind``: what its value is assigned to, the cast
     to which is not written. Users' types are named by oid, as in all kept texts. Raises AsWrittenError.
     """
@@ -53,7 +54,7 @@ def deparsed_view(catalog: Catalog, view: View) -> tuple[str, str]:
     schemas. Raises AsWrittenError.
     """
     (raw,) = parse(view.definition)
-    binding = Binding(raw, as_created(Context(catalog), view))
+    binding = BindState(raw, as_created(Context(catalog), view))
     names = tuple(column.name for column in view.columns)
     try:
         with binding.without_positions():

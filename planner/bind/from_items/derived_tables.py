@@ -6,9 +6,9 @@ from typing import Any
 
 from planner.algebra.relations import Project, Relation
 from planner.algebra.scalars import ColumnRef
-from planner.bind.state.context import Binding
-from planner.bind.state.levels import BoundQuery, Level, renamed
-from planner.bind.state.scope import Entry, Scope, Source
+from planner.bind.from_items.item_scopes import renamed
+from planner.bind.state.environment import Binding, Level, Scope
+from planner.bind.state.from_names import BoundQuery, Entry, Source
 
 
 def derived(

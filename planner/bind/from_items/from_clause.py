@@ -20,27 +20,19 @@ from planner.algebra.relations import Join, Project, Relation, Scan, Working
 from planner.algebra.scalars import ColumnRef
 from planner.bind.from_items.derived_tables import derived
 from planner.bind.from_items.function_items import bind_functions
+from planner.bind.from_items.item_scopes import beside_each_other, renamed
 from planner.bind.from_items.joins import bind_join
 from planner.bind.from_items.table_samples import sampled
 from planner.bind.lookup.relations import as_created, find_object, of_system
-from planner.bind.lookup.row_versions import placed
-from planner.bind.lookup.type_names import declared_typmod, names_of
-from planner.bind.state.context import Binding, restricted
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import (
-    BoundQuery,
-    Cte,
-    InFrom,
-    Itself,
-    Known,
-    Level,
-    Refused,
-    Returned,
-    beside_each_other,
-    renamed,
-    subqueries_of,
-)
-from planner.bind.state.scope import ANY_SCHEMA, Entry, Scope, Source
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.state.context import restricted
+from planner.bind.state.environment import Binding, Environment, InFrom, Level, Scope
+from planner.bind.state.from_names import ANY_SCHEMA, BoundQuery, Entry, Source
+from planner.bind.state.row_versions import placed
+from planner.bind.state.with_names import Itself, Known, Refused, Returned
+from planner.bind.with_queries.cte_columns import cte_names, read_returned
+from planner.bind.with_queries.cte_queries import bind_cte, stand_in
+from planner.bind.with_queries.shared_queries import read_shared
 from planner.parse.parser import Raw, parse
 from planner.statements.statement import Output
 
@@ -69,7 +61,7 @@ def _item(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relat
             return bind_functions(level, node, nullable, beside)
         case "RangeTableSample":
             relation, scope = _item(level, node.relation, nullable, beside)
-            env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", subqueries_of(level))
+            env = Environment(level.binding, Scope(outer=level.outer), "TABLESAMPLE", level)
             return sampled(env, node, relation), scope
         case "JsonTable":
             instead = "Use jsonb_path_query() or jsonb_to_recordset()."
@@ -229,10 +221,8 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
 
 def _expand(binding: Binding, view: View | SystemView) -> BoundQuery:
     """An ordinary view's query with fresh columns."""
-    from planner.bind.queries.select import bind_select
-
     with in_view(binding, view) as node:
-        return bind_select(Level(binding), node)
+        return Level(binding).bind(node)
 
 
 def _of_view(query: BoundQuery, view: View | SystemView) -> BoundQuery:
@@ -253,10 +243,6 @@ def _known(binding: Binding, query: BoundQuery, view: View | SystemView) -> tupl
 
 
 def _reference(level: Level, cte: InFrom, node: Any, nullable: bool) -> tuple[Relation, Scope]:
-    from planner.bind.changes.with_changes import read_returned
-    from planner.bind.with_queries.shared_queries import read_shared
-    from planner.bind.with_queries.with_checks import stand_in
-
     binding = level.binding
     if isinstance(cte, Refused):
         raise SqlError(cte.sqlstate, cte.message, position=binding.position(node))
@@ -288,36 +274,10 @@ def _with_hidden(scope: Scope, count: int, alias: Any) -> Scope:
     return Scope((replace(source, name=name, entries=shown, hidden=hidden),), shown)
 
 
-def bind_cte(binding: Binding, cte: Cte) -> BoundQuery:
-    """One reference's copy of a WITH query."""
-    from planner.bind.queries.select import bind_select
-    from planner.bind.with_queries.recursion import bind_recursive
-
-    before, binding.volatile = binding.volatile, False
-    query = bind_recursive(binding, cte) if cte.recursive else bind_select(cte.level, cte.node.ctequery)
-    if binding.volatile and binding.count_reference(cte.node) > 1:
-        instead = "Refer to it once."
-        raise unsupported("a volatile function in a WITH query that is read twice", instead, binding.position(cte.node))
-    binding.volatile |= before
-    return query
-
-
-def cte_names(binding: Binding, node: Any, query: BoundQuery) -> tuple[str, ...]:
-    """The columns' names: those of WITH q (a, b), then the query's own. Raises 42P10."""
-    given = names_of(node.aliascolnames)
-    names = tuple(output.name for output in query.outputs)
-    if len(given) > len(names):
-        message = f'WITH query "{node.ctename}" has {len(names)} columns available but {len(given)} columns specified'
-        raise SqlError("42P10", message, position=binding.position(node))
-    return given + names[len(given) :]
-
-
 def _subselect(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
-    from planner.bind.queries.select import bind_select
-
     inner = replace(level, outer=replace(beside, outer=level.outer)) if node.lateral else level
     before, level.binding.in_from = level.binding.in_from, True
-    query = bind_select(inner, node.subquery)
+    query = inner.bind(node.subquery)
     level.binding.in_from = before
     names = tuple(output.name for output in query.outputs)
     return derived(level, query, names, node.alias, "unnamed_subquery", node, nullable)

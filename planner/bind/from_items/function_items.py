@@ -27,13 +27,11 @@ from planner.bind.from_items.derived_tables import derived
 from planner.bind.from_items.millstream_functions import is_own_call
 from planner.bind.from_items.resumed_queries import bind_resume
 from planner.bind.from_items.view_changes import bind_changes
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
-from planner.bind.lookup.type_names import declared_typmod, names_of
-from planner.bind.scalars.expressions import bind_scalar
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery, Level, subqueries_of
-from planner.bind.state.scope import Scope
+from planner.bind.lookup.type_names import declared_typmod
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.state.from_names import BoundQuery
 from planner.statements.statement import Output
 
 
@@ -48,17 +46,17 @@ def bind_functions(level: Level, node: Any, nullable: bool, beside: Scope) -> tu
         message = 'a column definition list is only allowed for functions returning "record"'
         raise SqlError("42601", message, position=binding.position(wrong[0]))
     outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(binding, Scope(outer=outer.outer), FROM, subqueries_of(outer))
+    env = Environment(binding, Scope(outer=outer.outer), FROM, outer)
     alone = len(node.functions) == 1 and not node.ordinality
     if alone and is_own_call(node.functions[0][0], "changes"):
-        changes = bind_changes(env, node.functions[0][0], bind_scalar, nullable)
+        changes = bind_changes(env, node.functions[0][0], nullable)
         names = tuple(output.name for output in changes.outputs)
         return derived(level, changes, names, node.alias, "changes", node, nullable)
     if alone and is_own_call(node.functions[0][0], "resume"):
         rest = bind_resume(env, node.functions[0][0])
         names = tuple(output.name for output in rest.outputs)
         return derived(level, rest, names, node.alias, "resume", node, nullable)
-    if alone and (rows := bind_user_rows(env, node.functions[0][0], bind_scalar)) is not None:
+    if alone and (rows := bind_user_rows(env, node.functions[0][0])) is not None:
         return _of_user(level, rows, node, nullable)
     query = _of_one_row(env, node) or _about_catalog(env, node) if alone else None
     if query is not None:
@@ -107,10 +105,10 @@ def _of_user(level: Level, rows: UserRows, node: Any, nullable: bool) -> tuple[R
 def _set_columns(env: Environment, node: Any, definitions: tuple[Any, ...] | None) -> tuple[SetColumn, ...]:
     """What a function beside others in FROM yields, as arrays; ``definitions`` are the columns of a document's rows."""
     if is_of_rows(node):
-        query, kind = bind_rows(env, node, definitions, bind_scalar)
+        query, kind = bind_rows(env, node, definitions)
         return (SetColumn(output_name(node), array_of_rows(env, query.relation, kind or query.row, node), True),)
-    values = bind_user_array(env, node, bind_scalar)
-    return bind_columns(env, node, bind_scalar) if values is None else (SetColumn(output_name(node), values),)
+    values = bind_user_array(env, node)
+    return bind_columns(env, node) if values is None else (SetColumn(output_name(node), values),)
 
 
 def _outputs(columns: tuple[Column, ...]) -> tuple[Output, ...]:
@@ -140,9 +138,9 @@ def _fields_apart(binding: Binding, relation: Relation, rows: list[Column]) -> R
 def _of_documents(level: Level, node: Any, nullable: bool, beside: Scope) -> tuple[Relation, Scope]:
     """The rows that a function makes of a document."""
     outer = replace(level, outer=replace(beside, outer=level.outer))
-    env = Environment(level.binding, Scope(outer=outer.outer), FROM, subqueries_of(outer))
+    env = Environment(level.binding, Scope(outer=outer.outer), FROM, outer)
     call, definitions = node.functions[0]
-    query, kind = bind_rows(env, call, node.coldeflist or definitions, bind_scalar)
+    query, kind = bind_rows(env, call, node.coldeflist or definitions)
     names = tuple(output.name for output in query.outputs)
     alias = None if node.alias is None or node.coldeflist else node.alias
     name = names_of(call.funcname)[-1] if node.alias is None else node.alias.aliasname
@@ -155,7 +153,7 @@ def _of_one_row(env: Environment, node: Any) -> BoundQuery | None:
     call = node.functions[0][0]
     if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in DRAWN_FUNCTIONS:
         return None
-    scalar = bind_scalar(env, call)
+    scalar = env.bind(call)
     column = env.binding.column(output_name(call), scalar.type)
     relation = Project(Values((), ((),)), ((column, scalar),))
     return BoundQuery(relation, (Output(column.name, scalar.type),))
@@ -166,7 +164,7 @@ def _about_catalog(env: Environment, node: Any) -> BoundQuery | None:
     call = node.functions[0][0]
     if type(call).__name__ != "FuncCall" or names_of(call.funcname)[-1] not in TABLE_NAMES:
         return None
-    return bind_table_call(env, call, bind_scalar)
+    return bind_table_call(env, call)
 
 
 def _element(values: Scalar) -> SqlType:

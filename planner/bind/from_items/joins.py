@@ -18,12 +18,11 @@ from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
 from planner.algebra.walk import is_dependent
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.conversion.rows import sure_of
-from planner.bind.lookup.type_names import names_of
+from planner.bind.from_items.item_scopes import beside_each_other, renamed
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.scalars.expressions import bind_boolean, unify
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import Level, beside_each_other, renamed, subqueries_of
-from planner.bind.state.scope import Entry, Scope, Source, source_of
+from planner.bind.state.environment import Binding, Environment, Level, Scope, source_of
+from planner.bind.state.from_names import Entry, Source
 
 #: Binds one side: its level, its node, whether a join may fill it with nulls, and what LATERAL sees.
 BindItem = Callable[[Level, Any, bool, Scope], tuple[Relation, Scope]]
@@ -52,7 +51,7 @@ def bind_join(level: Level, node: Any, nullable: bool, beside: Scope, bind_item:
         detail = "The combining JOIN type must be INNER or LEFT for a LATERAL reference."
         raise SqlError("42P10", "invalid LATERAL reference to the other side of a join", detail)
     both = replace(beside_each_other(left_scope, right_scope), outer=level.outer)
-    env = Environment(level.binding, both, "JOIN conditions", subqueries_of(level))
+    env = Environment(level.binding, both, "JOIN conditions", level)
     predicate: Scalar | None = None
     entries = both.entries
     if node.isNatural or node.usingClause:

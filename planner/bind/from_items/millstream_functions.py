@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Binding
 
 
 def is_own_call(node: Any, name: str) -> bool:

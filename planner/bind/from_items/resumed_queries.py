@@ -15,7 +15,7 @@ from planner.algebra.scalars import Cast, ColumnRef
 from planner.bind.calls.system.sequence_calls import written_name
 from planner.bind.from_items.millstream_functions import defines_view
 from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery
+from planner.bind.state.from_names import BoundQuery
 from planner.statements.statement import Output
 
 

@@ -14,9 +14,9 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT8
 from planner.algebra.relations import ROW_ID, Filter, Relation, Scan
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
-from planner.bind.conversion.coercion import coerce, display
-from planner.bind.lookup.type_names import names_of
-from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.conversion.coercion import coerce
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
 
@@ -45,7 +45,7 @@ def sampled(env: Environment, node: Any, relation: Relation) -> Relation:
 
 
 def _number(env: Environment, node: Any, what: str) -> Scalar:
-    scalar = bind_scalar(env, node)
+    scalar = env.bind(node)
     found = coerce(env.binding, scalar, FLOAT8, "assignment", node)
     if found is None:
         words = f"argument of {what} must be type double precision, not type {display(scalar.type)}"

@@ -14,26 +14,24 @@ from catalog.values.identifiers import split_name
 from catalog.values.types import INT8
 from planner.algebra.relations import CHANGE_SOURCES, Scan
 from planner.algebra.scalars import Scalar
-from planner.bind.calls.overloading.call_forms import Bind
 from planner.bind.calls.system.sequence_calls import written_name
 from planner.bind.conversion.coercion import coerce
 from planner.bind.from_items.millstream_functions import defines_view
 from planner.bind.lookup.relations import require_named
 from planner.bind.lookup.type_names import declared_typmod
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery
+from planner.bind.state.environment import Binding, Environment
+from planner.bind.state.from_names import BoundQuery
 from planner.statements.statement import Output
 
 _SIGNATURE: Final = "millstream.changes(view [, since])"
 
 
-def bind_changes(env: Environment, node: Any, bind: Bind, nullable: bool) -> BoundQuery:
+def bind_changes(env: Environment, node: Any, nullable: bool) -> BoundQuery:
     """The rows that come. Raises 42883, 42809 and 42P01; 0A000 in a view's definition."""
     binding, position = env.binding, env.binding.position(node)
     if defines_view(binding):
         raise unsupported("millstream.changes() in the definition of a view", "Query it where it is read.", position)
-    view, since = _arguments(env, node, bind)
+    view, since = _arguments(env, node)
     binding.streams.append((f"changes of {view.name}", position))
     binding.depends_on[view.oid] = None
     binding.need(view.oid)
@@ -47,7 +45,7 @@ def bind_changes(env: Environment, node: Any, bind: Bind, nullable: bool) -> Bou
     return BoundQuery(scan, outputs)
 
 
-def _arguments(env: Environment, node: Any, bind: Bind) -> tuple[View, Scalar | None]:
+def _arguments(env: Environment, node: Any) -> tuple[View, Scalar | None]:
     """The view, and where the changes begin; None is with all rows that there are."""
     given: dict[str, Any] = {}
     for place, item in enumerate(node.args or ()):
@@ -61,7 +59,7 @@ def _arguments(env: Environment, node: Any, bind: Bind) -> tuple[View, Scalar | 
     view = _view(env.binding, given["view"])
     if "since" not in given:
         return view, None
-    since = coerce(env.binding, bind(env, given["since"]), INT8, "implicit", given["since"])
+    since = coerce(env.binding, env.bind(given["since"]), INT8, "implicit", given["since"])
     if since is None:
         raise env.error("42804", "argument since of millstream.changes() must be type bigint", given["since"])
     return view, since

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind, MinMaxOp, SQLValueFunctionOp, SubLinkType
 
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 
 ANONYMOUS: Final = "?column?"
 _WEAK, _STRONG = 1, 2

@@ -29,13 +29,14 @@ from catalog.privileges import DATABASE, OF_DATABASE, OF_SCHEMA
 from catalog.values.errors import SqlError, duplicate_table, undefined_table, unsupported
 from catalog.values.identifiers import join_names, quote_name, split_list
 from catalog.values.times.styles import USUAL
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import find_relation, usable_path
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding, Context, within
+from planner.bind.state.bind_state import BindState
+from planner.bind.state.context import Context, within
 from planner.parse.parser import Raw
 
 
-def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogObject | None:
+def look_up(binding: BindState, name: str, schema: str | None = None) -> CatalogObject | None:
     """What a name means where it stands; a statement's own names are noted, since a view keeps them."""
     context, written = binding.context, (schema or "", name)
     oid = None if context.names is None else context.names.get(written)
@@ -47,7 +48,7 @@ def look_up(binding: Binding, name: str, schema: str | None = None) -> CatalogOb
     return found
 
 
-def find_object(binding: Binding, node: Any) -> CatalogObject:
+def find_object(binding: BindState, node: Any) -> CatalogObject:
     """What a RangeVar in a query or a change of rows means. Raises 42P01 and 42501."""
     _refuse_database(binding, node)
     try:
@@ -61,7 +62,7 @@ def find_object(binding: Binding, node: Any) -> CatalogObject:
     return found
 
 
-def require_object(binding: Binding, node: Any, placed: bool = False) -> CatalogObject:
+def require_object(binding: BindState, node: Any, placed: bool = False) -> CatalogObject:
     """What a RangeVar in a command means. ``placed``: errors have a position. Raises 3F000 and 42P01."""
     _refuse_database(binding, node)
     try:
@@ -71,7 +72,7 @@ def require_object(binding: Binding, node: Any, placed: bool = False) -> Catalog
         raise
 
 
-def require_named(binding: Binding, name: str, schema: str | None = None) -> CatalogObject:
+def require_named(binding: BindState, name: str, schema: str | None = None) -> CatalogObject:
     """What a name in a command means. Raises 3F000 and 42P01."""
     found = look_up(binding, name, schema)
     if found is None:
@@ -81,10 +82,10 @@ def require_named(binding: Binding, name: str, schema: str | None = None) -> Cat
 
 def find_named(context: Context, name: str, schema: str | None = None) -> CatalogObject | None:
     """What a name means that stands in no text. Raises 42501."""
-    return look_up(Binding(Raw(None, "", 0), context), name, schema)
+    return look_up(BindState(Raw(None, "", 0), context), name, schema)
 
 
-def _refuse_database(binding: Binding, node: Any) -> None:
+def _refuse_database(binding: BindState, node: Any) -> None:
     if node.catalogname and node.catalogname != binding.context.database:
         full = f"{node.catalogname}.{node.schemaname}.{node.relname}"
         message = f'cross-database references are not implemented: "{full}"'
@@ -97,7 +98,7 @@ def written(parts: Any) -> tuple[str, str | None]:
     return name, schema[-1] if schema else None
 
 
-def shown(binding: Binding, item: CatalogObject) -> str:
+def shown(binding: BindState, item: CatalogObject) -> str:
     """A relation's name as errors describe it: with its schema where the search path does not find it."""
     visible = find_relation(binding, item.name, None)
     if visible is not None and visible.oid == item.oid:
@@ -115,7 +116,7 @@ WORDS: Final[dict[type, str]] = {
 }
 
 
-def describe(binding: Binding, item: CatalogObject) -> str:
+def describe(binding: BindState, item: CatalogObject) -> str:
     """An object as errors name it."""
     return f"{WORDS[type(item)]} {shown(binding, item)}"
 
@@ -123,7 +124,7 @@ def describe(binding: Binding, item: CatalogObject) -> str:
 # --- new relations ---------------------------------------------------------------------------------------------------
 
 
-def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
+def target_schema(binding: BindState, node: Any, placed: bool = False) -> str:
     """Where a new relation goes: the schema it names, or the first of the search path that there is.
 
     ``placed``: errors have a position. Raises 3F000, 42501 and 42P16.
@@ -140,7 +141,7 @@ def target_schema(binding: Binding, node: Any, placed: bool = False) -> str:
     return schema_for(binding, schema, node.relname, position)
 
 
-def _require_temporary(binding: Binding) -> None:
+def _require_temporary(binding: BindState) -> None:
     """Whether the role may make temporary relations. Raises 42501."""
     catalog, role = binding.context.catalog, binding.reader
     if role is not None and not catalog.rights_of(DATABASE).allows(catalog.roles, role, "T", OF_DATABASE):
@@ -148,7 +149,7 @@ def _require_temporary(binding: Binding) -> None:
         raise SqlError("42501", message)
 
 
-def schema_for(binding: Binding, schema: str | None, name: str, position: int | None = None) -> str:
+def schema_for(binding: BindState, schema: str | None, name: str, position: int | None = None) -> str:
     """Where something new of a name goes: its schema, or the first of the search path that there is.
 
     Raises 3F000 and 42501.
@@ -171,7 +172,7 @@ def schema_for(binding: Binding, schema: str | None, name: str, position: int | 
     return schema
 
 
-def require_room(binding: Binding, schema: str, role: int, position: int | None = None) -> None:
+def require_room(binding: BindState, schema: str, role: int, position: int | None = None) -> None:
     """CREATE on a schema. Raises 42501."""
     catalog = binding.context.catalog
     rights = catalog.rights_of(catalog.schemas[schema].oid)
@@ -192,7 +193,7 @@ def on_commit(action: Any, schema: str) -> Literal["", "delete", "drop"]:
     return _ON_COMMIT.get(action, "")
 
 
-def type_schema(binding: Binding, schema: str | None, name: str) -> str:
+def type_schema(binding: BindState, schema: str | None, name: str) -> str:
     """Where a new type goes. Raises 3F000, 42501 and 0A000."""
     found = schema_for(binding, schema, name)
     if found == PG_TEMP:
@@ -200,7 +201,7 @@ def type_schema(binding: Binding, schema: str | None, name: str) -> str:
     return found
 
 
-def is_taken(binding: Binding, node: Any, schema: str, tolerated: bool) -> bool:
+def is_taken(binding: BindState, node: Any, schema: str, tolerated: bool) -> bool:
     """Whether the name is in use. Raises 42P07 unless IF NOT EXISTS tolerates that."""
     found = binding.context.catalog.at(schema, node.relname)
     if found is not None and not tolerated:

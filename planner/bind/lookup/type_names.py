@@ -12,7 +12,7 @@ from catalog.extensions import BaseType
 from catalog.objects import Domain, Sequence, SystemView, UserType, rows_of
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.forms.bits import LONGEST_DECLARED
-from catalog.values.nested_types import delimiter_of
+from catalog.values.nested_types import delimiter_of, is_declared
 from catalog.values.times.intervals import FULL_RANGE
 from catalog.values.types import (
     BITS,
@@ -32,8 +32,10 @@ from catalog.values.types import (
     row,
     shaped,
 )
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.relations import look_up
 from planner.bind.lookup.search_path import find_user_type
-from planner.bind.state.context import Binding
+from planner.bind.state.bind_state import BindState
 
 #: In the place of a schema: the name is a user's type's oid, as in the texts that the catalog keeps.
 BY_OID: Final = "pg_type"
@@ -50,12 +52,7 @@ _KNOWN: Final = frozenset(TYPES) - {"unknown"} - OF_EXTENSIONS
 _FOREIGN: Final = frozenset(("record",))
 
 
-def names_of(parts: tuple[Any, ...] | None) -> tuple[str, ...]:
-    """The strings of a list of String nodes."""
-    return tuple([part.sval for part in parts]) if parts else ()
-
-
-def type_of(binding: Binding, node: Any) -> SqlType:
+def type_of(binding: BindState, node: Any) -> SqlType:
     """The type that a TypeName node names, where no domain may stand."""
     kind, domain = type_or_domain(binding, node)
     if domain:
@@ -65,12 +62,12 @@ def type_of(binding: Binding, node: Any) -> SqlType:
     return kind
 
 
-def shown_domain(binding: Binding, oid: int) -> str:
+def shown_domain(binding: BindState, oid: int) -> str:
     """The name of a domain, or of the type of its arrays."""
     return f"{binding.context.catalog.domain(oid | 1)}{'' if oid % 2 else '[]'}"
 
 
-def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, int]:
+def type_or_domain(binding: BindState, node: Any) -> tuple[SqlType, int]:
     """The type that a TypeName node names: a domain's base type, or an array of that, and the oid of the domain, or of
     the type of its arrays; 0 where it names none.
     """
@@ -100,10 +97,8 @@ def type_or_domain(binding: Binding, node: Any) -> tuple[SqlType, int]:
     return (_array(node, kind) if is_array else kind), 0
 
 
-def _of_relation(binding: Binding, name: str, schema: str | None) -> SqlType | None:
+def _of_relation(binding: BindState, name: str, schema: str | None) -> SqlType | None:
     """The type of a relation's rows, which has its name."""
-    from planner.bind.lookup.relations import look_up  # which relation a name means may depend on types' names
-
     found = look_up(binding, name, schema)
     if found is None or isinstance(found, SystemView | Sequence):
         return None
@@ -111,7 +106,7 @@ def _of_relation(binding: Binding, name: str, schema: str | None) -> SqlType | N
     return row(rows_of(found))
 
 
-def _elements(binding: Binding, node: Any) -> tuple[tuple[str, ...], bool]:
+def _elements(binding: BindState, node: Any) -> tuple[tuple[str, ...], bool]:
     """The names of a TypeName node, and whether an array of that is meant: also by its own name, as in _int4."""
     names = names_of(node.names)
     inner = (*names[:-1], names[-1].removeprefix("_"))
@@ -121,7 +116,7 @@ def _elements(binding: Binding, node: Any) -> tuple[tuple[str, ...], bool]:
     return (inner, True) if known else (names, bool(node.arrayBounds))
 
 
-def oid_of(binding: Binding, node: Any) -> int:
+def oid_of(binding: BindState, node: Any) -> int:
     """The oid of the type that a TypeName node names, a domain's own."""
     names, is_array = _elements(binding, node)
     declared = find_declared(binding, names)
@@ -132,7 +127,7 @@ def oid_of(binding: Binding, node: Any) -> int:
     return declared.oid - 1 if is_array else declared.oid
 
 
-def _of_user(binding: Binding, node: Any, declared: UserType, is_array: bool) -> tuple[SqlType, int]:
+def _of_user(binding: BindState, node: Any, declared: UserType, is_array: bool) -> tuple[SqlType, int]:
     position = binding.position(node)
     if node.typmods:
         raise SqlError("42601", f'type modifier is not allowed for type "{declared.name}"', position=position)
@@ -156,7 +151,7 @@ def _array(node: Any, element: SqlType) -> SqlType:
     return shaped(element)
 
 
-def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
+def declared_type(binding: BindState, names: tuple[str, ...]) -> UserType:
     """The user's type of a name. Raises 42704 and 3F000."""
     found = find_type(binding, names)
     if found is None:
@@ -164,14 +159,14 @@ def declared_type(binding: Binding, names: tuple[str, ...]) -> UserType:
     return found
 
 
-def unknown_type(binding: Binding, names: tuple[str, ...], position: int | None = None) -> SqlError:
+def unknown_type(binding: BindState, names: tuple[str, ...], position: int | None = None) -> SqlError:
     """The error of a name that no type has (42704), or whose schema is not there (3F000)."""
     if len(names) > 1 and names[-2] not in binding.context.catalog.schemas:
         return SqlError("3F000", f'schema "{names[-2]}" does not exist', position=position)
     return SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)
 
 
-def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
+def find_type(binding: BindState, names: tuple[str, ...]) -> UserType | None:
     """The user's type of a name, or None; a statement's own names are noted, since a view keeps them."""
     *schema, name = names
     context, written = binding.context, (schema[-1] if schema else "", name)
@@ -186,7 +181,7 @@ def find_type(binding: Binding, names: tuple[str, ...]) -> UserType | None:
     return found
 
 
-def find_declared(binding: Binding, names: tuple[str, ...]) -> UserType | None:
+def find_declared(binding: BindState, names: tuple[str, ...]) -> UserType | None:
     """The user's type that a name means where PostgreSQL's own come first, or None."""
     *schema, written = names
     is_own = schema == ["pg_catalog"] or (not schema and _ALIASES.get(written, written) in _KNOWN | _FOREIGN)
@@ -274,7 +269,7 @@ def _numeric(modifiers: tuple[int, ...], position: int | None) -> SqlType:
 _COLLATIONS: Final = {"default": 100, "C": 950, "POSIX": 951, "ucs_basic": 12340}
 
 
-def check_collation(binding: Binding, node: Any, kind: SqlType | None = None) -> int:
+def check_collation(binding: BindState, node: Any, kind: SqlType | None = None) -> int:
     """The oid of a COLLATE clause's collation, which orders as the database does. Raises 42804 for other types."""
     inner = kind if kind is None or kind.element is None else kind.element
     if inner is not None and inner.category != "S" and inner.name != "unknown":
@@ -291,3 +286,12 @@ def declared_typmod(kind: SqlType) -> int:
     while kind.element is not None:
         kind = kind.element
     return -1 if kind == NUMERIC else kind.typmod
+
+
+def display(kind: SqlType) -> str:
+    """A type's name in an error: without modifiers."""
+    if kind.element is not None:
+        return f"{display(kind.element)}[]"
+    if is_declared(kind):
+        return str(kind)
+    return DISPLAY.get(kind.name, kind.name)

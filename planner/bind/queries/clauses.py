@@ -17,12 +17,12 @@ from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.event_time_windows import is_placeholder
 from planner.bind.calls.aggregation.sort_order import check_sortable, direction
+from planner.bind.conversion.coercion import text_if_unknown
 from planner.bind.queries.grouping_sets import leaves
 from planner.bind.scalars.equal_expressions import alike
-from planner.bind.scalars.expressions import bind_scalar, text_if_unknown
 from planner.bind.scalars.select_lists import Target
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment, Groups, Windows
+from planner.bind.state.collected_calls import Groups, Windows
+from planner.bind.state.environment import Binding, Environment
 
 
 def ordinal(binding: Binding, node: Any, targets: Sequence[Target], clause: str) -> Target | None:
@@ -56,11 +56,7 @@ def group_key(env: Environment, node: Any, targets: Sequence[Target], groups: Gr
     """A GROUP BY item: a position, an input column, an output's name, or an expression; in that order."""
     clause = "GROUP BY"
     target = _grouped_target(env, node, targets)
-    scalar = (
-        target.scalar
-        if target is not None
-        else bind_scalar(replace(env.without_aggregates(clause), sets=env.sets), node)
-    )
+    scalar = target.scalar if target is not None else replace(env.without_aggregates(clause), sets=env.sets).bind(node)
     aggregates = {column for column, _ in groups.aggregates}
     for item in _of_groups(scalar, groups, windows):
         position, _ = env.binding.origin(item)
@@ -123,7 +119,7 @@ def _sortable(env: Environment, node: Any, targets: Sequence[Target], clause: st
     target = ordinal(env.binding, node, targets, clause)
     if target is None and (name := simple_name(node)) is not None:
         target = named_target(env.binding, name, targets, clause, node)
-    scalar = target.scalar if target is not None else bind_scalar(replace(env, clause=clause), node)
+    scalar = target.scalar if target is not None else replace(env, clause=clause).bind(node)
     scalar = text_if_unknown(env, alike(scalar, (item.scalar for item in targets)), node)
     check_sortable(env, scalar, node)
     return scalar

@@ -27,11 +27,11 @@ from planner.bind.calls.aggregation.event_time_windows import (
     window_key,
 )
 from planner.bind.calls.aggregation.session_windows import sessions_of_stream
+from planner.bind.lookup.columns import written_name
 from planner.bind.queries.grouping_sets import Keys
 from planner.bind.scalars.equal_expressions import of_queries
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import GROUPING, Groups
-from planner.bind.state.scope import Scope, written_name
+from planner.bind.state.collected_calls import GROUPING, Groups
+from planner.bind.state.environment import Binding, Scope
 from planner.incremental.pipelines import Kinds
 from planner.rules.support import volatility
 

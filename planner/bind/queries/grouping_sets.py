@@ -17,7 +17,7 @@ from pglast.enums import GroupingSetKind
 
 from catalog.values.errors import SqlError
 from planner.algebra.scalars import Scalar
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 
 #: A set of keys, in the order of their first mention.
 Keys = tuple[Scalar, ...]

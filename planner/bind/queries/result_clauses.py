@@ -21,14 +21,13 @@ from catalog.values.types import BOOL, INT8
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import used_columns, walk
-from planner.bind.calls.overloading.call_forms import is_fixed, required
-from planner.bind.conversion.coercion import coerce, display
-from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.calls.overloading.call_forms import is_fixed
+from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.requirements import required
+from planner.bind.lookup.type_names import display
 from planner.bind.scalars.select_lists import Target
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery, Level, subqueries_of
-from planner.bind.state.scope import Scope
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.state.from_names import BoundQuery
 from planner.rules.support import has_subquery
 
 #: More rows than there are.
@@ -181,8 +180,8 @@ def _limit(level: Level, node: Any, clause: str, scope: Scope | None) -> Scalar 
     if node is None or (type(node).__name__ == "A_Const" and node.isnull):
         return None
     level.binding.limits.add(level.binding.position(node) or 0)
-    env = Environment(level.binding, scope or Scope(outer=level.outer), clause, subqueries_of(level))
-    scalar = bind_scalar(env, node)
+    env = Environment(level.binding, scope or Scope(outer=level.outer), clause, level)
+    scalar = env.bind(node)
     own = {column for entry in env.scope.entries for column in used_columns(entry.scalar)}
     for item in walk(scalar):
         if isinstance(item, ColumnRef) and item.column in own:

@@ -13,8 +13,7 @@ from pglast.enums import LockClauseStrength, LockWaitPolicy
 
 from catalog.values.errors import SqlError
 from planner.bind.lookup.relations import look_up
-from planner.bind.state.context import Binding
-from planner.bind.state.levels import InFrom
+from planner.bind.state.environment import Binding, InFrom
 from planner.bind.state.with_names import Visible
 from planner.statements.statement import Locking
 

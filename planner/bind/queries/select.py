@@ -8,7 +8,7 @@ and what names mean in each. One query becomes, from the inside out::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -18,7 +18,7 @@ from pglast.enums import SetOperation as SetKindNode
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
-from catalog.values.types import INT8, TEXT, SqlType
+from catalog.values.types import INT8, SqlType
 from planner.algebra.relations import (
     Filter,
     Project,
@@ -31,46 +31,35 @@ from planner.algebra.relations import (
     Values,
     Window,
 )
-from planner.algebra.scalars import Column, ColumnRef, Literal, Parameter, Scalar, WindowCall
+from planner.algebra.scalars import Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import is_larger, used_columns, walk
 from planner.bind.calls.aggregation.sort_order import direction
 from planner.bind.calls.aggregation.window_calls import definitions
-from planner.bind.changes.with_changes import bind_modifying, read_returned
-from planner.bind.conversion.coercion import coerce, common_kind
-from planner.bind.from_items.from_clause import bind_from, cte_names
-from planner.bind.lookup.type_names import names_of
+from planner.bind.conversion.coercion import common_kind, text_if_unknown
+from planner.bind.conversion.query_columns import retyped
+from planner.bind.from_items.from_clause import bind_from
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.queries.clauses import distinct_on, group_key, named_target, order_item, ordinal, simple_name, twins
 from planner.bind.queries.grouping import Grouping
 from planner.bind.queries.grouping_sets import grouping_sets
 from planner.bind.queries.result_clauses import finish, first_of_each, sorted_and_limited
 from planner.bind.queries.row_locking import lock, words_of
 from planner.bind.queries.set_function_steps import drawn_by, steps
-from planner.bind.scalars.expressions import bind_boolean, bind_scalar, text_if_unknown, unify
+from planner.bind.scalars.expressions import bind_boolean, unify
 from planner.bind.scalars.select_lists import Target, bind_targets, check_entries, item_nodes, typmod_of
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment, Groups, Sets, Windows
-from planner.bind.state.levels import BoundQuery, Cte, Level, Returned
-from planner.bind.state.scope import Scope
-from planner.bind.state.with_names import Clause, Visible
-from planner.bind.with_queries.recursion import read_first, references, refers_to
-from planner.bind.with_queries.search_and_cycle import check_tracing
+from planner.bind.state.collected_calls import Groups, Sets, Windows
+from planner.bind.state.environment import Binding, Environment, Level, Scope
+from planner.bind.state.from_names import BoundQuery
+from planner.bind.state.with_names import Visible
+from planner.bind.with_queries.references import references
 from planner.bind.with_queries.shared_queries import with_shared
-from planner.bind.with_queries.with_checks import check_cte
+from planner.bind.with_queries.with_clause import with_ctes
 from planner.parse.parser import nested_too_deep
 from planner.statements.statement import Output, Query
 
 #: Nodes that a query may have, and that each character of its text adds.
 _NODES: Final = 50_000
 _NODES_OF_A_CHARACTER: Final = 4
-
-
-def subquery_binder(level: Level) -> Callable[[Any, Scope], BoundQuery]:
-    """What expressions bind their subqueries with: the CTEs of a level, the scope of the expression."""
-
-    def bind(node: Any, scope: Scope) -> BoundQuery:
-        return bind_select(replace(level, outer=scope), node)
-
-    return bind
 
 
 def bind_query(binding: Binding, node: Any, shares: bool = False) -> Query:
@@ -119,42 +108,12 @@ def bind_select(level: Level, node: Any, resolve_unknown: bool = True) -> BoundQ
     return _select(level, node, resolve_unknown)
 
 
-def with_ctes(level: Level, clause: Any, uses: Mapping[str, int] | None = None) -> Level:
-    """The level that a WITH clause makes. Every query in it is checked, referenced or not; ``uses`` says how often."""
-    known: set[str] = set()
-    for item in clause.ctes:
-        if item.ctename in known:
-            message = f'WITH query name "{item.ctename}" specified more than once'
-            raise SqlError("42712", message, position=level.binding.position(item))
-        known.add(item.ctename)
-    items = read_first(level.binding, clause.ctes) if clause.recursive else clause.ctes
-    names = Clause(level.ctes, (item.ctename for item in items))
-    for item in items:
-        level = replace(level, ctes=Visible(names))
-        if type(item.ctequery).__name__ != "SelectStmt":
-            returned = bind_modifying(level, clause, item)
-            if isinstance(returned, Returned):
-                cte_names(level.binding, item, read_returned(level.binding, returned))
-            names.bind(item.ctename, returned)
-            continue
-        cte = Cte(
-            item,
-            level,
-            bool(clause.recursive) and refers_to(item.ctequery, item.ctename),
-            (uses or {}).get(item.ctename, 1),
-        )
-        check_tracing(level.binding, cte.node, cte.recursive)
-        check_cte(level.binding, cte)
-        names.bind(item.ctename, cte)
-    return replace(level, ctes=Visible(names))
-
-
 # --- SELECT ----------------------------------------------------------------------------------------------------------
 
 
 def _select(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
     relation, scope = _from(level, node)
-    env = Environment(level.binding, scope, "WHERE", subquery_binder(level))
+    env = Environment(level.binding, scope, "WHERE", level)
     if node.whereClause is not None:
         relation = Filter(relation, bind_boolean(env, node.whereClause, "WHERE"))
     groups, windows, series = Groups(), Windows(definitions(level.binding, node.windowClause)), Sets()
@@ -249,10 +208,10 @@ def check_widths(env: Environment, rows: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _values(level: Level, node: Any, resolve_unknown: bool) -> BoundQuery:
-    env = Environment(level.binding, Scope(outer=level.outer), "VALUES", subquery_binder(level))
+    env = Environment(level.binding, Scope(outer=level.outer), "VALUES", level)
     check_widths(env, node.valuesLists)
     width = len(node.valuesLists[0])
-    rows = [[bind_scalar(env, item) for item in row] for row in node.valuesLists]
+    rows = [[env.bind(item) for item in row] for row in node.valuesLists]
     for index in range(width):
         column = [row[index] for row in rows]
         if not resolve_unknown and all(item.type.name == "unknown" for item in column):
@@ -353,38 +312,6 @@ def _beside_null(kind: SqlType, left: Relation, right: Relation, index: int) -> 
     return kind
 
 
-def retyped(binding: Binding, relation: Relation, types: Sequence[SqlType], nodes: Sequence[Any]) -> Relation:
-    """A query's relation with its columns in other types, implicitly cast; literals are converted where they stand."""
-    if all(column.type == kind for column, kind in zip(relation.columns, types, strict=True)):
-        return relation
-    if isinstance(relation, Values):
-        rows = tuple(
-            tuple(_as(binding, item, kind, None) for item, kind in zip(row, types, strict=True))
-            for row in relation.rows
-        )
-        columns = (binding.column(column.name, kind) for column, kind in zip(relation.columns, types, strict=True))
-        return Values(tuple(columns), rows)
-    if isinstance(relation, Project):
-        pairs = [(column, scalar) for column, scalar in relation.outputs]
-        source = relation.input
-    else:
-        pairs = [(column, ColumnRef(column)) for column in relation.columns]
-        source = relation
-    outputs = tuple(
-        (binding.column(column.name, kind, column.nullable), _as(binding, scalar, kind, node))
-        for (column, scalar), kind, node in zip(pairs, types, nodes, strict=True)
-    )
-    return Project(source, outputs)
-
-
-def _as(binding: Binding, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
-    if scalar.type.name == "unknown" and not isinstance(scalar, Literal | Parameter):
-        scalar = coerce(binding, scalar, TEXT) or scalar
-    found = coerce(binding, scalar, kind, "implicit", node)
-    assert found is not None, "common_kind chose a type that both sides coerce to"
-    return found
-
-
 def _of_values(node: Any) -> str | None:
     """The name of a column of VALUES, which has one itself, as definitions of views show."""
     if type(node).__name__ != "ColumnRef" or any(type(item).__name__ != "String" for item in node.fields):
@@ -411,3 +338,10 @@ def _ordered_by_outputs(level: Level, node: Any, relation: Relation, outputs: tu
             raise SqlError("0A000", message, detail, hint, level.binding.start(item.node))
         keys.append(SortKey(target.scalar, *direction(level.binding, item, target.scalar.type)))
     return BoundQuery(sorted_and_limited(level, node, relation, keys), outputs)
+
+
+def into_of(node: Any) -> Any:
+    """The INTO of a SELECT statement: it stands in the first query of a set operation."""
+    while node.larg is not None:
+        node = node.larg
+    return node.intoClause

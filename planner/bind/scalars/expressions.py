@@ -36,18 +36,19 @@ from planner.bind.calls.functions import bind_function
 from planner.bind.calls.operator_calls.operation import any_of, compare, operand_types, operate, prefix
 from planner.bind.calls.overloading.polymorphic import POLYMORPHIC
 from planner.bind.calls.system.catalog_calls import bind_field
-from planner.bind.conversion.coercion import as_expressed, coerce, common_kind, display, numeric_of
+from planner.bind.conversion.coercion import as_expressed, coerce, common_kind, numeric_of, text_if_unknown
 from planner.bind.conversion.domains import has_domains, into_domain, into_type
 from planner.bind.conversion.rows import bind_row, is_row, is_star, whole_row
-from planner.bind.lookup.row_versions import refuse_number
-from planner.bind.lookup.type_names import check_collation, names_of, shown_domain, type_or_domain, with_digits
+from planner.bind.lookup.columns import plain_column, resolve
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import check_collation, display, shown_domain, type_or_domain, with_digits
 from planner.bind.scalars.constants import bind_constant
 from planner.bind.scalars.field_selection import bind_selection
 from planner.bind.scalars.predicates import again, bind_between, bind_like, bind_pattern, is_volatile, negate
 from planner.bind.scalars.row_comparisons import compare_rows, null_test, rows_distinct, rows_in_list
 from planner.bind.scalars.subqueries import bind_sublink
 from planner.bind.state.environment import Environment
-from planner.bind.state.scope import plain_column, resolve
+from planner.bind.state.row_versions import refuse_number
 
 #: Operators in one chain: what later recursive passes over the tree can take.
 _CHAIN: Final = 5000
@@ -65,13 +66,6 @@ def bind_typed(env: Environment, node: Any) -> Scalar:
     """The same with unknown resolved to text, as in a select list."""
     scalar = bind_scalar(env, node)
     return text_if_unknown(env, scalar, node)
-
-
-def text_if_unknown(env: Environment, scalar: Scalar, node: Any = None) -> Scalar:
-    """A scalar whose type nothing determined becomes text."""
-    if scalar.type.name != "unknown":
-        return scalar
-    return coerce(env.binding, scalar, TEXT, "implicit", node) or scalar
 
 
 def bind_boolean(env: Environment, node: Any, what: str) -> Scalar:
@@ -148,7 +142,7 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
             found = any_of(env, bind_scalar(env, node.lexpr), [bind_scalar(env, item) for item in node.rexpr], node)
             return negate(found) if names_of(node.name)[-1] == "<>" else found
         case A_Expr_Kind.AEXPR_OP_ANY | A_Expr_Kind.AEXPR_OP_ALL:
-            return bind_quantified(env, node, bind_scalar)
+            return bind_quantified(env, node)
         case A_Expr_Kind.AEXPR_DISTINCT | A_Expr_Kind.AEXPR_NOT_DISTINCT:
             name = "is_distinct" if node.kind == A_Expr_Kind.AEXPR_DISTINCT else "is_not_distinct"
             left, right = compare(env, "=", bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
@@ -156,9 +150,9 @@ def _special_operation(env: Environment, node: Any) -> Scalar:
         case A_Expr_Kind.AEXPR_NULLIF:
             return _nullif(env, bind_scalar(env, node.lexpr), bind_scalar(env, node.rexpr), node)
         case A_Expr_Kind.AEXPR_LIKE | A_Expr_Kind.AEXPR_ILIKE | A_Expr_Kind.AEXPR_SIMILAR:
-            return bind_like(env, node, bind_scalar)
+            return bind_like(env, node)
         case _:
-            return bind_between(env, node, bind_scalar)
+            return bind_between(env, node)
 
 
 def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scalar:
@@ -176,15 +170,15 @@ def _nullif(env: Environment, first: Scalar, second: Scalar, node: Any) -> Scala
 
 
 def _rows_in(env: Environment, node: Any) -> Scalar:
-    found = rows_in_list(env, node, bind_scalar)
+    found = rows_in_list(env, node)
     return negate(found) if names_of(node.name)[-1] == "<>" else found
 
 
 _OF_ROWS: Final[dict[Any, Callable[[Environment, Any], Scalar]]] = {
-    A_Expr_Kind.AEXPR_OP: lambda env, node: compare_rows(env, node, bind_scalar),
+    A_Expr_Kind.AEXPR_OP: compare_rows,
     A_Expr_Kind.AEXPR_IN: _rows_in,
-    A_Expr_Kind.AEXPR_DISTINCT: lambda env, node: rows_distinct(env, node, bind_scalar),
-    A_Expr_Kind.AEXPR_NOT_DISTINCT: lambda env, node: negate(rows_distinct(env, node, bind_scalar)),
+    A_Expr_Kind.AEXPR_DISTINCT: rows_distinct,
+    A_Expr_Kind.AEXPR_NOT_DISTINCT: lambda env, node: negate(rows_distinct(env, node)),
 }
 
 
@@ -201,7 +195,7 @@ def _null_test(env: Environment, node: Any) -> Scalar:
         if isinstance(scalar, Parameter) and scalar.type.name == "unknown":
             env.binding.leave_open(scalar.index, node.arg)
             return Call(name, (scalar,), BOOL)
-    return null_test(env, node, name, bind_typed)
+    return null_test(env, node, name)
 
 
 _TESTS: Final = {
@@ -246,7 +240,7 @@ def _case(env: Environment, node: Any) -> Scalar:
         if subject is None:
             conditions.append(bind_boolean(env, when.expr, "CASE/WHEN"))
         else:
-            first = again(env, subject, node.arg, bind_scalar)
+            first = again(env, subject, node.arg)
             conditions.append(operate(env, "=", first, bind_scalar(env, when.expr), when, (node.arg, when.expr)))
     # PostgreSQL lets ELSE come first when it looks for the common type.
     nodes = [node.defresult, *(when.result for when in node.args)]
@@ -275,7 +269,7 @@ def _min_max(env: Environment, node: Any) -> Scalar:
 
 
 def _cast(env: Environment, node: Any) -> Scalar:
-    return as_expressed(bind_array_cast(env, node, bind_scalar) or _declared_cast(env, node))
+    return as_expressed(bind_array_cast(env, node) or _declared_cast(env, node))
 
 
 def _declared_cast(env: Environment, node: Any) -> Scalar:
@@ -368,14 +362,14 @@ _HANDLERS: Final[dict[str, Callable[[Environment, Any], Scalar]]] = {
     "CoalesceExpr": _coalesce,
     "MinMaxExpr": _min_max,
     "TypeCast": _cast,
-    "FuncCall": lambda env, node: bind_pattern(env, node, bind_scalar) or bind_function(env, node, bind_scalar),
-    "SubLink": lambda env, node: bind_sublink(env, node, bind_scalar),
+    "FuncCall": lambda env, node: bind_pattern(env, node) or bind_function(env, node),
+    "SubLink": bind_sublink,
     "SQLValueFunction": _session_value,
     "SetToDefault": _default,
-    "A_ArrayExpr": lambda env, node: bind_array(env, node, bind_scalar),
-    "A_Indirection": lambda env, node: bind_field(env, node, bind_scalar) or bind_selection(env, node, bind_scalar),
-    "RowExpr": lambda env, node: bind_row(env, node, bind_scalar),
+    "A_ArrayExpr": bind_array,
+    "A_Indirection": lambda env, node: bind_field(env, node) or bind_selection(env, node),
+    "RowExpr": bind_row,
     "CollateClause": _collate,
-    "GroupingFunc": lambda env, node: bind_grouping(env, node, bind_scalar),
+    "GroupingFunc": bind_grouping,
     "XmlExpr": _refuse("XML"),
 }

@@ -5,26 +5,24 @@ Owns: the walk along them. Fields are ``rows``', subscripts ``calls.arrays``'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 from catalog.values.errors import unsupported
 from planner.algebra.scalars import ColumnRef, Scalar
 from planner.bind.calls.families.arrays import subscripted
-from planner.bind.conversion.coercion import display
 from planner.bind.conversion.rows import field_of_source, fields_of, named_field, source_of_row
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
-Bind = Callable[[Environment, Any], Scalar]
 
-
-def bind_selection(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_selection(env: Environment, node: Any) -> Scalar:
     """An A_Indirection without a star."""
-    return _along(env, node, node.indirection, bind)
+    return _along(env, node, node.indirection)
 
 
-def _along(env: Environment, node: Any, items: tuple[Any, ...], bind: Bind) -> Scalar:
+def _along(env: Environment, node: Any, items: tuple[Any, ...]) -> Scalar:
     source = source_of_row(env, node.arg)
     if source is not None and items and type(items[0]).__name__ == "String":
         scalar = field_of_source(env, source, items[0].sval, node.arg).scalar
@@ -33,10 +31,10 @@ def _along(env: Environment, node: Any, items: tuple[Any, ...], bind: Bind) -> S
             env.binding.remember(scalar, node.arg)
         items = items[1:]
     else:
-        scalar = bind(env, node.arg)
+        scalar = env.bind(node.arg)
     for kind, run in groupby(items, key=lambda item: type(item).__name__):
         if kind == "A_Indices":
-            scalar = subscripted(env, scalar, list(run), node.arg, bind)
+            scalar = subscripted(env, scalar, list(run), node.arg)
             continue
         if kind != "String":
             raise unsupported("* in this place", "Name the fields.", env.binding.position(node.arg))
@@ -50,13 +48,13 @@ def is_all_fields(node: Any) -> bool:
     return type(node).__name__ == "A_Indirection" and type(node.indirection[-1]).__name__ == "A_Star"
 
 
-def bind_all_fields(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+def bind_all_fields(env: Environment, node: Any) -> Iterator[tuple[str, Scalar]]:
     """The fields of ``(value).*`` with their names, as items of a select list. Raises 42809."""
     source = source_of_row(env, node.arg) if len(node.indirection) == 1 else None
     if source is not None:
         yield from ((entry.name, entry.scalar) for entry in source.entries)
         return
-    scalar = _along(env, node, node.indirection[:-1], bind)
+    scalar = _along(env, node, node.indirection[:-1])
     if scalar.type.row is None:
         raise env.error_at("42809", f"type {display(scalar.type)} is not composite", node.arg)
     yield from fields_of(scalar)

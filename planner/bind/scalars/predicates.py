@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind
@@ -15,11 +14,10 @@ from planner.algebra.walk import RELATION_KINDS, contains, is_larger, walk
 from planner.bind.calls.families.regex_functions import similar_pattern
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.conversion.coercion import coerce
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.environment import GROUPING, Environment
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.collected_calls import GROUPING
+from planner.bind.state.environment import Environment
 from planner.parse.parser import nested_too_deep
-
-Bind = Callable[[Environment, Any], Scalar]
 
 #: Nodes that an expression may have which a predicate computes more than once.
 _REPEATED: Final = 1000
@@ -36,13 +34,13 @@ def negate(scalar: Scalar) -> Scalar:
     return Call("not", (scalar,), BOOL)
 
 
-def bind_like(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_like(env: Environment, node: Any) -> Scalar:
     """LIKE, ILIKE and SIMILAR TO: operators whose pattern the grammar may have put into a call (``bind_pattern``)."""
-    pattern, left = bind(env, node.rexpr), bind(env, node.lexpr)
+    pattern, left = env.bind(node.rexpr), env.bind(node.lexpr)
     return operate(env, names_of(node.name)[-1], left, pattern, node, (node.lexpr, node.rexpr))
 
 
-def bind_pattern(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_pattern(env: Environment, node: Any) -> Scalar | None:
     """The pattern that ``LIKE ... ESCAPE`` and ``SIMILAR TO`` match by, which definitions show as a function's result;
     None for every other call.
     """
@@ -51,16 +49,16 @@ def bind_pattern(env: Environment, node: Any, bind: Bind) -> Scalar | None:
         return None
     match name, len(node.args or ()):
         case "like_escape", 2:
-            return _escaped(env, node, bind)
+            return _escaped(env, node)
         case "similar_to_escape", 1 | 2:
-            found = [coerce(env.binding, bind(env, item), TEXT, "implicit", item) for item in node.args]
+            found = [coerce(env.binding, env.bind(item), TEXT, "implicit", item) for item in node.args]
             return similar_pattern([item for item in found if item is not None])
     return None
 
 
-def _escaped(env: Environment, node: Any, bind: Bind) -> Scalar:
+def _escaped(env: Environment, node: Any) -> Scalar:
     """A pattern with ESCAPE, rewritten to the backslash that LIKE has by default."""
-    pattern, escape = (bind(env, item) for item in node.args)
+    pattern, escape = (env.bind(item) for item in node.args)
     if not isinstance(escape, Literal):
         raise unsupported("ESCAPE with a computed character", "Write the character.", env.binding.position(node))
     if escape.value is None or (isinstance(pattern, Literal) and pattern.value is None):
@@ -112,32 +110,32 @@ def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scala
     return found
 
 
-def bind_between(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_between(env: Environment, node: Any) -> Scalar:
     """x BETWEEN a AND b is x >= a AND x <= b; SYMMETRIC tries both orders."""
     low_node, high_node = node.rexpr
-    value = bind(env, node.lexpr)
-    low, high = bind(env, low_node), bind(env, high_node)
+    value = env.bind(node.lexpr)
+    low, high = env.bind(low_node), env.bind(high_node)
 
     def both(first: Scalar, second: Scalar) -> Scalar:
-        lower = operate(env, ">=", again(env, value, node.lexpr, bind), first, node, (node.lexpr, low_node))
-        upper = operate(env, "<=", again(env, value, node.lexpr, bind), second, node, (node.lexpr, high_node))
+        lower = operate(env, ">=", again(env, value, node.lexpr), first, node, (node.lexpr, low_node))
+        upper = operate(env, "<=", again(env, value, node.lexpr), second, node, (node.lexpr, high_node))
         return Call("and", (lower, upper), BOOL)
 
     kind = node.kind
     found = both(low, high)
     if kind in (A_Expr_Kind.AEXPR_BETWEEN_SYM, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM):
-        found = Call("or", (found, both(again(env, high, high_node, bind), again(env, low, low_node, bind))), BOOL)
+        found = Call("or", (found, both(again(env, high, high_node), again(env, low, low_node))), BOOL)
     negated = kind in (A_Expr_Kind.AEXPR_NOT_BETWEEN, A_Expr_Kind.AEXPR_NOT_BETWEEN_SYM)
     return negate(found) if negated else found
 
 
-def again(env: Environment, scalar: Scalar, node: Any, bind: Bind) -> Scalar:
+def again(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     """The scalar for another place of the tree: a subquery in it needs columns of its own there, and a parameter may
     have got its type meanwhile. Raises 54001.
     """
     refuse_large(scalar)
     if scalar.type.name == "unknown" or contains(scalar, RELATION_KINDS):
-        return bind(env, node)
+        return env.bind(node)
     return scalar
 
 

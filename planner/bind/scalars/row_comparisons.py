@@ -12,7 +12,7 @@ values, in which a NULL equals a NULL (``calls.operation``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pglast.enums import SubLinkType
@@ -21,19 +21,18 @@ from catalog.values.types import BOOL
 from planner.algebra.relations import Filter, Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Exists, Literal, Scalar, ScalarSubquery
 from planner.bind.calls.operator_calls.operation import any_of, compare, operate
+from planner.bind.conversion.coercion import text_if_unknown
 from planner.bind.conversion.rows import Items, fields_of, is_row, row_items, source_of_row
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery
-
-Bind = Callable[[Environment, Any], Scalar]
+from planner.bind.state.from_names import BoundQuery
 
 _STRICT: Final = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
 _EQUAL: Final = ("=", "<>", "!=")
 
 
-def _both(env: Environment, left: Items, node: Any, right: Any, bind: Bind) -> list[tuple[Any, Any]]:
-    items = row_items(env, right, bind)
+def _both(env: Environment, left: Items, node: Any, right: Any) -> list[tuple[Any, Any]]:
+    items = row_items(env, right)
     if len(items) != len(left):
         raise env.error("42601", "unequal number of entries in row expressions", node)
     if not items:
@@ -41,14 +40,14 @@ def _both(env: Environment, left: Items, node: Any, right: Any, bind: Bind) -> l
     return list(zip(left, items, strict=True))
 
 
-def compare_rows(env: Environment, node: Any, bind: Bind) -> Scalar:
+def compare_rows(env: Environment, node: Any) -> Scalar:
     """``row op row`` and ``row op (subquery)``."""
     symbol = names_of(node.name)[-1]
     if is_query(node.rexpr):
-        return _with_query(env, symbol, node, bind)
+        return _with_query(env, symbol, node)
     if not is_row(node.rexpr):
-        return operate(env, symbol, bind(env, node.lexpr), bind(env, node.rexpr), node, (node.lexpr, node.rexpr))
-    return _compared(env, symbol, _both(env, row_items(env, node.lexpr, bind), node, node.rexpr, bind), node)
+        return operate(env, symbol, env.bind(node.lexpr), env.bind(node.rexpr), node, (node.lexpr, node.rexpr))
+    return _compared(env, symbol, _both(env, row_items(env, node.lexpr), node, node.rexpr), node)
 
 
 def is_query(node: Any) -> bool:
@@ -56,16 +55,16 @@ def is_query(node: Any) -> bool:
     return type(node).__name__ == "SubLink" and node.subLinkType == SubLinkType.EXPR_SUBLINK
 
 
-def _with_query(env: Environment, symbol: str, node: Any, bind: Bind) -> Scalar:
+def _with_query(env: Environment, symbol: str, node: Any) -> Scalar:
     """``row op (SELECT x, y ...)``: the comparison with its one row, NULL without any."""
     query = env.nested(node.rexpr.subselect)
-    found = compare_with_query(env, symbol, node.lexpr, query, node, bind)
+    found = compare_with_query(env, symbol, node.lexpr, query, node)
     return ScalarSubquery(Project(query.relation, ((env.binding.column("?column?", BOOL), found),)))
 
 
-def compare_with_query(env: Environment, symbol: str, row: Any, query: BoundQuery, node: Any, bind: Bind) -> Scalar:
+def compare_with_query(env: Environment, symbol: str, row: Any, query: BoundQuery, node: Any) -> Scalar:
     """``row op row`` of a row constructor and a subquery's row. Raises 42601."""
-    left = row_items(env, row, bind)
+    left = row_items(env, row)
     columns: Items = [(ColumnRef(column), node) for column in query.relation.columns]
     if len(columns) != len(left):
         few = len(columns) < len(left)
@@ -98,34 +97,34 @@ def _joined(function: str, parts: tuple[Scalar, ...]) -> Scalar:
     return parts[0] if len(parts) == 1 else Call(function, parts, BOOL)
 
 
-def rows_in_list(env: Environment, node: Any, bind: Bind) -> Scalar:
+def rows_in_list(env: Environment, node: Any) -> Scalar:
     """``row IN (row, ...)``."""
     if not all(map(is_row, node.rexpr)):
-        return any_of(env, bind(env, node.lexpr), [bind(env, item) for item in node.rexpr], node)
+        return any_of(env, env.bind(node.lexpr), [env.bind(item) for item in node.rexpr], node)
     found = []
     for item in node.rexpr:
-        pairs = _both(env, row_items(env, node.lexpr, bind), node, item, bind)
+        pairs = _both(env, row_items(env, node.lexpr), node, item)
         found.append(_joined("and", tuple(_operate(env, "=", pair, node) for pair in pairs)))
     return _joined("or", tuple(found))
 
 
-def rows_distinct(env: Environment, node: Any, bind: Bind) -> Scalar:
+def rows_distinct(env: Environment, node: Any) -> Scalar:
     """``row IS DISTINCT FROM row``."""
     if not is_row(node.rexpr):
-        return Call("is_distinct", compare(env, "=", bind(env, node.lexpr), bind(env, node.rexpr), node), BOOL)
-    pairs = _both(env, row_items(env, node.lexpr, bind), node, node.rexpr, bind)
+        return Call("is_distinct", compare(env, "=", env.bind(node.lexpr), env.bind(node.rexpr), node), BOOL)
+    pairs = _both(env, row_items(env, node.lexpr), node, node.rexpr)
     parts = [compare(env, "=", left, right, node) for (left, _), (right, _) in pairs]
     return _joined("or", tuple(Call("is_distinct", part, BOOL) for part in parts))
 
 
-def null_test(env: Environment, node: Any, name: str, bind: Bind) -> Scalar:
+def null_test(env: Environment, node: Any, name: str) -> Scalar:
     """``value IS [NOT] NULL``; of a row: all of its fields are (not) NULL."""
     if is_row(node.arg):
-        values = [scalar for scalar, _ in row_items(env, node.arg, bind)]
+        values = [text_if_unknown(env, scalar, item) for scalar, item in row_items(env, node.arg)]
     elif (source := source_of_row(env, node.arg)) is not None:
         values = [entry.scalar for entry in source.entries]
     else:
-        scalar = bind(env, node.arg)
+        scalar = text_if_unknown(env, env.bind(node.arg), node.arg)
         if scalar.type.row is None:
             return Call(name, (scalar,), BOOL)
         values = [value for _, value in fields_of(scalar)]
@@ -134,12 +133,12 @@ def null_test(env: Environment, node: Any, name: str, bind: Bind) -> Scalar:
     return _joined("and", tuple(Call(name, (value,), BOOL) for value in values))
 
 
-def row_in_query(env: Environment, node: Any, bind: Bind) -> Scalar:
+def row_in_query(env: Environment, node: Any) -> Scalar:
     """``row IN (subquery)``, three-valued."""
     branches = []
     for value, answer in ((True, True), (None, None)):
         query = env.nested(node.subselect)
-        equal = compare_with_query(env, "=", node.testexpr, query, node, bind)
+        equal = compare_with_query(env, "=", node.testexpr, query, node)
         condition = equal if value else Call("is_null", (equal,), BOOL)
         branches.append((Exists(Filter(query.relation, condition)), Literal(answer, BOOL)))
     return Case(tuple(branches), Literal(False, BOOL), BOOL)

@@ -17,12 +17,13 @@ from catalog.values.types import ROUNDED
 from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.system.catalog_calls import bind_record, yields_rows
 from planner.bind.conversion.rows import source_of_row
+from planner.bind.lookup.columns import missing_table, plain_column, resolve
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.output_names import output_name
-from planner.bind.lookup.type_names import declared_typmod, names_of, type_or_domain, with_digits
-from planner.bind.scalars.expressions import bind_scalar
+from planner.bind.lookup.type_names import declared_typmod, type_or_domain, with_digits
 from planner.bind.scalars.field_selection import bind_all_fields, is_all_fields
 from planner.bind.state.environment import Environment
-from planner.bind.state.scope import Entry, missing_table, plain_column, resolve
+from planner.bind.state.from_names import Entry
 from planner.statements.statement import Output
 
 #: PostgreSQL's MaxTupleAttributeNumber.
@@ -60,10 +61,10 @@ def bind_targets(env: Environment, nodes: tuple[Any, ...] | None) -> list[Target
                 raise unsupported("a row as a value", "Name the columns.", env.binding.position(value))
             found += [_of_entry(entry, entry.name, value) for entry in entries]
         elif is_all_fields(value):
-            fields = bind_all_fields(env, value, bind_scalar)
+            fields = bind_all_fields(env, value)
             found += [Target(name, scalar, value, _field_typmod(env, scalar)) for name, scalar in fields]
         elif type(value).__name__ == "FuncCall" and yields_rows(value):
-            fields = bind_record(env, value, node.name or output_name(value), bind_scalar)
+            fields = bind_record(env, value, node.name or output_name(value))
             found += [Target(name, scalar, value) for name, scalar in fields]
         else:
             found.append(_item(env, value, node.name))
@@ -106,7 +107,7 @@ def _star(env: Environment, node: Any) -> tuple[Entry, ...]:
 
 
 def _item(env: Environment, node: Any, name: str | None) -> Target:
-    scalar = bind_scalar(env, node)
+    scalar = env.bind(node)
     is_column = scalar.type.row is None or source_of_row(env, node) is None
     if type(node).__name__ == "ColumnRef" and is_column:
         entry = plain_column(env.scope, node) or resolve(env.binding, env.scope, names_of(node.fields), node)

@@ -8,16 +8,13 @@ from typing import Any
 
 from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
-from catalog.values.times.styles import USUAL
 from catalog.values.types import SqlType
-from planner.algebra.scalars import Column, ColumnRef, Scalar
-from planner.bind.conversion.coercion import coerce, display
-from planner.bind.queries.select import subquery_binder
-from planner.bind.scalars.expressions import bind_scalar
-from planner.bind.state.context import Binding, Context, within
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import Level
-from planner.bind.state.scope import Entry, source_of
+from planner.algebra.scalars import Column, Scalar
+from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.stored_texts import bind_over, bind_text
+from planner.bind.lookup.type_names import display
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binder, Binding
 from planner.parse.parser import nodes, parse
 
 
@@ -37,11 +34,18 @@ def unqualified(tree: Any, table: str) -> Any:
     return tree
 
 
-def bind_expression(
-    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None = None, what: str = "DEFAULT"
+def bind_stored(
+    binder: Binder,
+    text: str,
+    columns: Sequence[Column],
+    context: Context,
+    kind: SqlType | None = None,
+    what: str = "DEFAULT",
 ) -> Scalar:
     """A DEFAULT or CHECK text over a row's columns, coerced to ``kind`` as an assignment is. No error has a place."""
-    return _bound(text, columns, context, kind, what)[0]
+    scalar, node, binding = bind_text(binder, text, columns, context, what)
+    with binding.without_positions():
+        return _assigned(binding, scalar, node, kind, what)
 
 
 def is_expression(text: str) -> bool:
@@ -54,30 +58,22 @@ def is_expression(text: str) -> bool:
     return [target.name for target in select.targetList] == [None]
 
 
-def functions_called(text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
+def functions_called(binder: Binder, text: str, columns: Sequence[Column], context: Context) -> Collection[int]:
     """The users' functions that a text calls, itself or through others, by oid; none where it does not bind."""
     try:
-        return _bound(text, columns, context, None, "DEFAULT")[1].functions
+        return bind_text(binder, text, columns, context, "DEFAULT")[2].functions
     except SqlError:
         return ()
-
-
-def _bound(
-    text: str, columns: Sequence[Column], context: Context, kind: SqlType | None, what: str
-) -> tuple[Scalar, Binding]:
-    raw = parse(f"SELECT {text}")[0]
-    binding = Binding(raw, within(context, reading=USUAL))
-    with binding.without_positions():
-        return bind_tree(binding, raw.node.targetList[0].val, columns, kind, what), binding
 
 
 def bind_tree(
     binding: Binding, node: Any, columns: Sequence[Column], kind: SqlType | None, what: str = "DEFAULT"
 ) -> Scalar:
-    """The same for an expression of the statement that is being bound."""
-    scope = source_of("", [Entry(column.name, ColumnRef(column)) for column in columns])
-    env = Environment(binding, scope, f"{what} expressions", subquery_binder(Level(binding)))
-    scalar = bind_scalar(env, node)
+    """An expression of the statement that is being bound, over a row's columns, coerced to ``kind``."""
+    return _assigned(binding, bind_over(binding, node, columns, what), node, kind, what)
+
+
+def _assigned(binding: Binding, scalar: Scalar, node: Any, kind: SqlType | None, what: str) -> Scalar:
     if kind is None:
         return scalar
     found = coerce(binding, scalar, kind, "assignment", node)

@@ -1,88 +1,132 @@
-"""Where an expression stands: its scope, its clause, and what that clause allows.
+"""Where an expression or a query stands, and the functions that bind what stands inside of it.
 
-Owns: ``Environment``, handed down through the binding of one expression. ``Groups`` collects the aggregates of one
-query level while its expressions are bound, ``Windows`` its window calls, ``Sets`` its set-returning
-calls.
+Expressions contain queries, queries contain expressions, and both contain calls. The modules for these do not import
+each other: each hands an ``Environment`` or a ``Level`` down, whose ``bind`` leads to the ``Binder``, the visible list
+of the functions that all of them need. ``planner.bind.binder`` has the only one.
+
+Owns: ``Binder``, ``Binding``, ``Scope`` (the names of one query level, with the enclosing levels behind it), ``Level``
+and ``Environment``. These types refer to each other, so they are in one module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from planner.algebra.scalars import AggregateCall, Column, Scalar, WindowCall
-from planner.bind.state.context import Binding
-from planner.bind.state.levels import BoundQuery
-from planner.bind.state.scope import Scope
-
-#: The call that GROUPING() is until its query's groups are known.
-GROUPING: Final = "grouping"
-#: Calls of one query, each of which is compared with those before it.
-_CALLS: Final = 5000
-_Computed = TypeVar("_Computed", bound=AggregateCall | WindowCall)
+from catalog.values.types import SqlType
+from planner.algebra.scalars import Column, Scalar
+from planner.bind.state.bind_state import BindState
+from planner.bind.state.collected_calls import Groups, Sets, Windows
+from planner.bind.state.context import Context
+from planner.bind.state.from_names import ANY_SCHEMA, BoundQuery, Entry, Source
+from planner.bind.state.with_names import Itself, Known, Refused, Returned, Visible
+from planner.parse.parser import Raw
 
 
-def _column_of(known: list[tuple[Column, _Computed]], binding: Binding, name: str, call: _Computed) -> Column:
-    """The column of a call, the same for an equal one. Raises 54001 for more calls than can be compared with each."""
-    found = next((column for column, other in known if other == call), None)
-    if found is None:
-        if len(known) == _CALLS:
-            raise SqlError("54001", f"query computes more than {_CALLS} aggregates or window functions")
-        found = binding.column(name, call.type)
-        known.append((found, call))
-    return found
+class Binder(Struct, frozen=True):
+    """The parts of the grammar that contain each other."""
+
+    #: A parse node of an expression.
+    expression: Callable[[Environment, Any], Scalar]
+    #: A SELECT, VALUES or set operation; False leaves bare strings, NULLs and parameters of type unknown.
+    query: Callable[[Level, Any, bool], BoundQuery]
+    #: INSERT, UPDATE or DELETE in WITH: the clause, and the item of it.
+    change: Callable[[Level, Any, Any], Returned | Refused]
+    #: A WITH clause: the level that it makes.
+    with_clause: Callable[[Level, Any], Level]
+    #: An expression, explicitly cast to a type; None where there is no such cast.
+    cast: Callable[[Binding, Scalar, SqlType], Scalar | None]
 
 
-class Groups(Struct):
-    """The aggregates that one query level computes, equal ones once."""
+class Binding(BindState):
+    """The state of binding one statement, and the functions that bind its parts."""
 
-    aggregates: list[tuple[Column, AggregateCall]] = field(default_factory=list)
-    #: Whether there is an aggregate or GROUPING(): the query is one over groups then.
-    is_used: bool = False
-    #: What all rows of a group must have in common, since an aggregate takes it as if it were the group's.
-    direct: list[Scalar] = field(default_factory=list)
-
-    def add(self, binding: Binding, name: str, call: AggregateCall) -> Column:
-        """The column of an aggregate's result."""
-        self.is_used = True
-        return _column_of(self.aggregates, binding, name, call)
+    def __init__(self, raw: Raw, context: Context, binder: Binder) -> None:
+        super().__init__(raw, context)
+        self.binder = binder
 
 
-class Windows(Struct):
-    """The window calls that one query level computes, equal ones once, and the definitions of its WINDOW clause."""
+class Scope(Struct, frozen=True, eq=False, dict=True):
+    """One query level: ``entries`` are visible without a qualifier and make up ``*``, ``sources`` are qualifiers.
 
-    definitions: dict[str, Any] = field(default_factory=dict)
-    calls: list[tuple[Column, WindowCall]] = field(default_factory=list)
+    Around a subquery, ``host`` is where that stands.
+    """
 
-    def add(self, binding: Binding, name: str, call: WindowCall) -> Column:
-        """The column of a call's result."""
-        return _column_of(self.calls, binding, name, call)
+    sources: tuple[Source, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    outer: Scope | None = None
+    host: Environment | None = None
+
+    @cached_property
+    def named(self) -> Mapping[str, list[Entry]]:
+        """The visible columns by name."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.name, []).append(entry)
+        return found
+
+    def levels(self) -> Iterable[Scope]:
+        """This level and those around it, inside out."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def source(self, name: str, schema: str | None = None, position: int | None = None) -> Source | None:
+        """The item of FROM of this level that a qualifier names. Raises 42P09 where there are two."""
+        fitting = (schema, ANY_SCHEMA)
+        found = [item for item in self.sources if item.name == name and (schema is None or item.schema in fitting)]
+        if len(found) > 1:
+            raise SqlError("42P09", f'table reference "{name}" is ambiguous', position=position)
+        return found[0] if found else None
 
 
-class Sets(Struct):
-    """The set-returning calls of one query level's select list, as arrays, equal ones once."""
+def source_of(name: str, entries: Iterable[Entry], schema: str | None = None, key: tuple[Column, ...] = ()) -> Scope:
+    """The scope of one item of FROM."""
+    listed = tuple(entries)
+    return Scope((Source(name, listed, schema, key),), listed)
 
-    calls: list[tuple[Column, Scalar]] = field(default_factory=list)
 
-    def add(self, binding: Binding, name: str, values: Scalar) -> Column:
-        """The column of an array's elements."""
-        for column, known in self.calls:
-            if known == values:
-                return column
-        assert values.type.element is not None
-        column = binding.column(name, values.type.element)
-        self.calls.append((column, values))
-        return column
+class Cte(Struct, frozen=True):
+    """A WITH query: bound anew for each reference, with what was visible where it was written, unless it is shared.
+
+    ``references`` are about those in its statement.
+    """
+
+    node: Any
+    level: Level
+    recursive: bool = False
+    references: int = 1
+
+
+class Level(Struct, frozen=True):
+    """Where a query stands: the scope around it and the CTEs that it sees."""
+
+    binding: Binding
+    outer: Scope | None = None
+    ctes: Visible[InFrom] = field(default_factory=lambda: Visible())
+
+    def bind(self, node: Any, resolve_unknown: bool = True) -> BoundQuery:
+        """A query that stands here.
+
+        Without ``resolve_unknown``, columns of bare strings, NULLs and parameters stay of type unknown.
+        """
+        return self.binding.binder.query(self, node, resolve_unknown)
+
+
+#: What a name of WITH means.
+InFrom = Cte | Itself | Returned | Refused | Known
 
 
 class Environment(Struct, frozen=True):
     """What binding an expression needs to know.
 
-    ``subquery`` binds a nested SELECT with this scope around it. ``groups`` is None where aggregates are not allowed,
+    ``level`` is the query that the expression stands in. ``groups`` is None where aggregates are not allowed,
     ``windows`` where window functions, ``sets`` where set-returning functions are not; ``clause`` is then the name that
     the error gives.
     """
@@ -90,16 +134,20 @@ class Environment(Struct, frozen=True):
     binding: Binding
     scope: Scope
     clause: str
-    subquery: Callable[[Any, Scope], BoundQuery]
+    level: Level
     groups: Groups | None = None
     in_aggregate: bool = False
     windows: Windows | None = None
     in_window: bool = False
     sets: Sets | None = None
 
+    def bind(self, node: Any) -> Scalar:
+        """The scalar that an expression means here. Strings, NULL and parameters may come back of type unknown."""
+        return self.binding.binder.expression(self, node)
+
     def nested(self, node: Any) -> BoundQuery:
         """A subquery that stands here."""
-        return self.subquery(node, replace(self.scope, host=self))
+        return replace(self.level, outer=replace(self.scope, host=self)).bind(node)
 
     def without_aggregates(self, clause: str) -> Environment:
         """The same place in a clause that allows neither aggregates nor window functions."""

@@ -1,12 +1,19 @@
-"""The names of WITH that a query sees.
+"""The names of WITH that a query sees, and what they mean.
 
-Owns: ``Visible`` and ``Clause``. What a name means is its reader's: the query to the binder, columns to ``deparsing``.
+Owns: ``Visible`` and ``Clause``, which find a name's meaning (a query to the binder, columns to ``deparsing``), and the
+meanings other than a plain query (``state.environment.Cte``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from planner.algebra.scalars import Column
+from planner.bind.state.from_names import BoundQuery
+from planner.statements.statement import Returning
 
 Meaning = TypeVar("Meaning")
 
@@ -61,3 +68,38 @@ class Clause(Generic[Meaning]):
         """The next of the names means something."""
         assert self.places[name] == len(self.bound)
         self.bound[name] = meaning
+
+
+class Itself(Struct, frozen=True):
+    """A recursive query's own name in its step: the rows that came last in the fixpoint ``name``.
+
+    Of its columns the last ``hidden`` are none of ``*``; ``typmods`` are their modifiers.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    places: list[int | None]
+    hidden: int = 0
+    typmods: tuple[int, ...] = ()
+
+
+class Returned(Struct, frozen=True):
+    """A WITH query that changes rows, computed once: its rows are the leaf's."""
+
+    node: Any
+    leaf: str
+    returning: Returning
+
+
+class Refused(Struct, frozen=True):
+    """A name that stands where it must not."""
+
+    sqlstate: str
+    message: str
+
+
+class Known(Struct, frozen=True):
+    """A query that is bound already and stands once in FROM, with its columns' names."""
+
+    query: BoundQuery
+    names: tuple[str, ...]

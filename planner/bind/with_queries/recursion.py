@@ -7,24 +7,24 @@ https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-RECURSIVE
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from heapq import heappop, heappush
 from typing import Any, Final
 
 from msgspec.structs import replace
 from pglast.enums import SetOperation as SetKind
-from pglast.visitors import Visitor
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import NUMERIC, QUOTIENT, SqlType, array, numeric, record, row
 from planner.algebra.relations import Aggregate, Fixpoint, Join, Relation, SetOperation, Working
 from planner.algebra.walk import inputs, walk
-from planner.bind.conversion.coercion import common_type, display
-from planner.bind.from_items.from_clause import cte_names
+from planner.bind.conversion.coercion import common_type
+from planner.bind.conversion.query_columns import retyped
+from planner.bind.lookup.type_names import display
 from planner.bind.scalars.select_lists import item_nodes
-from planner.bind.state.context import Binding
-from planner.bind.state.levels import BoundQuery, Cte, Itself, Known, Refused
+from planner.bind.state.environment import Binding, Cte
+from planner.bind.state.from_names import BoundQuery
+from planner.bind.state.with_names import Itself, Known, Refused
+from planner.bind.with_queries.cte_columns import cte_names
 from planner.bind.with_queries.search_and_cycle import BASE, added_names, traced
 from planner.statements.statement import Output
 
@@ -32,89 +32,26 @@ from planner.statements.statement import Output
 _INNER_SIDES: Final = {"inner": ("left", "right"), "left": ("left",), "right": ("right",), "full": ()}
 
 
-class _Names(Visitor):
-    """Whether a name is that of a relation anywhere in a query."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.found = False
-
-    def visit_RangeVar(self, ancestors: Any, node: Any) -> None:
-        self.found |= node.relname == self._name and node.schemaname is None
-
-
-class _Counts(Visitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Counter[str] = Counter()
-
-    def visit_RangeVar(self, ancestors: Any, node: Any) -> None:
-        """One relation in FROM."""
-        self.found[node.relname] += node.schemaname is None
-
-
-def references(query: Any) -> Counter[str]:
-    """How often each bare name stands in FROM, anywhere in a query."""
-    counts = _Counts()
-    counts(query)
-    return counts.found
-
-
-def refers_to(query: Any, name: str) -> bool:
-    """Whether a WITH query reads a relation of that name."""
-    names = _Names(name)
-    names(query)
-    return names.found
-
-
-def read_first(binding: Binding, items: Sequence[Any]) -> list[Any]:
-    """The queries of WITH RECURSIVE, each behind those that it reads, else as written. Raises 0A000 for a circle."""
-    places = {item.ctename: place for place, item in enumerate(items)}
-    waits: list[int] = []
-    readers: dict[int, list[int]] = {}
-    for place, item in enumerate(items):
-        read = {places[name] for name in references(item.ctequery) if name in places} - {place}
-        waits.append(len(read))
-        for other in read:
-            readers.setdefault(other, []).append(place)
-    ready = [place for place, count in enumerate(waits) if not count]  # a heap: the first as written comes first
-    found: list[Any] = []
-    while ready:
-        place = heappop(ready)
-        found.append(items[place])
-        for reader in readers.get(place, ()):
-            waits[reader] -= 1
-            if not waits[reader]:
-                heappush(ready, reader)
-    if len(found) < len(items):
-        message = "mutual recursion between WITH items is not implemented"
-        position = next(binding.position(item) for item, count in zip(items, waits, strict=True) if count)
-        raise SqlError("0A000", message, position=position)
-    return found
-
-
 def bind_recursive(binding: Binding, cte: Cte) -> BoundQuery:
     """One reference's copy of a WITH query that reads itself. Raises 42P19, 42804 and 0A000."""
-    from planner.bind.queries.select import bind_select, retyped, with_ctes
-
     node, query, name = cte.node, cte.node.ctequery, cte.node.ctename
     _check_form(binding, node, query)
-    level = cte.level if query.withClause is None else with_ctes(cte.level, query.withClause)
+    level = cte.level if query.withClause is None else binding.binder.with_clause(cte.level, query.withClause)
     refused = Refused("42P19", f'recursive reference to query "{name}" must not appear within its non-recursive term')
     before = replace(level, ctes=level.ctes.also(name, refused))
-    base = bind_select(before, query.larg)
+    base = before.bind(query.larg)
     labels, added = cte_names(binding, node, base), added_names(node)
     if added:
         query = traced(binding, node, labels)
         known = replace(before, ctes=before.ctes.also(BASE, Known(base, labels)))
-        base, labels = bind_select(known, query.larg), labels + added
+        base, labels = known.bind(query.larg), labels + added
     kinds = [_kept(column.type) for column in base.relation.columns]
     typmods = tuple(output.typmod for output in base.outputs)
 
     def stepped() -> tuple[Itself, BoundQuery]:
         columns = tuple(binding.column(label, kind) for label, kind in zip(labels, kinds, strict=True))
         itself = Itself(f"recursive_{columns[0].id if columns else 0}", columns, [], len(added), typmods)
-        return itself, bind_select(replace(level, ctes=level.ctes.also(name, itself)), query.rarg, False)
+        return itself, replace(level, ctes=level.ctes.also(name, itself)).bind(query.rarg, False)
 
     itself, step = stepped()
     pairs = zip(kinds, step.relation.columns, typmods, strict=False)

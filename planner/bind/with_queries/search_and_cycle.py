@@ -21,8 +21,8 @@ from pglast import ast
 from pglast.enums import A_Expr_Kind, CoercionForm, SetOperation
 
 from catalog.values.errors import SqlError
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.state.environment import Binding
 
 #: What the terms are called in FROM, which no user's names are.
 _TERM: Final = "*TERM*"

@@ -14,8 +14,10 @@ from pglast.enums import CTEMaterialize
 
 from planner.algebra.relations import Filter, Project, Relation, Scan, Snapshot, Values, With
 from planner.algebra.walk import RELATIONS, find, free_columns, kinds_of, walk
-from planner.bind.state.context import Binding, Shared
-from planner.bind.state.levels import BoundQuery, Cte
+from planner.bind.state.bind_state import Shared
+from planner.bind.state.environment import Binding, Cte
+from planner.bind.state.from_names import BoundQuery
+from planner.bind.with_queries.cte_queries import bind_cte
 from planner.rules.inline_shared import inline_shared
 
 #: What a query does that is computed again as fast as it is read again.
@@ -24,8 +26,6 @@ _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)
 
 def read_shared(binding: Binding, cte: Cte) -> BoundQuery | None:
     """A reference to a WITH query that is computed once; None where it is computed for each reference."""
-    from planner.bind.from_items.from_clause import bind_cte
-
     if not binding.shares or not _may_be_shared(cte):
         return None
     if id(cte.node) not in binding.shared:

@@ -6,7 +6,6 @@ Owns: PostgreSQL's aggregate names and signatures and the errors 42803. Grouping
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -39,13 +38,17 @@ from planner.algebra.scalars import AggregateCall, Call, Case, Cast, ColumnRef, 
 from planner.bind.calls.aggregation.carried_aggregates import of_carriers, over_carriers
 from planner.bind.calls.aggregation.outer_levels import owner
 from planner.bind.calls.aggregation.sort_order import direction
+from planner.bind.calls.families.json_functions import (
+    aggregated,
+)
 from planner.bind.calls.overloading.choice import NO_MATCH, choose_overload
 from planner.bind.calls.overloading.overloads import ANY_SPAN, Overload, Table, table
-from planner.bind.conversion.coercion import coerce, display, target_type
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.environment import GROUPING, Environment
+from planner.bind.conversion.coercion import coerce, target_type
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
+from planner.bind.state.collected_calls import GROUPING
+from planner.bind.state.environment import Environment
 
-Bind = Callable[[Environment, Any], Scalar]
 _CANONICAL: Final = {"every": "bool_and", "stddev": "stddev_samp", "variance": "var_samp"}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _NUMBERS: Final = ("int2", "int4", "int8", "float4", "float8", "numeric")
@@ -107,12 +110,12 @@ DOCUMENTS: Final = frozenset(("json_agg", "jsonb_agg", "json_object_agg", "jsonb
 AGGREGATE_NAMES: Final = frozenset(_OVERLOADS)
 
 
-def bind_aggregate(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_aggregate(env: Environment, node: Any) -> Scalar:
     """An aggregate call: registered with the query level, whose row then has its value as a column."""
     if env.scope.outer is None:
         check_place(env, node)
-    call = aggregate_call(env.inside_aggregate(), node, bind)
-    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    call = aggregate_call(env.inside_aggregate(), node)
+    condition = bind_filter(env.without_aggregates("FILTER"), node)
     for argument, place in zip(call.arguments, node.args or (), strict=False):
         if node.agg_distinct:
             check_equality(argument.type, partial(env.binding.start, place))
@@ -165,13 +168,13 @@ def register(env: Environment, name: str, call: AggregateCall, node: Any) -> Col
     return found
 
 
-def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_grouping(env: Environment, node: Any) -> Scalar:
     """GROUPING(keys), which ``planner.bind.queries.grouping`` replaces. Raises 42803 and 54023."""
     if len(node.args) > _MOST_GROUPED:
         raise env.error("54023", "GROUPING must have fewer than 32 arguments", node)
     arguments: list[Scalar] = []
     for item in node.args:
-        scalar = bind(env, item)
+        scalar = env.bind(item)
         scalar = ColumnRef(scalar.column) if isinstance(scalar, ColumnRef) else scalar  # one of its own place
         env.binding.remember(scalar, item)
         arguments.append(scalar)
@@ -182,11 +185,11 @@ def bind_grouping(env: Environment, node: Any, bind: Bind) -> Scalar:
     return Call(GROUPING, tuple(arguments), INT4)
 
 
-def aggregate_call(env: Environment, node: Any, bind: Bind) -> AggregateCall:
+def aggregate_call(env: Environment, node: Any) -> AggregateCall:
     """The aggregate of a call with its arguments and ORDER BY, which ``env`` is for; without DISTINCT and FILTER."""
     if node.func_variadic:
         raise unsupported("a VARIADIC argument", position=env.binding.position(node))
-    return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node, bind)
+    return _count_star(env, node) if node.agg_star else _over_arguments(env, names_of(node.funcname)[-1], node)
 
 
 def _count_star(env: Environment, node: Any) -> AggregateCall:
@@ -196,10 +199,10 @@ def _count_star(env: Environment, node: Any) -> AggregateCall:
     return AggregateCall("count", (), INT8)
 
 
-def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+def _over_arguments(env: Environment, name: str, node: Any) -> AggregateCall:
     if name in DOCUMENTS:
-        return _of_documents(env, name, node, bind)
-    arguments = [bind(env, item) for item in node.args or ()]
+        return _of_documents(env, name, node)
+    arguments = [env.bind(item) for item in node.args or ()]
     if name == "count" and not arguments:
         hint = "count(*) must be used to call a parameterless aggregate function"
         raise env.error("42809", hint, node)
@@ -221,7 +224,7 @@ def _over_arguments(env: Environment, name: str, node: Any, bind: Bind) -> Aggre
         paired = Call("is_not_null", (coerced[1],), BOOL)
         coerced = (Case(((paired, coerced[0]),), Literal(None, FLOAT8), FLOAT8),)
         return AggregateCall("count", coerced, INT8)
-    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, bind, coerced))
+    return AggregateCall(chosen.name, coerced, _result(chosen, coerced), order_by=_order(env, node, coerced))
 
 
 #: Elements that an engine orders as PostgreSQL does, and shows as they are.
@@ -236,23 +239,19 @@ def _require_ordered(env: Environment, name: str, kind: SqlType, node: Any) -> N
         raise unsupported(f"{name}() of {display(kind)}", "ORDER BY the array, LIMIT 1.", env.binding.position(node))
 
 
-def _of_documents(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+def _of_documents(env: Environment, name: str, node: Any) -> AggregateCall:
     """json_agg(value) and json_object_agg(key, value), whose values are made documents before they are gathered."""
-    from planner.bind.calls.families.json_functions import (
-        aggregated,  # documents are built of expressions, which aggregates are part of
-    )
-
     if node.agg_distinct:
-        return _of_distinct(env, name, node, bind)
-    arguments = aggregated(env, name, node, bind, _OVERLOADS[name])
+        return _of_distinct(env, name, node)
+    arguments = aggregated(env, name, node, _OVERLOADS[name])
     kind = by_name(name.partition("_")[0])
-    return AggregateCall(name, arguments, kind, order_by=_order(env, node, bind, arguments))
+    return AggregateCall(name, arguments, kind, order_by=_order(env, node, arguments))
 
 
-def _of_distinct(env: Environment, name: str, node: Any, bind: Bind) -> AggregateCall:
+def _of_distinct(env: Environment, name: str, node: Any) -> AggregateCall:
     """json_agg(DISTINCT value): it is the values that are distinct and in order, so these are gathered first."""
     if name in ("json_agg", "jsonb_agg") and len(node.args or ()) == 1:
-        call = _over_arguments(env, "array_agg", node, bind)
+        call = _over_arguments(env, "array_agg", node)
         kind = call.arguments[0].type
         if kind.name == "jsonb" or _is_written_alike(kind):
             return call
@@ -324,11 +323,11 @@ def _average(kind: SqlType) -> SqlType:
     return FLOAT8 if kind.name in ("float4", "float8") else SqlType("numeric", QUOTIENT)
 
 
-def bind_filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_filter(env: Environment, node: Any) -> Scalar | None:
     """The condition of FILTER, if there is one."""
     if node.agg_filter is None:
         return None
-    scalar = bind(env, node.agg_filter)
+    scalar = env.bind(node.agg_filter)
     found = coerce(env.binding, scalar, BOOL, "implicit", node.agg_filter)
     if found is None:
         message = f"argument of FILTER must be type boolean, not type {display(scalar.type)}"
@@ -336,10 +335,10 @@ def bind_filter(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     return found
 
 
-def _order(env: Environment, node: Any, bind: Bind, arguments: tuple[Scalar, ...]) -> tuple[SortKey, ...]:
+def _order(env: Environment, node: Any, arguments: tuple[Scalar, ...]) -> tuple[SortKey, ...]:
     keys = []
     for item in node.agg_order or ():
-        scalar = bind(env, item.node)
+        scalar = env.bind(item.node)
         if scalar.type.name == "unknown":
             scalar = coerce(env.binding, scalar, TEXT, "implicit", item.node) or scalar
         if node.agg_distinct and scalar not in arguments:

@@ -13,7 +13,7 @@ The origin, where it is not given, is 2001-01-01 00:00 (UTC): a Monday, so that 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeGuard
 
 from catalog.values.errors import SqlError, unsupported
@@ -23,13 +23,11 @@ from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
 from planner.bind.calls.aggregation.session_windows import in_sessions
 from planner.bind.calls.overloading.choice import NO_MATCH
-from planner.bind.conversion.coercion import coerce, display
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
+from planner.bind.conversion.coercion import coerce
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding, Environment
 from planner.incremental.event_time import later, microseconds
-
-Bind = Callable[[Environment, Any], Scalar]
 
 #: The calls that hop() and session() are until their query's groups are known.
 HOP: Final = "hop"
@@ -41,10 +39,10 @@ _ORIGIN: Final = dt.datetime(2001, 1, 1)
 _MOST_WINDOWS: Final = 1000
 
 
-def bind_event_time(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_event_time(env: Environment, node: Any) -> Scalar:
     """A call of tumble, hop or session. Raises 42883, 42803, 22008 and 0A000."""
     name = names_of(node.funcname)[-1]
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     least, most = EVENT_TIME[name]
     kind = _kind(arguments[0].type) if least <= len(arguments) <= most else None
     lengths = least - 1

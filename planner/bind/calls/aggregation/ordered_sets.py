@@ -15,14 +15,14 @@ from catalog.values.opaque import KEYED
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType, array, record
 from planner.algebra.relations import SortKey
 from planner.algebra.scalars import AggregateCall, Call, Case, Cast, Literal, Scalar
-from planner.bind.calls.aggregation.aggregates import Bind, bind_filter, check_place, register
+from planner.bind.calls.aggregation.aggregates import bind_filter, check_place, register
 from planner.bind.calls.aggregation.outer_levels import owner
 from planner.bind.calls.aggregation.sort_order import direction
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.calls.overloading.choice import choose_overload, no_function
 from planner.bind.calls.overloading.overloads import Overload, chosen_function, table
 from planner.bind.conversion.coercion import array_of, coerce, common_type
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 
 _KNOWN: Final = {
@@ -49,15 +49,15 @@ ORDERED_SETS: Final = frozenset(_KNOWN)
 _RANKS: Final = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
 
 
-def bind_ordered_set(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_ordered_set(env: Environment, node: Any) -> Scalar:
     """A call WITHIN GROUP. Raises 42809 for an aggregate that takes none."""
     name = names_of(node.funcname)[-1]
     if node.over is not None:
         raise env.error("0A000", f"OVER is not supported for ordered-set aggregate {name}", node)
     inside = env.inside_aggregate()
-    direct = [bind(inside, item) for item in node.args or ()]
-    keys = [bind(inside, item.node) for item in node.agg_order]
-    condition = bind_filter(env.without_aggregates("FILTER"), node, bind)
+    direct = [inside.bind(item) for item in node.args or ()]
+    keys = [inside.bind(item.node) for item in node.agg_order]
+    condition = bind_filter(env.without_aggregates("FILTER"), node)
     if name not in ORDERED_SETS | _RANKS:
         if chosen_function(name, tuple(item.type.oid for item in (*direct, *keys))) is None:
             raise no_function(env, [*direct, *keys], node)

@@ -12,8 +12,7 @@ from typing import Any
 from catalog.values.errors import SqlError
 from planner.algebra.scalars import ColumnRef
 from planner.algebra.walk import Node, used_columns, walk
-from planner.bind.state.environment import Environment
-from planner.bind.state.scope import Scope
+from planner.bind.state.environment import Environment, Scope
 
 
 def owner(env: Environment, parts: Iterable[Node], node: Any) -> Environment:

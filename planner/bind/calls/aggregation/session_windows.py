@@ -24,7 +24,7 @@ from planner.algebra.relations import Aggregate, Filter, Project, Relation, Sort
 from planner.algebra.scalars import AggregateCall, Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.signature import key_of
 from planner.algebra.walk import SCALARS, Node, transform, used_columns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.incremental.aggregates import Split, StateColumn, split
 from planner.incremental.event_time import SHOWN_SESSION, later, microseconds
 from planner.rules.support import keep_columns

@@ -11,11 +11,10 @@ from catalog.values.opaque import check_sorted, refuse_order
 from catalog.values.types import TEXT, SqlType
 from planner.algebra.scalars import Scalar
 from planner.bind.calls.operator_calls.operation import NO_OPERATOR
-from planner.bind.conversion.coercion import display
 from planner.bind.conversion.resolution import Ambiguous, operator, pathway
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding, Environment
 
 #: Operators that order, and whether they do from the last to the first; those of texts' bytes do as ours compare texts.
 _DESCENDING: Final = {"<": False, ">": True, "~<~": False, "~>~": True}

@@ -7,7 +7,7 @@ https://www.postgresql.org/docs/15/sql-expressions.html#SYNTAX-WINDOW-FUNCTIONS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -37,16 +37,15 @@ from planner.bind.calls.aggregation.aggregates import (
 )
 from planner.bind.calls.aggregation.carried_aggregates import of_carriers, over_carriers
 from planner.bind.calls.aggregation.sort_order import check_sortable, direction
-from planner.bind.calls.overloading.call_forms import bare_call, is_fixed, required
+from planner.bind.calls.overloading.call_forms import bare_call, is_fixed
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.overloads import Overload, Table, table
-from planner.bind.conversion.coercion import NUMBERS, coerce, coerced_implicitly, common_type, display
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
+from planner.bind.conversion.coercion import NUMBERS, coerce, coerced_implicitly, common_type
+from planner.bind.conversion.requirements import required
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding, Environment
 from planner.rules.support import has_subquery
-
-Bind = Callable[[Environment, Any], Scalar]
 
 #: Results by name; None: the type of the value that the call is about.
 _RESULTS: Final[dict[str, SqlType | None]] = {
@@ -79,7 +78,7 @@ def definitions(binding: Binding, nodes: Iterable[Any] | None) -> dict[str, Any]
     return found
 
 
-def bind_window(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_window(env: Environment, node: Any) -> Scalar:
     """A call with OVER: the query level's row then has its value as a column."""
     name = names_of(node.funcname)[-1]
     if env.in_aggregate:
@@ -91,11 +90,11 @@ def bind_window(env: Environment, node: Any, bind: Bind) -> Scalar:
     inner = env.inside_window()
     over = _definition(env, node.over)
     call = replace(
-        _call(inner, name, node, bind),
-        partition=_partition(inner, over, bind),
-        order_by=_order(inner, over, bind),
+        _call(inner, name, node),
+        partition=_partition(inner, over),
+        order_by=_order(inner, over),
     )
-    kind, call = call.type, over_carriers(_framed(inner, call, over, bind))
+    kind, call = call.type, over_carriers(_framed(inner, call, over))
     found = ColumnRef(env.windows.add(env.binding, name, call))
     env.binding.remember(found, node, name)
     env.binding.place((found.column,), node)
@@ -110,22 +109,22 @@ def bind_window(env: Environment, node: Any, bind: Bind) -> Scalar:
 # --- the function -----------------------------------------------------------------------------------------------------
 
 
-def _call(env: Environment, name: str, node: Any, bind: Bind) -> WindowCall:
+def _call(env: Environment, name: str, node: Any) -> WindowCall:
     """The function with its arguments and FILTER."""
     if node.agg_distinct:
         raise env.error("0A000", "DISTINCT is not implemented for window functions", node)
     if node.agg_order:
         raise env.error("0A000", "aggregate ORDER BY is not implemented for window functions", node)
     if name in AGGREGATE_NAMES:
-        found = aggregate_call(env, node, bind)
-        return WindowCall(found.function, found.arguments, found.type, filter=bind_filter(env, node, bind))
+        found = aggregate_call(env, node)
+        return WindowCall(found.function, found.arguments, found.type, filter=bind_filter(env, node))
     if name not in WINDOW_FUNCTIONS:
-        bind(env, bare_call(node))  # 42883 where it is no function at all
+        env.bind(bare_call(node))  # 42883 where it is no function at all
         message = f"OVER specified, but {name} is not a window function nor an aggregate function"
         raise env.error("42809", message, node)
     if node.agg_filter is not None:
         raise env.error("0A000", "FILTER is not implemented for non-aggregate window functions", node)
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, _OVERLOADS[name])
     kind = _value_type(env, arguments, chosen, node)
     coerced = tuple(
@@ -200,12 +199,12 @@ def _named(env: Environment, name: str, node: Any) -> Any:
     return found
 
 
-def _partition(env: Environment, over: _Definition, bind: Bind) -> tuple[Scalar, ...]:
-    return tuple(_sortable(env, bind(env, item), item) for item in over.partition)
+def _partition(env: Environment, over: _Definition) -> tuple[Scalar, ...]:
+    return tuple(_sortable(env, env.bind(item), item) for item in over.partition)
 
 
-def _order(env: Environment, over: _Definition, bind: Bind) -> tuple[SortKey, ...]:
-    keys = [_sortable(env, bind(env, item.node), item.node) for item in over.order]
+def _order(env: Environment, over: _Definition) -> tuple[SortKey, ...]:
+    keys = [_sortable(env, env.bind(item.node), item.node) for item in over.order]
     return tuple(
         SortKey(key, *direction(env.binding, item, key.type)) for key, item in zip(keys, over.order, strict=True)
     )
@@ -236,13 +235,13 @@ _EXCLUSIONS: Final[dict[int, FrameExclusion]] = {0x8000: "current_row", 0x10000:
 _TIMES: Final = ("date", "timestamp", "timestamptz", "time", "interval")
 
 
-def _framed(env: Environment, call: WindowCall, over: _Definition, bind: Bind) -> WindowCall:
+def _framed(env: Environment, call: WindowCall, over: _Definition) -> WindowCall:
     """The call with its frame. Raises 42P20 and 0A000."""
     mode = _option(over.options, _MODES, "range")
     if mode == "groups" and not call.order_by:
         raise env.error("42P20", "GROUPS mode requires an ORDER BY clause", over.node)
     offsets = tuple(
-        _offset(env, replace(call, mode=mode), over, item, bind, words)
+        _offset(env, replace(call, mode=mode), over, item, words)
         for item, words in ((over.start, "starting"), (over.end, "ending"))
         if item is not None
     )
@@ -260,10 +259,10 @@ def _option(options: int, meanings: dict[int, Any], default: str) -> Any:
     return next((meaning for bit, meaning in meanings.items() if options & bit), default)
 
 
-def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, bind: Bind, words: str) -> Scalar:
+def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, words: str) -> Scalar:
     """The distance of a frame's bound: rows or groups, or of the order's own type in RANGE."""
     clause = call.mode.upper()
-    scalar = bind(env.without_aggregates(clause), node)
+    scalar = env.without_aggregates(clause).bind(node)
     if has_subquery(scalar):
         instead = "Compute the number in a query before."
         raise unsupported("a subquery in the frame of a window", instead, env.binding.start(node))

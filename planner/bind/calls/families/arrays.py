@@ -5,7 +5,7 @@ Owns: what these become and PostgreSQL's errors for them. Those of more dimensio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pglast.enums import A_Expr_Kind
@@ -18,19 +18,19 @@ from catalog.values.types import BOOL, INT4, TEXT, VECTORS, SqlType, array, shap
 from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import AggregateCall, Call, Cast, Column, ColumnRef, Literal, Scalar, ScalarSubquery
 from planner.bind.calls.families.json_functions import bind_parts
-from planner.bind.calls.operator_calls.array_shapes import array_of_arrays, call_of_shaped, is_shaped, items_of, opened
+from planner.bind.calls.operator_calls.array_shapes import array_of_arrays, call_of_shaped, opened
 from planner.bind.calls.operator_calls.array_shapes import subscripted as of_shaped
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.overloads import Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced, result
-from planner.bind.conversion.coercion import array_of, castable, coerce, common_kind, display
+from planner.bind.conversion.array_items import is_shaped, items_of
+from planner.bind.conversion.coercion import array_of, castable, coerce, common_kind
 from planner.bind.conversion.domains import into_domain
 from planner.bind.conversion.resolution import Level
-from planner.bind.lookup.type_names import names_of, type_or_domain
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display, type_or_domain
 from planner.bind.state.environment import Environment
-
-Bind = Callable[[Environment, Any], Scalar]
 
 _SIGNATURES: Final[dict[str, str]] = {
     "cardinality": "=: anyarray > int4",
@@ -64,10 +64,10 @@ def is_array_function(name: str, count: int) -> bool:
     return name in FUNCTIONS and (name != "width_bucket" or count == 2)
 
 
-def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_array_function(env: Environment, node: Any) -> Scalar:
     """A call of one of ``FUNCTIONS``."""
     name = names_of(node.funcname)[-1]
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
     of_shaped = call_of_shaped(env, chosen, name, arguments, node.args or ())
     if of_shaped is not None:
@@ -82,17 +82,16 @@ def bind_array_function(env: Environment, node: Any, bind: Bind) -> Scalar:
 # --- constructors ----------------------------------------------------------------------------------------------------
 
 
-def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None = None) -> Scalar:
+def bind_array(env: Environment, node: Any, element: SqlType | None = None) -> Scalar:
     """ARRAY[...]; ``element`` is what a cast around it asks for. Raises 42P18 for an empty one without."""
     nodes = node.elements or ()
     if any(type(item).__name__ == "A_ArrayExpr" for item in nodes):
         inner = [
-            bind_array(env, item, bind, element) if type(item).__name__ == "A_ArrayExpr" else bind(env, item)
-            for item in nodes
+            bind_array(env, item, element) if type(item).__name__ == "A_ArrayExpr" else env.bind(item) for item in nodes
         ]
         return array_of_arrays(env, inner, nodes, node)
     if element is not None:
-        given = [bind(env, item) for item in nodes]
+        given = [env.bind(item) for item in nodes]
         if any(item.type.element is not None for item in given) and element.element is None:
             kinds = [shaped(element) if is_shaped(item) else array(element) for item in given]
             whole = [_cast(env, *item) for item in zip(given, kinds, nodes, strict=True)]
@@ -101,7 +100,7 @@ def bind_array(env: Environment, node: Any, bind: Bind, element: SqlType | None 
     if not nodes:
         hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[]."
         raise env.error("42P18", "cannot determine type of empty array", node, hint=hint)
-    scalars = [bind(env, item) for item in nodes]
+    scalars = [env.bind(item) for item in nodes]
     for item, place in zip(scalars, nodes, strict=True):
         _refuse_vectors(env, item.type, place)
     kind = common_kind(scalars, "ARRAY", lambda index: env.binding.start(nodes[index]))
@@ -124,14 +123,14 @@ def _cast(env: Environment, scalar: Scalar, kind: SqlType, node: Any) -> Scalar:
     return found
 
 
-def bind_array_cast(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_array_cast(env: Environment, node: Any) -> Scalar | None:
     """ARRAY[...]::type[], whose elements are cast one by one; None for every other cast."""
     if type(node.arg).__name__ != "A_ArrayExpr":
         return None
     target, domain = type_or_domain(env.binding, node.typeName)
     if target.element is None:
         return None
-    found = bind_array(env, node.arg, bind, target.element)
+    found = bind_array(env, node.arg, target.element)
     return into_domain(env.binding, found, domain, node)
 
 
@@ -159,41 +158,41 @@ def array_of_rows(env: Environment, relation: Relation, kind: SqlType, node: Any
 # --- subscripts ------------------------------------------------------------------------------------------------------
 
 
-def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
+def subscripted(env: Environment, scalar: Scalar, indices: Sequence[Any], node: Any) -> Scalar:
     """value[i] and value[low:high], of jsonb too. Raises 42804 for what is no array."""
     first, *others = indices
     if scalar.type.name == "jsonb":
-        return bind_parts(env, scalar, indices, bind)
+        return bind_parts(env, scalar, indices)
     if scalar.type.name == "hstore":
-        return Call("hs_get", (scalar, hstore_key(env, indices, node, bind)), TEXT)
+        return Call("hs_get", (scalar, hstore_key(env, indices, node)), TEXT)
     if scalar.type.name == "name" and not others and not first.is_slice:  # an array of "char" from 0 on
-        letter = (Cast(scalar, TEXT), _after(place_of(env, first.uidx, bind)), Literal(1, INT4))
+        letter = (Cast(scalar, TEXT), _after(place_of(env, first.uidx)), Literal(1, INT4))
         return Cast(Call("substring", letter, TEXT), SqlType("char"), True)
     if scalar.type.element is None:
         message = f"cannot subscript type {display(scalar.type)} because it does not support subscripting"
         raise env.error_at("42804", message, node)
     require_dimensions(indices)
     if is_shaped(scalar):
-        return of_shaped(scalar, indices, lambda item: place_of(env, item, bind))
+        return of_shaped(scalar, indices, lambda item: place_of(env, item))
     if others:  # of one dimension, as all these arrays are
         kind = shaped(scalar.type.element)
-        return of_shaped(Cast(scalar, kind), indices, lambda item: place_of(env, item, bind))
+        return of_shaped(Cast(scalar, kind), indices, lambda item: place_of(env, item))
     if not first.is_slice:
-        place = place_of(env, first.uidx, bind)
+        place = place_of(env, first.uidx)
         if scalar.type.name in VECTORS:  # they begin at 0
             place = _after(place)
         return Call("subscript", (scalar, place), scalar.type.element)
-    low = Literal(1, INT4) if first.lidx is None else place_of(env, first.lidx, bind)
-    high = Call("cardinality", (scalar,), INT4) if first.uidx is None else place_of(env, first.uidx, bind)
+    low = Literal(1, INT4) if first.lidx is None else place_of(env, first.lidx)
+    high = Call("cardinality", (scalar,), INT4) if first.uidx is None else place_of(env, first.uidx)
     return Call("slice", (scalar, low, high), array(scalar.type.element))
 
 
-def hstore_key(env: Environment, indices: Sequence[Any], node: Any, bind: Bind) -> Scalar:
+def hstore_key(env: Environment, indices: Sequence[Any], node: Any) -> Scalar:
     """The only subscript of an hstore, as text. Raises 0A000 and 42804."""
     first, *others = indices
     if others or first.is_slice:
         raise env.error_at("0A000", "hstore allows only one subscript", first)
-    found = coerce(env.binding, bind(env, first.uidx), TEXT, "assignment", first.uidx)
+    found = coerce(env.binding, env.bind(first.uidx), TEXT, "assignment", first.uidx)
     if found is None:
         raise env.error_at("42804", "hstore subscript must have type text", first.uidx)
     return found
@@ -209,9 +208,9 @@ def require_dimensions(indices: Sequence[Any]) -> None:
         raise too_many(len(indices))
 
 
-def place_of(env: Environment, node: Any, bind: Bind) -> Scalar:
+def place_of(env: Environment, node: Any) -> Scalar:
     """A subscript as an integer. Raises 42804."""
-    scalar = bind(env, node)
+    scalar = env.bind(node)
     found = coerce(env.binding, scalar, INT4, "assignment", node)
     if found is None:
         raise env.error_at("42804", "array subscript must have type integer", node)
@@ -221,11 +220,11 @@ def place_of(env: Environment, node: Any, bind: Bind) -> Scalar:
 # --- ANY and ALL -----------------------------------------------------------------------------------------------------
 
 
-def bind_quantified(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_quantified(env: Environment, node: Any) -> Scalar:
     """``x op ANY (array)`` and ``x op ALL (array)`` of any operator with a boolean result."""
     every = node.kind == A_Expr_Kind.AEXPR_OP_ALL
     symbol, place = names_of(node.name)[-1], env.binding.position(node)
-    left, found = bind(env, node.lexpr), items_of(bind(env, node.rexpr))
+    left, found = env.bind(node.lexpr), items_of(env.bind(node.rexpr))
     if found.type.element is None and found.type.name != "unknown":
         raise env.error("42809", "op ANY/ALL (array) requires array on right side", node)
     item = ColumnRef(Column(0, "element", found.type.element or found.type))

@@ -15,7 +15,7 @@ from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.overloading.choice import choose_overload
 from planner.bind.calls.overloading.overloads import Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 
 _SIGNATURES: Final = {
@@ -26,10 +26,10 @@ _SIGNATURES: Final = {
 FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, text in _SIGNATURES.items()}
 
 
-def bind_enum_function(env: Environment, node: Any, bind: Any) -> Scalar:
+def bind_enum_function(env: Environment, node: Any) -> Scalar:
     """A call of one of ``FUNCTIONS``. Raises 55000 for an enum without labels."""
     name = names_of(node.funcname)[-1]
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     chosen = choose_overload(env, name, arguments, node, FUNCTIONS[name])
     found = coerced(env, chosen, arguments, node.args or ())
     kind, places = found[0].type, found[0].type.enum.places if found[0].type.enum is not None else ()

@@ -6,24 +6,23 @@ which puts the document into jsonb's form. Operators are in ``planner.bind.calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from catalog.system.functions import SHOWN
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, JSON, JSONB, TEXT, SqlType, array
 from planner.algebra.scalars import Call, Case, Cast, Literal, Scalar
-from planner.bind.calls.operator_calls.array_shapes import is_shaped, items_of
 from planner.bind.calls.overloading.choice import NO_MATCH, choose_overload, no_function
 from planner.bind.calls.overloading.overloads import Table, signatures
 from planner.bind.calls.overloading.polymorphic import coerced, result
-from planner.bind.conversion.coercion import array_of, coerce, display
+from planner.bind.conversion.array_items import is_shaped, items_of
+from planner.bind.conversion.coercion import array_of, coerce
 from planner.bind.conversion.named_oids import shown_oid, shown_oids
 from planner.bind.conversion.rows import bind_row, fields_of, is_row, whole_row
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
-
-Bind = Callable[[Environment, Any], Scalar]
 
 
 def _of_path(canonical: str, result: str) -> str:
@@ -79,15 +78,15 @@ FUNCTIONS: Final = frozenset(_TABLES) | _BUILDERS | frozenset(_PATHS) | _OF_ROWS
 OF_ARRAYS: Final = _BUILDERS | frozenset(_PATHS)
 
 
-def bind_json_function(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_json_function(env: Environment, node: Any) -> Scalar:
     """A call of one of ``FUNCTIONS``."""
     name = names_of(node.funcname)[-1]
     nodes: tuple[Any, ...] = node.args or ()
-    if name in _OF_ROWS and len(nodes) == 1 and (row := of_row(env, nodes[0], bind)) is not None:
+    if name in _OF_ROWS and len(nodes) == 1 and (row := of_row(env, nodes[0])) is not None:
         return Cast(row, JSONB, True) if name == "to_jsonb" else row
-    if name == "row_to_json" and len(nodes) == 2 and (row := of_row(env, nodes[0], bind)) is not None:
-        return _lined(env, row, bind(env, nodes[1]), node)
-    arguments = [bind(env, item) for item in nodes]
+    if name == "row_to_json" and len(nodes) == 2 and (row := of_row(env, nodes[0])) is not None:
+        return _lined(env, row, env.bind(nodes[1]), node)
+    arguments = [env.bind(item) for item in nodes]
     if node.func_variadic:
         return _of_array(env, name, arguments, node)
     if name in _BUILDERS:
@@ -123,9 +122,9 @@ def with_path_defaults(name: str, arguments: Sequence[Scalar]) -> tuple[Scalar, 
     return (*arguments, *defaults[max(len(arguments) - 2, 0) :])
 
 
-def of_row(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def of_row(env: Environment, node: Any) -> Scalar | None:
     """A row that is written out, or of an item of FROM, as a JSON object by its fields' names; None for all else."""
-    row = bind_row(env, node, bind) if is_row(node) else whole_row(env, node)
+    row = bind_row(env, node) if is_row(node) else whole_row(env, node)
     if isinstance(row, Case):  # NULL where an outer join has filled up its side
         ((condition, _),) = row.branches
         return Case(((condition, Literal(None, JSON)),), _object(env, row.otherwise, node), JSON)
@@ -221,25 +220,25 @@ def _path(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Sc
     return Call(canonical, (found[0], path), TEXT if canonical.endswith("_text") else document)
 
 
-def bind_parts(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind) -> Scalar:
+def bind_parts(env: Environment, document: Scalar, parts: Sequence[Any]) -> Scalar:
     """document[i]['key'], a part of jsonb by its path. Raises 42804 for a slice and for what is neither."""
-    return Call("json_path", (document, array_of(_path_of(env, parts, bind), TEXT)), JSONB)
+    return Call("json_path", (document, array_of(_path_of(env, parts), TEXT)), JSONB)
 
 
-def with_part(env: Environment, document: Scalar, parts: Sequence[Any], bind: Bind, given: Scalar) -> Scalar:
+def with_part(env: Environment, document: Scalar, parts: Sequence[Any], given: Scalar) -> Scalar:
     """The document after document[i]['key'] = given; NULL is an empty array first where the first step is a number."""
-    path = _path_of(env, parts, bind)
+    path = _path_of(env, parts)
     is_list = isinstance(path[0], Cast) and path[0].argument.type == INT4
     return Call("json_assign", (document, array_of(path, TEXT), given, Literal(is_list, BOOL)), JSONB)
 
 
-def _path_of(env: Environment, parts: Sequence[Any], bind: Bind) -> list[Scalar]:
+def _path_of(env: Environment, parts: Sequence[Any]) -> list[Scalar]:
     path = []
     for part in parts:
         if part.is_slice:
             place = part.uidx if part.uidx is not None else part.lidx
             raise env.error_at("42804", "jsonb subscript does not support slices", part if place is None else place)
-        path.append(_step(env, bind(env, part.uidx), part.uidx))
+        path.append(_step(env, env.bind(part.uidx), part.uidx))
     return path
 
 
@@ -262,12 +261,12 @@ def _coerced(env: Environment, name: str, arguments: list[Scalar], kinds: list[S
         yield item
 
 
-def aggregated(env: Environment, name: str, node: Any, bind: Bind, known: Table) -> tuple[Scalar, ...]:
+def aggregated(env: Environment, name: str, node: Any, known: Table) -> tuple[Scalar, ...]:
     """The arguments of an aggregate of documents: the key as text, the value as a document."""
     nodes: tuple[Any, ...] = node.args or ()
-    if len(nodes) == 1 and not name.endswith("object_agg") and (row := of_row(env, nodes[0], bind)) is not None:
+    if len(nodes) == 1 and not name.endswith("object_agg") and (row := of_row(env, nodes[0])) is not None:
         return (Call("json_value", (row,), JSON) if isinstance(row, Case) else row,)
-    arguments = [bind(env, item) for item in nodes]
+    arguments = [env.bind(item) for item in nodes]
     choose_overload(env, name, arguments, node, known)
     *keys, value = arguments
     found = [_known(env, item, place) for item, place in zip(keys, nodes, strict=False)]
@@ -293,11 +292,11 @@ SETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def bind_set(env: Environment, node: Any, bind: Bind) -> tuple[tuple[str, Scalar], ...]:
+def bind_set(env: Environment, node: Any) -> tuple[tuple[str, Scalar], ...]:
     """The columns of a set-returning function, as arrays."""
     name = names_of(node.funcname)[-1]
     kind = JSONB if name.startswith("jsonb") else JSON
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     if name.startswith("jsonb_path_query"):
         ((_, function),) = SETS[name]
         chosen = choose_overload(env, name, arguments, node, signatures(name, _of_path(function, "jsonb")))

@@ -8,7 +8,7 @@ input function reads a text (populate_record_field() in jsonfuncs.c). Sets are a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from catalog.values.errors import SqlError, unsupported
@@ -16,15 +16,15 @@ from catalog.values.types import BOOL, JSON, JSONB, TEXT, SqlType, array, shaped
 from planner.algebra.relations import Project, Relation, Unnest, Values
 from planner.algebra.scalars import Call, Case, Cast, ColumnRef, Literal, Scalar
 from planner.bind.calls.overloading.choice import NO_MATCH
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.domains import element_of, has_domains, into_domain, into_type, is_constrained
 from planner.bind.conversion.rows import field_of
-from planner.bind.lookup.type_names import check_collation, declared_typmod, names_of, shown_domain, type_or_domain
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import check_collation, declared_typmod, display, shown_domain, type_or_domain
 from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery
+from planner.bind.state.from_names import BoundQuery
 from planner.statements.statement import Output
 
-Bind = Callable[[Environment, Any], Scalar]
 #: Names, types and domains.
 Fields = tuple[tuple[str, SqlType, int], ...]
 
@@ -41,15 +41,13 @@ def is_of_rows(node: Any) -> bool:
     return type(node).__name__ == "FuncCall" and names_of(node.funcname)[-1] in FUNCTIONS
 
 
-def bind_rows(
-    env: Environment, node: Any, definitions: tuple[Any, ...] | None, bind: Bind
-) -> tuple[BoundQuery, SqlType | None]:
+def bind_rows(env: Environment, node: Any, definitions: tuple[Any, ...] | None) -> tuple[BoundQuery, SqlType | None]:
     """A call in FROM; ``definitions`` are the columns that its alias declares.
 
     With the type of the rows, where it is known. Raises 42601.
     """
     name = names_of(node.funcname)[-1]
-    base, document = _arguments(env, name, node, bind)
+    base, document = _arguments(env, name, node)
     fields = tuple(_field(env, item) for item in definitions or ())
     if base is not None and (not definitions or _is_named(base)):
         fields = _declared(base.type)
@@ -82,7 +80,7 @@ def _field(env: Environment, node: Any) -> tuple[str, SqlType, int]:
     return node.colname, kind, domain
 
 
-def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_row_call(env: Environment, node: Any) -> Scalar:
     """A call in an expression: its row, or each row of its set. Raises 42601 and 0A000."""
     name = names_of(node.funcname)[-1]
     if name in _DECLARED:
@@ -91,7 +89,7 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
     is_set = name.endswith("set")
     if is_set and (env.sets is None or env.in_aggregate or env.in_window):
         raise unsupported(f"{name}() in this place", "Put it into FROM.", env.binding.position(node))
-    base, document = _arguments(env.without_sets(name), name, node, bind)
+    base, document = _arguments(env.without_sets(name), name, node)
     if base is None:
         instead = "call the function in the FROM clause using a column definition list."
         hint = f"Provide a non-null record argument, or {instead}"
@@ -108,7 +106,7 @@ def bind_row_call(env: Environment, node: Any, bind: Bind) -> Scalar:
     )
 
 
-def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scalar | None, Scalar]:
+def _arguments(env: Environment, name: str, node: Any) -> tuple[Scalar | None, Scalar]:
     """The row that a call begins with, if it takes one that is not NULL::record, and the document.
 
     Raises 42883, 42804 and 0A000.
@@ -116,9 +114,7 @@ def _arguments(env: Environment, name: str, node: Any, bind: Bind) -> tuple[Scal
     nodes: tuple[Any, ...] = node.args or ()
     wanted = 1 if name in _DECLARED else 2
     is_unknown = wanted == 2 == len(nodes) and _is_null_record(nodes[0])
-    given = [
-        Literal(None, SqlType("unknown")) if is_unknown and item is nodes[0] else bind(env, item) for item in nodes
-    ]
+    given = [Literal(None, SqlType("unknown")) if is_unknown and item is nodes[0] else env.bind(item) for item in nodes]
     kind = JSONB if name.startswith("jsonb") else JSON
     document = coerce(env.binding, given[-1], kind, "implicit", nodes[-1]) if len(given) == wanted else None
     if document is None:

@@ -14,9 +14,11 @@ from catalog.values.times.intervals import unit_of_word
 from catalog.values.times.zones import UTC_NAMES, abbreviations, displacement, find_zone, fixed_offset
 from catalog.values.types import BOOL, DATE, FLOAT8, INT4, INTERVAL, QUOTIENT, TEXT, TIMESTAMP, TIMETZ, SqlType, numeric
 from planner.algebra.scalars import Call, Cast, Literal, Scalar
-from planner.bind.calls.overloading.call_forms import Bind, Special, called, required, wrong_for
+from planner.bind.calls.overloading.call_forms import Special, called
 from planner.bind.calls.overloading.choice import no_function
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.requirements import required, wrong_for
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
 #: Fields of extract() with the digits of their values, by what has them.
@@ -217,14 +219,14 @@ def _overlaps(env: Environment, name: str, arguments: list[Scalar], node: Any) -
 _PARTS: Final = ("years", "months", "weeks", "days", "hours", "mins", "secs")
 
 
-def make_interval(env: Environment, node: Any, bind: Bind) -> Scalar:
+def make_interval(env: Environment, node: Any) -> Scalar:
     """make_interval(), whose parts are mostly given by name."""
     found: dict[str, Scalar] = {}
     for place, item in enumerate(node.args or ()):
         named = type(item).__name__ == "NamedArgExpr"
         value = item.arg if named else item
         part = item.name if named else _PARTS[place] if place < len(_PARTS) else ""
-        scalar = bind(env, value)
+        scalar = env.bind(value)
         coerced = coerce(env.binding, scalar, FLOAT8 if part == "secs" else INT4, "implicit", value)
         if part not in _PARTS or part in found or coerced is None:
             raise no_function(env, [*found.values(), scalar], node)

@@ -14,11 +14,11 @@ from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, INT4, MULTIRANGES, TEXT
 from planner.algebra.scalars import Call, Case, Literal, Scalar
 from planner.bind.calls.families.text_functions import OF_TEXTS, most_asked
-from planner.bind.calls.operator_calls.array_shapes import items_of
 from planner.bind.calls.operator_calls.ranges import multirange_make, multirange_of_array
-from planner.bind.calls.overloading.call_forms import required
 from planner.bind.calls.overloading.choice import no_function
+from planner.bind.conversion.array_items import items_of
 from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.requirements import required
 from planner.bind.state.environment import Environment
 
 Bind = Callable[[Environment, list[Scalar], Any], Scalar]

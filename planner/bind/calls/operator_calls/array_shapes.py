@@ -14,6 +14,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, TEXT, SqlType, array, shaped
 from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.calls.overloading.overloads import Overload
+from planner.bind.conversion.array_items import is_shaped, items_of
 from planner.bind.conversion.coercion import coerced_implicitly, common_type
 from planner.bind.state.environment import Environment
 
@@ -30,22 +31,6 @@ _SAME: Final = {
 _OF_ITEMS: Final = frozenset(
     ("cardinality", "array_to_string", "unnest", "array_contains", "array_contained", "array_overlaps")
 )
-
-
-def is_shaped(scalar: Scalar) -> bool:
-    """Whether an expression's value says its dimensions."""
-    return scalar.type.name == "shaped"
-
-
-def items_of(scalar: Scalar) -> Scalar:
-    """The elements of an array of any dimensions as a list; any other expression is what it is."""
-    if not is_shaped(scalar):
-        return scalar
-    assert scalar.type.element is not None
-    kind = array(scalar.type.element)
-    if isinstance(scalar, Literal):
-        return Literal(scalar.value[0] if isinstance(scalar.value, tuple) else None, kind)
-    return Call("shaped_items", (scalar,), kind)
 
 
 def opened(name: str, arguments: Sequence[Scalar]) -> list[Scalar]:

@@ -14,7 +14,7 @@ from catalog.values.opaque import KEYED, check_equality, has_order, refuse_order
 from catalog.values.types import BOOL, QUOTIENT, TEXT, SqlType, by_name, by_oid, is_known, numeric
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Parameter, Scalar
 from planner.algebra.walk import walk
-from planner.bind.calls.operator_calls.array_shapes import call_of_shaped, is_shaped, opened
+from planner.bind.calls.operator_calls.array_shapes import call_of_shaped, opened
 from planner.bind.calls.operator_calls.ranges import of_spans
 from planner.bind.calls.overloading.operator_signatures import (
     COMPARISONS,
@@ -27,12 +27,12 @@ from planner.bind.calls.overloading.operator_signatures import (
 )
 from planner.bind.calls.overloading.overloads import Beyond, Overload, find_operator, type_name
 from planner.bind.calls.overloading.polymorphic import GATHERED, coerced, result
+from planner.bind.conversion.array_items import is_shaped
 from planner.bind.conversion.coercion import (
     STRINGS,
     blank_padded,
     coerce,
     common_type,
-    display,
     numeric_result,
     target_type,
     wider,
@@ -41,6 +41,7 @@ from planner.bind.conversion.coercion import (
 )
 from planner.bind.conversion.resolution import Ambiguous, common
 from planner.bind.conversion.row_types import check_alike
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 from planner.lowering.orders import order_key
 

@@ -26,7 +26,7 @@ from planner.bind.calls.overloading.overloads import Overload, table
 from planner.bind.calls.overloading.polymorphic import coerced, result
 from planner.bind.conversion.coercion import array_of, coerce, coerced_implicitly
 from planner.bind.conversion.resolution import TypeCall
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 
 #: What only looks at where ranges begin and end, so that of a multirange's the first and the last count.

@@ -11,13 +11,12 @@ from typing import Any
 
 from pglast import ast
 
-from catalog.values.types import BOOL, TEXT, SqlType
+from catalog.values.types import SqlType
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.scalars import Call, Cast, Literal, Parameter, Scalar
 from planner.algebra.walk import walk
 from planner.bind.state.environment import Environment
 
-Bind = Callable[[Environment, Any], Scalar]
 #: (environment, PostgreSQL's name, arguments coerced as declared, parse node) -> the call's meaning.
 Special = Callable[[Environment, str, list[Scalar], Any], Scalar]
 
@@ -48,16 +47,6 @@ def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlTy
         env.binding.remember(call, node, name)
         env.binding.volatile |= FUNCTIONS[function].volatility == "volatile"
     return call
-
-
-def wrong_for(value: Scalar, kind: SqlType, sqlstate: str, message: str) -> Call:
-    """NULL for NULL; any other value is an error."""
-    return required(Call("is_null", (value,), BOOL), Literal(None, kind), sqlstate, message)
-
-
-def required(condition: Scalar, value: Scalar, sqlstate: str, message: str) -> Call:
-    """A value; an error where a condition is false."""
-    return Call("require", (condition, value, Literal(f"!{sqlstate}!{message}", TEXT)), value.type)
 
 
 def is_fixed(scalar: Scalar) -> bool:

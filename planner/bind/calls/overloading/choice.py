@@ -11,9 +11,9 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import is_known
 from planner.algebra.scalars import Scalar
 from planner.bind.calls.overloading.overloads import Beyond, Overload, Table, find_function
-from planner.bind.conversion.coercion import display
 from planner.bind.conversion.resolution import Ambiguous, TypeCall
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
 NO_MATCH: Final = "No function matches the given name and argument types. You might need to add explicit type casts."

@@ -17,7 +17,7 @@ from catalog.postgres import functions
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.calls.overloading.choice import NO_MATCH
 from planner.bind.conversion.resolution import places_of
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.state.environment import Environment
 from planner.parse.parser import parse
 

@@ -6,9 +6,8 @@ with functions of language SQL), functions that yield rows among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from catalog.catalog import whole_path
@@ -29,68 +28,29 @@ from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name
 from planner.algebra.relations import Project
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
-from planner.bind.calls.overloading.call_forms import required
+from planner.bind.calls.families.arrays import array_of_query
+from planner.bind.calls.overloading.choice import (
+    no_function,  # types contain bodies
+    not_unique,  # whose words name types, which bind by calls
+)
 from planner.bind.calls.overloading.overloads import chosen_function
 from planner.bind.calls.system.privilege_calls import bind_privilege_call
+from planner.bind.conversion.catalog_bodies import arguments_of, bind_body, query_node
+from planner.bind.conversion.coercion import coerce
+from planner.bind.conversion.named_oids import (
+    check_spelling,  # which needs bodies
+    named_oid,  # which needs bodies
+    read_oid,  # which needs bodies
+)
+from planner.bind.conversion.requirements import required
 from planner.bind.conversion.resolution import Ambiguous
-from planner.bind.lookup.relations import of_system
+from planner.bind.lookup.columns import resolve
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import session_path
-from planner.bind.lookup.type_names import names_of, type_or_domain
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-from planner.bind.state.levels import BoundQuery, Level
-from planner.bind.state.scope import Scope, resolve
-from planner.parse.parser import parse
+from planner.bind.lookup.type_names import type_or_domain
+from planner.bind.state.environment import Environment, Level
+from planner.bind.state.from_names import BoundQuery
 from planner.rules.support import has_subquery
-
-Bind = Callable[[Environment, Any], Scalar]
-
-#: Deep enough for a body that calls others; a body never calls itself.
-_SCOPE: Final = Scope()
-
-
-@cache
-def _node(body: str) -> Any:
-    """The parse node of a scalar body."""
-    return parse(f"SELECT {body}")[0].node.targetList[0].val
-
-
-@cache
-def query_node(body: str) -> Any:
-    """The parse node of a body that is a query."""
-    return parse(body)[0].node
-
-
-@contextmanager
-def arguments_of(binding: Binding, arguments: Sequence[Scalar]) -> Iterator[None]:
-    """While a body is bound: ``$n`` is the call's n-th argument, and no position is the statement's."""
-    context, reader = binding.context, binding.reader
-    binding.reader = None
-    binding.bodies.append(tuple(arguments))
-    binding.views.append(0)
-    binding.context = of_system(context)
-    try:
-        yield
-    finally:
-        binding.context, binding.reader = context, reader
-        binding.views.pop()
-        binding.bodies.pop()
-
-
-def bind_body(binding: Binding, body: str, arguments: Sequence[Scalar], kind: SqlType) -> Scalar:
-    """A scalar body of a type, over arguments that are bound already."""
-    from planner.bind.conversion.coercion import coerce
-    from planner.bind.queries.select import subquery_binder
-    from planner.bind.scalars.expressions import bind_scalar  # expressions contain calls
-
-    with arguments_of(binding, arguments):
-        env = Environment(binding, _SCOPE, "functions", subquery_binder(Level(binding)))
-        found = bind_scalar(env, _node(body))
-        if kind.name == "void":
-            return Literal("", kind)
-        coerced = coerce(binding, found, kind, "explicit")
-    assert coerced is not None, (body, kind)
-    return coerced
 
 
 def _signature(name: str, types: Sequence[str]) -> str:
@@ -102,9 +62,9 @@ def is_body_call(env: Environment, names: Sequence[str]) -> bool:
     return names[0] == LOOKUPS and names[-1] in OF_BODIES and bool(env.binding.bodies)
 
 
-def bind_body_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
+def bind_body_call(env: Environment, name: str, node: Any) -> Scalar:
     """A call of such a function; its arguments have their types."""
-    return Call(name, tuple(bind(env, item) for item in node.args), by_name(OF_BODIES[name]))
+    return Call(name, tuple(env.bind(item) for item in node.args), by_name(OF_BODIES[name]))
 
 
 def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
@@ -127,8 +87,6 @@ def bind_catalog_call(env: Environment, name: str, arguments: list[Scalar], node
     try:
         found = chosen_function(name, tuple(item.type.oid for item in arguments))
     except Ambiguous:
-        from planner.bind.calls.overloading.choice import not_unique  # whose words name types, which bind by calls
-
         raise not_unique(env, arguments, node) from None
     if not isinstance(found, tuple):
         return None
@@ -183,8 +141,6 @@ def _computed_setting(env: Environment, arguments: list[Scalar]) -> Scalar:
 
 def _relation(env: Environment, name: Scalar, node: Any) -> Scalar:
     """The relation that a text names. Raises 42P01."""
-    from planner.bind.conversion.coercion import coerce
-
     with env.binding.without_positions():
         found = coerce(env.binding, name, by_name("regclass"), "explicit", node)
     assert found is not None
@@ -209,9 +165,6 @@ _NO_RECOVERY: Final = Literal("!55000!recovery is not in progress", TEXT)
 
 def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
     """regclassin('name') and its kin: what the type's input function reads."""
-    from planner.bind.conversion.coercion import coerce
-    from planner.bind.conversion.named_oids import read_oid  # which needs bodies
-
     text = coerce(env.binding, arguments[0], TEXT, "explicit", node)
     if text is None:
         return None
@@ -221,8 +174,6 @@ def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) ->
 
 def _check_spelling(text: Scalar, name: str) -> None:
     """That a constant can be a name: what is none is an error, while a name of nothing is NULL."""
-    from planner.bind.conversion.named_oids import check_spelling  # which needs bodies
-
     text = text.argument if isinstance(text, Cast) else text
     if isinstance(text, Literal) and text.value is not None and not str(text.value).isdigit():
         check_spelling(str(text.value), name.removeprefix("to_"))
@@ -230,8 +181,6 @@ def _check_spelling(text: Scalar, name: str) -> None:
 
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
     """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
-    from planner.bind.conversion.named_oids import named_oid  # which needs bodies
-
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
     if not isinstance(text, Literal):
         raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
@@ -277,12 +226,10 @@ TABLE_NAMES: Final = frozenset(_TABLES)
 _RECORDS: Final = TABLE_NAMES - {"pg_partition_ancestors", "pg_listening_channels"}
 
 
-def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | None:
+def bind_table_call(env: Environment, node: Any) -> BoundQuery | None:
     """The rows of a function about the catalog; None for any other."""
-    from planner.bind.queries.select import bind_select
-
     name = names_of(node.funcname)[-1]
-    arguments = [bind(env, item) for item in node.args or ()]
+    arguments = [env.bind(item) for item in node.args or ()]
     overloads = _TABLES[name]
     if len(overloads) > 1:
         found = chosen_function(name, tuple(item.type.oid for item in arguments))
@@ -291,7 +238,7 @@ def bind_table_call(env: Environment, node: Any, bind: Bind) -> BoundQuery | Non
         return None
     declared, body = overloads[0]
     with arguments_of(env.binding, _given(env, node, arguments, declared)):
-        return bind_select(Level(env.binding), query_node(body))
+        return Level(env.binding).bind(query_node(body))
 
 
 def _given(env: Environment, node: Any, arguments: Sequence[Scalar], declared: Sequence[str]) -> list[Scalar]:
@@ -300,15 +247,11 @@ def _given(env: Environment, node: Any, arguments: Sequence[Scalar], declared: S
     found = [_coerced(env, *item) for item in zip(arguments, declared, places, strict=False)]
     given = [item for item in found if item is not None]
     if len(given) < len(found):
-        from planner.bind.calls.overloading.choice import no_function  # types contain bodies
-
         raise no_function(env, list(arguments), node)
     return given
 
 
 def _coerced(env: Environment, scalar: Scalar, declared: str, node: Any) -> Scalar | None:
-    from planner.bind.conversion.coercion import coerce
-
     if declared == "anyarray" or declared == scalar.type.name == "record":
         return scalar
     kind = array(by_name(declared[1:])) if declared.startswith("_") else by_name(declared)
@@ -319,7 +262,7 @@ def _are_names(items: tuple[Any, ...]) -> bool:
     return all(type(item).__name__ == "String" for item in items)
 
 
-def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
+def bind_field(env: Environment, node: Any) -> Scalar | None:
     """(f(x)).field in a select list, of a function that yields rows; None for any other selection."""
     call, selected = node.arg, node.indirection
     if type(call).__name__ == "ColumnRef" and _are_names((*call.fields, *selected)):
@@ -335,7 +278,7 @@ def bind_field(env: Environment, node: Any, bind: Bind) -> Scalar | None:
     if len(selected) != 1 or type(selected[0]).__name__ != "String":
         return None
     name = selected[0].sval
-    values = dict(bind_lists(env.without_sets(name), call, bind))
+    values = dict(bind_lists(env.without_sets(name), call))
     if name not in values:
         raise env.error("42703", f'column "{name}" not found in data type record', node)
     return ColumnRef(env.sets.add(env.binding, name, values[name]))
@@ -346,14 +289,14 @@ def yields_rows(node: Any) -> bool:
     return names_of(node.funcname)[-1] in _RECORDS
 
 
-def bind_record(env: Environment, node: Any, name: str, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+def bind_record(env: Environment, node: Any, name: str) -> Iterator[tuple[str, Scalar]]:
     """A row of such a function as an item of a subquery's select list: its fields, each a column of its own, which
     ``field_name`` names. (A row is no value; what selects its fields finds them so.)
     """
     if not env.binding.in_from or env.sets is None:
         instead = "Name its columns, or call it in FROM."
         raise unsupported(f"{names_of(node.funcname)[-1]}() as a row", instead, env.binding.position(node))
-    for field, values in bind_lists(env.without_sets(name), node, bind):
+    for field, values in bind_lists(env.without_sets(name), node):
         yield field_name(name, field), ColumnRef(env.sets.add(env.binding, field, values))
 
 
@@ -362,16 +305,13 @@ def field_name(record: str, field: str) -> str:
     return f"{record}\0{field}"
 
 
-def bind_lists(env: Environment, node: Any, bind: Bind) -> Iterator[tuple[str, Scalar]]:
+def bind_lists(env: Environment, node: Any) -> Iterator[tuple[str, Scalar]]:
     """The columns of a function that yields rows, each as an array."""
-    from planner.bind.calls.families.arrays import array_of_query
-    from planner.bind.calls.overloading.choice import no_function
-
-    query = bind_table_call(env, node, bind)
+    query = bind_table_call(env, node)
     if query is None:
-        raise no_function(env, [bind(env, item) for item in node.args or ()], node)
+        raise no_function(env, [env.bind(item) for item in node.args or ()], node)
     for place, output in enumerate(query.outputs):
-        again = query if place == 0 else bind_table_call(env, node, bind)
+        again = query if place == 0 else bind_table_call(env, node)
         assert again is not None
         column = again.relation.columns[place]
         one = Project(again.relation, ((env.binding.column(output.name, column.type), ColumnRef(column)),))

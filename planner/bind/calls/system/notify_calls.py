@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from catalog.values.types import TEXT, SqlType
@@ -10,22 +9,20 @@ from planner.algebra.scalars import Call, Scalar
 from planner.bind.conversion.coercion import coerce
 from planner.bind.state.environment import Environment
 
-Bind = Callable[[Environment, Any], Scalar]
-
 
 def is_notify_call(name: str, count: int) -> bool:
     """Whether a function of this name and number of arguments is it."""
     return name == "pg_notify" and count == 2
 
 
-def bind_notify_call(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_notify_call(env: Environment, node: Any) -> Scalar:
     """A call, which makes its statement volatile."""
     arguments: list[Scalar] = []
     for item in node.args:
-        scalar = bind(env, item)
+        scalar = env.bind(item)
         found = coerce(env.binding, scalar, TEXT, "implicit", item)
         if found is None:
-            types = ", ".join(str(bind(env, each).type) for each in node.args)
+            types = ", ".join(str(env.bind(each).type) for each in node.args)
             raise env.error("42883", f"function pg_notify({types}) does not exist", node)
         arguments.append(found)
     env.binding.volatile = True

@@ -27,7 +27,8 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
 from catalog.values.types import BOOL, OID, TEXT, SqlType
 from planner.algebra.scalars import Call, Cast, Literal, Scalar
-from planner.bind.calls.overloading.call_forms import required
+from planner.bind.conversion.named_oids import named_oid
+from planner.bind.conversion.requirements import required
 from planner.bind.state.environment import Environment
 
 #: Binds a body of SQL, over arguments, of a type.
@@ -212,8 +213,6 @@ def _role(env: Environment, asked: Scalar | None, body: Body) -> Scalar | None:
 
 def _target(env: Environment, scalar: Scalar, kind: str, body: Body) -> Scalar:
     """The oid of what is asked about."""
-    from planner.bind.conversion.named_oids import named_oid  # which reads catalogs by calls itself
-
     if scalar.type.name == "oid":
         oid = scalar.argument if isinstance(scalar, Cast) else scalar
         return Literal(oid.value, OID) if isinstance(oid, Literal) and isinstance(oid.value, int) else scalar

@@ -6,7 +6,6 @@ statement runs. The calls are made by ``executor.tables.effect_calls``, never by
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from pglast.ast import String
@@ -17,12 +16,9 @@ from catalog.values.identifiers import quote_name, split_name
 from catalog.values.types import BOOL, FLOAT8, INT8, OID, TEXT, SqlType
 from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.conversion.coercion import coerce
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_named
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
-from planner.bind.state.environment import Environment
-
-Bind = Callable[[Environment, Any], Scalar]
+from planner.bind.state.environment import Binding, Environment
 
 VOID: Final = SqlType("void")
 #: Least and greatest number of arguments.
@@ -57,13 +53,13 @@ def is_sequence_call(name: str, count: int) -> bool:
     return least <= count <= greatest
 
 
-def bind_sequence_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
+def bind_sequence_call(env: Environment, name: str, node: Any) -> Scalar:
     """A call, which makes its statement volatile."""
     sleeps = name == "pg_sleep"
-    arguments = [_sequence(env, node.args[0], bind)] if node.args and not sleeps else []
+    arguments = [_sequence(env, node.args[0])] if node.args and not sleeps else []
     kinds, rest = ((FLOAT8,), node.args) if sleeps else ((INT8, BOOL), (node.args or ())[1:])
     for kind, place in zip(kinds, rest, strict=False):
-        found = coerce(env.binding, bind(env, place), kind, "implicit", place)
+        found = coerce(env.binding, env.bind(place), kind, "implicit", place)
         if found is None:
             raise env.error("42883", f"function {name} does not take these arguments", node)
         arguments.append(found)
@@ -73,7 +69,7 @@ def bind_sequence_call(env: Environment, name: str, node: Any, bind: Bind) -> Sc
     return call
 
 
-def _sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
+def _sequence(env: Environment, node: Any) -> Scalar:
     """The oid of a sequence that is named by a constant, else the text that names it."""
     binding = env.binding
     written = written_name(node)
@@ -83,7 +79,7 @@ def _sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
         return Literal(found.oid, OID)
     if type(node).__name__ == "TypeCast" and names_of(node.typeName.names)[-1] == "regclass":
         node = node.arg
-    scalar = bind(env, node)
+    scalar = env.bind(node)
     if isinstance(scalar, Literal) and isinstance(scalar.value, int):
         return Literal(scalar.value, OID)
     name = coerce(binding, scalar, TEXT, "implicit", node)
@@ -92,9 +88,9 @@ def _sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
     return name
 
 
-def bind_serial_sequence(env: Environment, node: Any, bind: Bind) -> Scalar:
+def bind_serial_sequence(env: Environment, node: Any) -> Scalar:
     """pg_get_serial_sequence(table, column) of constants: the sequence that goes with a column, or NULL."""
-    arguments = [bind(env, item) for item in node.args]
+    arguments = [env.bind(item) for item in node.args]
     values = [item.value for item in arguments if isinstance(item, Literal)]
     if len(values) < 2:
         instead = "Give both names as constants."

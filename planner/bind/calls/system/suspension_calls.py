@@ -7,8 +7,8 @@ from typing import Any, Final
 from catalog.system.naming import OWN_SCHEMA
 from catalog.values.types import BOOL, INT4, INT8, TEXT, SqlType
 from planner.algebra.scalars import Call, Scalar
-from planner.bind.calls.overloading.call_forms import Bind
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.conversion.coercion import coerce
+from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Environment
 
 #: Canonical names, the arguments' types and the result's.
@@ -35,10 +35,10 @@ def is_leaving_call(names: tuple[str, ...]) -> bool:
     return len(names) == 2 and names[0] == OWN_SCHEMA and names[1] in _CALLS
 
 
-def bind_leaving_call(env: Environment, name: str, node: Any, bind: Bind) -> Scalar:
+def bind_leaving_call(env: Environment, name: str, node: Any) -> Scalar:
     """A call. Raises 42883."""
     nodes = node.args or ()
-    arguments = [bind(env, item) for item in nodes]
+    arguments = [env.bind(item) for item in nodes]
     is_named = name in _OF_VIEWS and arguments and arguments[0].type.name in _NAMES
     canonical, kinds, result = (_OF_VIEWS if is_named else _CALLS)[name]
     found = [

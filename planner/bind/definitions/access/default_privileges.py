@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from planner.bind.definitions.access.grants import Target, changed_rights, grantees_of, letters_of
 from planner.bind.definitions.access.roles import current_role, role_of
 from planner.bind.definitions.schemas import find_schema
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeDefaults
 
 _KINDS: Final[dict[Any, tuple[str, str]]] = {

@@ -48,12 +48,13 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
 from planner.bind.definitions.access.roles import current_role, refuse_grantor, role_of
 from planner.bind.definitions.redefinition import redefined
-from planner.bind.definitions.routines.functions import find_function, signature
+from planner.bind.definitions.routines.functions import signature
 from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.types.user_types import named_type
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import find_function
 from planner.bind.lookup.relations import describe, require_object
-from planner.bind.lookup.type_names import names_of
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, ChangeRights, Redefine
 from planner.statements.statement import Statement
 

@@ -24,10 +24,10 @@ from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.types.user_types import named_type
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_room
-from planner.bind.lookup.type_names import names_of
 from planner.bind.privileges import owns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, ChangeRights, Redefine
 
 

@@ -23,7 +23,7 @@ from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from planner.bind.conversion.literals import value_of
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeRoles
 from planner.statements.statement import Statement
 

@@ -18,6 +18,7 @@ from catalog.values.types import BOOL, INT8, SqlType
 from planner.algebra.relations import Filter, Limit, Project, Relation, Scan
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns
+from planner.bind.binder import bind_expression
 from planner.bind.changes.assignments import default_of
 from planner.bind.changes.generated_columns import check_actions
 from planner.bind.definitions.dependents import broken_by, readers
@@ -27,8 +28,8 @@ from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.indexes import rebuilt
 from planner.bind.definitions.renames import constraint_names
 from planner.bind.from_items.from_clause import scan_object
-from planner.bind.scalars.stored_expressions import bind_expression, row_of
-from planner.bind.state.context import Binding
+from planner.bind.scalars.stored_expressions import row_of
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
 from planner.statements.definitions import AlterSequence, AlterTable
 

@@ -15,16 +15,17 @@ from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from planner.algebra.scalars import Cast, Scalar
 from planner.algebra.walk import used_columns
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.binder import bind_expression
+from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.domains import into_domain
 from planner.bind.conversion.rows import check_kept
 from planner.bind.definitions.alter_table.alteration import Alteration, drop_views, needed, release, take_constraints
 from planner.bind.definitions.dependents import broken_by
 from planner.bind.definitions.relations.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.sequences import check_identity, with_options
-from planner.bind.lookup.type_names import type_or_domain
-from planner.bind.scalars.stored_expressions import bind_expression, bind_tree
-from planner.bind.state.scope import SYSTEM_COLUMNS
+from planner.bind.lookup.columns import SYSTEM_COLUMNS
+from planner.bind.lookup.type_names import display, type_or_domain
+from planner.bind.scalars.stored_expressions import bind_tree
 from planner.statements.definitions import AlterSequence
 
 

@@ -20,14 +20,14 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.scales import scale_name
 from planner.algebra.relations import Project, Values
 from planner.algebra.scalars import Literal
+from planner.bind.binder import bind_expression
 from planner.bind.definitions.alter_table.alteration import needed
 from planner.bind.definitions.dependents import broken_by, readers
 from planner.bind.definitions.relations.columns import add_column, constrain_column, defaulting
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.tables import check_reading, stream_option
 from planner.bind.definitions.relations.watermarks import bind_watermark, keeps_windows
-from planner.bind.scalars.stored_expressions import bind_expression
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
 from planner.rules.fold_constants import fold_constants
 from planner.scales.changes import keeping

@@ -12,17 +12,17 @@ from catalog.objects import ColumnDefinition, Table
 from catalog.values.errors import SqlError
 from catalog.values.nested_types import delimiter_of
 from catalog.values.types import shaped
+from planner.bind.binder import new_binding
 from planner.bind.definitions.alter_table.alteration import finish, start
 from planner.bind.definitions.alter_table.altered_columns import widen
-from planner.bind.state.context import Binding, Context
-from planner.parse.parser import Raw
+from planner.bind.state.context import Context
 from planner.scales import with_scales
 from planner.statements.definitions import AlterTable
 
 
 def widened(catalog: Catalog, table: Table) -> AlterTable | None:
     """The table with arrays of any dimensions wherever nothing forbids it; None where something does everywhere."""
-    change = start(Binding(Raw(None, "", 0), Context(catalog)), table)
+    change = start(new_binding(Context(catalog)), table)
     for column in filter(may_be_widened, table.columns):
         assert column.type.element is not None
         try:

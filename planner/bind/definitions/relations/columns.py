@@ -17,17 +17,17 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_texts import is_of_dimensions
 from catalog.values.types import shaped
 from planner.bind.changes.generated_columns import check_generation
-from planner.bind.conversion.coercion import display
 from planner.bind.conversion.domains import is_constrained
 from planner.bind.conversion.rows import check_kept
 from planner.bind.definitions.expression_texts import expression_text, kept_text
 from planner.bind.definitions.relations.constraints import add_constraint, refuse_subquery
 from planner.bind.definitions.relations.definition_parts import Attributes, Parts
 from planner.bind.definitions.sequences import SERIALS, call_of, numbered, own_sequence
-from planner.bind.lookup.type_names import check_collation, names_of, type_or_domain
+from planner.bind.lookup.columns import SYSTEM_COLUMNS
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.type_names import check_collation, display, type_or_domain
 from planner.bind.scalars.stored_expressions import bind_tree, row_of, unqualified
-from planner.bind.state.context import Binding
-from planner.bind.state.scope import SYSTEM_COLUMNS
+from planner.bind.state.environment import Binding
 
 #: Names of hidden columns.
 _RESERVED: Final = ("__rowid", "__lsn", "__ordinal")

@@ -17,16 +17,16 @@ from catalog.values.types import BOOL, SqlType
 from planner.algebra.scalars import ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
 from planner.bind.changes.index_expressions import labels_of
-from planner.bind.conversion.coercion import display
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.relations.definition_parts import Attributes, Parts
 from planner.bind.definitions.relations.operator_classes import check_indexed
+from planner.bind.lookup.columns import SYSTEM_COLUMNS
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_object
 from planner.bind.lookup.search_path import searched
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.scalars.stored_expressions import bind_tree, row_of, unqualified
-from planner.bind.state.context import Binding
-from planner.bind.state.scope import SYSTEM_COLUMNS
+from planner.bind.state.environment import Binding
 
 
 def add_table_constraint(binding: Binding, parts: Parts, node: Any, stream: bool) -> None:

@@ -22,18 +22,20 @@ from catalog.values.types import BOOL, SqlType
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.scalars import Call, Cast, Exists, InSubquery, ScalarSubquery
 from planner.algebra.walk import used_columns, walk
-from planner.bind.changes.index_expressions import index_parts, labels_of
-from planner.bind.conversion.coercion import coerce, display
+from planner.bind.binder import index_parts
+from planner.bind.changes.index_expressions import labels_of
+from planner.bind.conversion.coercion import coerce
 from planner.bind.definitions.expression_texts import expression_text, kept_text
 from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.relations.operator_classes import check_indexed
 from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_named, require_object, written
 from planner.bind.lookup.search_path import searched
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.privileges import require_droppable
 from planner.bind.scalars.stored_expressions import bind_tree, row_of, unqualified
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.parse.parser import parse
 from planner.statements.definitions import Drop
 from planner.statements.statement import NoOperation, Statement

@@ -18,8 +18,8 @@ from catalog.postgres import casts, rows, with_members
 from catalog.values.errors import SqlError
 from catalog.values.opaque import check_equality
 from catalog.values.types import ARRAYS, MULTIRANGES, RANGES, RECORD_OID, SqlType
-from planner.bind.conversion.coercion import display
 from planner.bind.conversion.resolution import ANYARRAY, ANYENUM, ANYMULTIRANGE, ANYRANGE, category, is_preferred
+from planner.bind.lookup.type_names import display
 
 _HINT: Final = "You must specify an operator class for the index or define a default operator class for the data type."
 

@@ -17,11 +17,11 @@ from planner.algebra.relations import Project, Relation
 from planner.algebra.scalars import ColumnRef
 from planner.bind.conversion.coercion import coerce
 from planner.bind.conversion.rows import check_kept
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import is_taken, on_commit, target_schema
-from planner.bind.lookup.type_names import names_of
-from planner.bind.queries.select import bind_query
+from planner.bind.queries.select import bind_query, into_of
 from planner.bind.scalars.select_lists import check_columns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import CreateTableAs
 from planner.statements.statement import Output, Query
 
@@ -38,13 +38,6 @@ def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> C
     table = Table(binding.context.catalog.next_oid, into.rel.relname, columns, schema=schema, on_commit=kept)
     rows = Query(_fitted(binding, found.relation, columns), found.outputs, found.volatile)
     return CreateTableAs(table, rows, not into.skipData, exists)
-
-
-def into_of(node: Any) -> Any:
-    """The INTO of a SELECT statement: it stands in the first query of a set operation."""
-    while node.larg is not None:
-        node = node.larg
-    return node.intoClause
 
 
 def bind_select_into(binding: Binding, node: Any) -> CreateTableAs:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from catalog.objects import Check, ColumnDefinition, Index, Sequence, Table, UniqueKey
 from catalog.values.errors import SqlError
 from planner.bind.lookup.relations import require_object
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 
 #: Bits of TableLikeClause.options (parsenodes.h).
 _COMMENTS: Final = 1 << 0

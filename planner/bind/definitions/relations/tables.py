@@ -25,7 +25,7 @@ from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.table_like import like
 from planner.bind.definitions.relations.watermarks import bind_watermark
 from planner.bind.lookup.relations import is_taken, on_commit, target_schema
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import CreateStream, CreateTable
 
 #: Servers whose foreign tables are streams; the second is PipelineDB's.

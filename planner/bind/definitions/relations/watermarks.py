@@ -14,8 +14,9 @@ from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import parse_interval
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
-from planner.bind.scalars.stored_expressions import bind_expression, is_expression
-from planner.bind.state.context import Binding
+from planner.bind.binder import bind_expression
+from planner.bind.scalars.stored_expressions import is_expression
+from planner.bind.state.environment import Binding
 from planner.incremental.event_time import Keeping, Watermark, microseconds, span
 
 #: Microseconds that added to the times of a window leave a time that both engines know: a thousand years.

@@ -20,15 +20,15 @@ from planner.bind.definitions.access.roles import role_of
 from planner.bind.definitions.routines.functions import (
     attributes_of,
     dependents_of,
-    find_function,
     require_no_member,
     require_no_program,
     signature,
 )
 from planner.bind.definitions.schemas import find_schema
+from planner.bind.lookup.functions import find_function
 from planner.bind.lookup.relations import require_room
 from planner.bind.privileges import owns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeRights, CreateFunction
 
 FUNCTIONS: Final = (ObjectType.OBJECT_FUNCTION, ObjectType.OBJECT_ROUTINE)

@@ -24,7 +24,7 @@ from planner.bind.conversion.resolution import ANYELEMENT
 from planner.bind.definitions.types.type_drops import drop_types
 from planner.bind.lookup.relations import schema_for
 from planner.bind.privileges import owns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterExtension, CreateExtension, DropExtension
 from planner.statements.statement import NoOperation, Statement
 

@@ -23,16 +23,18 @@ from catalog.routines import Argument, Function, every, named
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import RECORD_OID
 from planner.algebra.scalars import Column, ColumnRef
+from planner.bind.binder import new_binding
 from planner.bind.calls.user_functions import body_of, rows_of, type_by_oid, value_node
-from planner.bind.conversion.coercion import display
 from planner.bind.definitions.dependents import texts_calling
 from planner.bind.definitions.expression_texts import expression_text
+from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import find_function
 from planner.bind.lookup.relations import describe, schema_for
-from planner.bind.lookup.search_path import find_functions
-from planner.bind.lookup.type_names import names_of, type_of
+from planner.bind.lookup.type_names import display, type_of
 from planner.bind.privileges import owns
 from planner.bind.scalars.stored_expressions import bind_tree
-from planner.bind.state.context import Binding, within
+from planner.bind.state.context import within
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import CreateFunction, DropFunction
 
 _LANGUAGES: Final = {
@@ -230,7 +232,7 @@ def require_no_program(binding: Binding, function: Function, doing: str) -> None
 
 def _check_body(binding: Binding, function: Function) -> Collection[int]:
     """The functions that a body calls, bound over any arguments. Raises 42P13, 0A000, and what binding it raises."""
-    inner = Binding(binding.raw, within(binding.context, parameter_types=(), names=None, types=None, calls=None))
+    inner = new_binding(within(binding.context, parameter_types=(), names=None, types=None, calls=None), binding.raw)
     inner.reader = inner.caller = None
     inner.marks_rows = True
     catalog = inner.context.catalog
@@ -298,27 +300,6 @@ def _written(item: Any) -> str:
     return f"function {name}({types})"
 
 
-def find_function(binding: Binding, item: Any) -> Function:
-    """The function that a command names, with its types or alone. Raises 42883, 42725, 3F000 and 42704."""
-    *schema, name = names_of(item.objname)
-    catalog = binding.context.catalog
-    if schema and schema[-1] not in catalog.schemas:
-        raise SqlError("3F000", f'schema "{schema[-1]}" does not exist')
-    known = find_functions(binding, name, schema[-1] if schema else None)
-    if item.args_unspecified:
-        if len(known) > 1:
-            hint = "Specify the argument list to select the function unambiguously."
-            raise SqlError("42725", f'function name "{name}" is not unique', hint=hint)
-        if not known:
-            raise SqlError("42883", f'could not find a function named "{name}"')
-        return known[0]
-    kinds = [type_of(binding, kind) for kind in item.objargs or ()]
-    found = next((each for each in known if each.types == tuple(kind.oid for kind in kinds)), None)
-    if found is None:
-        raise SqlError("42883", f"function {name}({', '.join(map(display, kinds))}) does not exist")
-    return found
-
-
 def dependents_of(binding: Binding, functions: list[Function], by_name: bool = False) -> Iterator[tuple[str, str]]:
     """What needs one of some functions, described, with that: views, texts of tables and domains, and functions of
     RETURN. ``by_name``: which find it by that; views do not."""
@@ -342,5 +323,5 @@ def dependents_of(binding: Binding, functions: list[Function], by_name: bool = F
 def _called_by(binding: Binding, function: Function) -> Collection[int]:
     """The functions that a body calls; none where it does not bind any more."""
     with suppress(SqlError):
-        return _check_body(Binding(binding.raw, binding.context), function)
+        return _check_body(new_binding(binding.context, binding.raw), function)
     return ()

@@ -25,7 +25,7 @@ from planner.bind.definitions.types.reshaped_rows import reshaped
 from planner.bind.lookup.relations import type_schema
 from planner.bind.lookup.search_path import find_relation
 from planner.bind.lookup.type_names import check_collation, find_type, type_or_domain
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterType, CreateType
 from planner.statements.statement import NoOperation, Statement
 

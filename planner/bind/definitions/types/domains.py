@@ -23,17 +23,18 @@ from catalog.values.types import BOOL, INT8, SqlType
 from planner.algebra.relations import Filter, Limit, Project, Relation
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal
 from planner.algebra.walk import replace_columns
-from planner.bind.conversion.coercion import display
+from planner.bind.binder import bind_expression
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.definitions.relations.columns import check_default
 from planner.bind.definitions.relations.constraints import refuse_subquery
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.sequences import numbered
 from planner.bind.from_items.from_clause import scan_object
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import type_schema
-from planner.bind.lookup.type_names import check_collation, find_type, names_of, type_or_domain
-from planner.bind.scalars.stored_expressions import bind_expression, bind_tree
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import check_collation, display, find_type, type_or_domain
+from planner.bind.scalars.stored_expressions import bind_tree
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterType, CreateType
 from planner.statements.statement import NoOperation, Statement
 

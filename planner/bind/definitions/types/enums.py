@@ -22,9 +22,10 @@ from planner.algebra.relations import Relation
 from planner.algebra.scalars import Call, Cast
 from planner.algebra.walk import walk
 from planner.bind.definitions.dependents import first_broken
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import type_schema
-from planner.bind.lookup.type_names import declared_type, names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import declared_type
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterType, CreateType
 from planner.statements.statement import NoOperation, Statement
 

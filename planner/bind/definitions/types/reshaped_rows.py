@@ -16,7 +16,7 @@ from planner.algebra.relations import Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
 from planner.bind.definitions.dependents import readers
 from planner.bind.from_items.from_clause import scan_object
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, AlterType
 
 _INSTEAD = "Drop the column or view first, and create it again."

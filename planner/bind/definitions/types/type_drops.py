@@ -21,14 +21,17 @@ from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.nested_types import holds
 from catalog.values.types import Composite, SqlType
+from planner.bind.binder import new_binding
 from planner.bind.definitions.alter_table import altered_columns
 from planner.bind.definitions.alter_table.alteration import finish, start
 from planner.bind.definitions.dependents import newly_broken, readers, reads_as_before
 from planner.bind.definitions.types.user_types import named_type
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import describe
-from planner.bind.lookup.type_names import find_type, names_of, unknown_type
+from planner.bind.lookup.type_names import find_type, unknown_type
 from planner.bind.privileges import require_droppable
-from planner.bind.state.context import Binding, within
+from planner.bind.state.context import within
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, DropType
 
 
@@ -203,7 +206,7 @@ def _without_parts(reach: _Reach, views: tuple[int, ...]) -> tuple[AlterTable, .
         if not isinstance(table, Table):
             what = f"CASCADE to a column or default of {describe(reach.binding, table)}"
             raise unsupported(what, "Drop the column first.")
-        altered = _without(Binding(reach.binding.raw, context), table, columns, texts, views)
+        altered = _without(new_binding(context, reach.binding.raw), table, columns, texts, views)
         found.append(altered)
         catalog = context.catalog
         for _, item in altered.changes:

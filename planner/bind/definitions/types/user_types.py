@@ -18,9 +18,10 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import Composite, Enumeration
 from planner.bind.definitions.types.domains import bind_rename_domain
 from planner.bind.definitions.types.enums import alter_enum
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import type_schema
-from planner.bind.lookup.type_names import declared_type, names_of
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import declared_type
+from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterType
 from planner.statements.statement import Statement
 

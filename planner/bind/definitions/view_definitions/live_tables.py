@@ -23,11 +23,16 @@ from pglast.stream import RawStream
 from catalog.objects import Stream, View
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
-from planner.bind.conversion.coercion import display
+from planner.bind.binder import new_binding
+from planner.bind.calls.aggregation.aggregates import (
+    AGGREGATE_NAMES,
+)
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import as_created, look_up
-from planner.bind.lookup.type_names import names_of
+from planner.bind.lookup.type_names import display
 from planner.bind.queries.select import bind_query
-from planner.bind.state.context import Binding, Context
+from planner.bind.state.context import Context
+from planner.bind.state.environment import Binding
 from planner.incremental.plan import plan
 from planner.incremental.statics import scanned_tables
 from planner.parse.parser import parse
@@ -53,7 +58,7 @@ def live_text(context: Context, created: CreateView) -> str | None:
     view = created.view
     inner = as_created(context, view)
     try:
-        text = _Rewriting(Binding(parse(view.definition)[0], inner)).text([column.name for column in view.columns])
+        text = _Rewriting(new_binding(inner, parse(view.definition)[0])).text([column.name for column in view.columns])
         types = _accepted(inner, created, text)
         wanted = [display(column.type) for column in created.query.relation.columns[: len(view.columns)]]
         if types != wanted:
@@ -82,7 +87,7 @@ def _head(view: View) -> str:
 def _accepted(context: Context, created: CreateView, text: str) -> list[str]:
     """The types of a query's columns. Raises what CREATE VIEW would, and where it would read tables once."""
     raw = parse(text)[0]
-    query = bind_query(Binding(raw, context), raw.node)
+    query = bind_query(new_binding(context, raw), raw.node)
     if scanned_tables(plan(query, "live", created.keeping).program.statics):
         raise _NoOtherText
     return [display(column.type) for column in query.relation.columns]
@@ -164,10 +169,6 @@ class _Rewriting:
     # -- aggregates ------------------------------------------------------------------------------------------------
 
     def _call(self, node: Any) -> Any:
-        from planner.bind.calls.aggregation.aggregates import (
-            AGGREGATE_NAMES,  # of the expressions, which bind views, too
-        )
-
         name = names_of(node.funcname)[-1]
         if node.over is not None:
             raise _NoOtherText
@@ -185,7 +186,7 @@ class _Rewriting:
     def _type(self, expression: str) -> str:
         """An expression's type over the query's rows."""
         raw = parse(f"SELECT {expression} FROM {self._from}")[0]
-        return display(bind_query(Binding(raw, self._binding.context), raw.node).relation.columns[0].type)
+        return display(bind_query(new_binding(self._binding.context, raw), raw.node).relation.columns[0].type)
 
     def _is_pushed(self, node: Any) -> bool:
         """Whether an aggregate is over the stream's own rows, also where none is a table row's partner."""

@@ -15,9 +15,9 @@ from catalog.objects import ColumnDefinition, View
 from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
 from planner.algebra.signature import signature
-from planner.bind.conversion.coercion import display
 from planner.bind.definitions.dependents import above_replaced, bind_text
-from planner.bind.state.context import Binding
+from planner.bind.lookup.type_names import display
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
 from planner.statements.definitions import CreateView
 from planner.statements.statement import Query

@@ -22,18 +22,20 @@ from planner.algebra.functions import DRAWN_FUNCTIONS, FUNCTIONS
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Call
 from planner.algebra.walk import walk
+from planner.bind.binder import new_binding
 from planner.bind.changes.updatable_views import require_checkable
 from planner.bind.conversion.rows import check_kept, refuse_rows
 from planner.bind.definitions.relations.table_as import bind_table_as
 from planner.bind.definitions.relations.watermarks import bind_length, keeping_of, keeps_windows
 from planner.bind.definitions.types.enums import refuse_labels
 from planner.bind.definitions.view_definitions.replaced_views import FIXED, replace_view
+from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import is_taken, look_up, require_named, require_object, settings_of, target_schema
-from planner.bind.lookup.type_names import declared_typmod, names_of
+from planner.bind.lookup.type_names import declared_typmod
 from planner.bind.privileges import owns
 from planner.bind.queries.select import bind_query
 from planner.bind.scalars.select_lists import check_columns
-from planner.bind.state.context import Binding
+from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import reads_of
 from planner.incremental.view_rules import RULES, Places
 from planner.parse.parser import text_after_as
@@ -72,7 +74,7 @@ def _require_checkable(binding: Binding, view: View) -> None:
         return
     if view.continuous:
         raise unsupported("WITH CHECK OPTION of a continuous view", "Leave it out: such views take no changes.")
-    require_checkable(binding.context, view)
+    require_checkable(new_binding(binding.context), view)
 
 
 def bind_create_as(binding: Binding, node: Any) -> CreateView | CreateTableAs:

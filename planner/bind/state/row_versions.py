@@ -21,7 +21,7 @@ from catalog.values.errors import unsupported
 from catalog.values.types import INT8, SqlType
 from planner.algebra.relations import Relation, Scan, SortKey, Window
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Scalar, WindowCall
-from planner.bind.state.context import Binding
+from planner.bind.state.bind_state import BindState
 
 _TID, _XID = SqlType("tid"), SqlType("xid")
 _NUMBERS = ("int2", "int4", "int8", "numeric", "float4", "float8")
@@ -32,7 +32,7 @@ def version_of(row: tuple[Column, ...]) -> Scalar:
     return Call("row_version", tuple(map(ColumnRef, row)), _XID)
 
 
-def placed(binding: Binding, scan: Scan, row: tuple[Column, ...]) -> tuple[Relation, Scalar]:
+def placed(binding: BindState, scan: Scan, row: tuple[Column, ...]) -> tuple[Relation, Scalar]:
     """A table's rows, each with its number among those that share half of its hash; and their ctid over that."""
     number, values = binding.column("number", INT8, False), Call("row_hash", tuple(map(ColumnRef, row)), INT8)
     half = Call("div", (values, Literal(2**31, INT8)), INT8)
@@ -40,7 +40,7 @@ def placed(binding: Binding, scan: Scan, row: tuple[Column, ...]) -> tuple[Relat
     return Window(scan, ((number, call),)), Call("row_place", (values, ColumnRef(number)), _TID)
 
 
-def refuse_number(binding: Binding, scalar: Scalar, target: SqlType, node: Any) -> None:
+def refuse_number(binding: BindState, scalar: Scalar, target: SqlType, node: Any) -> None:
     """A version as a number says nothing of when the row came. Raises 0A000."""
     if target.name not in _NUMBERS:
         return
