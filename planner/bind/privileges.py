@@ -45,12 +45,22 @@ from planner.statements.definitions import (
     CreateSchema,
     CreateStream,
     CreateTable,
-    CreateTableAs,
-    CreateView,
     Redefine,
     Truncate,
 )
-from planner.statements.statement import CopyIn, CopyOut, Delete, Explain, Insert, Merge, Modifying, Statement, Update
+from planner.statements.statement import (
+    CopyIn,
+    CopyOut,
+    CreateTableAs,
+    CreateView,
+    Delete,
+    Explain,
+    Insert,
+    Merge,
+    Modifying,
+    Statement,
+    Update,
+)
 from planner.statements.walk import roots
 
 #: Tells columns; asked where the privileges on the whole relation do not suffice.

@@ -33,10 +33,9 @@ from planner.statements.definitions import (
     CreateStream,
     CreateTable,
     CreateType,
-    CreateView,
     Redefine,
 )
-from planner.statements.statement import CopyOut, DeclareCursor, Explain, Query, Statement
+from planner.statements.statement import CopyOut, CreateView, DeclareCursor, Explain, Query, Statement
 
 #: Statements whose expressions are kept as texts, which are read again in whatever DateStyle and IntervalStyle.
 _KEEPS_TEXTS: Final = (

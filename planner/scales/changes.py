@@ -19,11 +19,12 @@ from planner.algebra.scalars import Call, Column, Literal, Parameter, Scalar
 from planner.scales.expressions import of_type
 from planner.scales.nested import in_place
 from planner.scales.relations import Carrying, projected
-from planner.statements.definitions import AlterTable, CreateView
+from planner.statements.definitions import AlterTable
 from planner.statements.statement import (
     Checks,
     Conflict,
     CopyIn,
+    CreateView,
     Delete,
     Generated,
     Insert,

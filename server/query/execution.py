@@ -39,9 +39,7 @@ from planner.statements.definitions import (
     CreateSequence,
     CreateStream,
     CreateTable,
-    CreateTableAs,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -53,6 +51,8 @@ from planner.statements.do_blocks import DoBlock
 from planner.statements.statement import (
     CloseCursor,
     CopyIn,
+    CreateTableAs,
+    CreateView,
     Deallocate,
     DeclareCursor,
     Delete,

@@ -69,7 +69,6 @@ from planner.statements.definitions import (
     CreateStream,
     CreateTable,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -77,6 +76,7 @@ from planner.statements.definitions import (
     Redefine,
     Truncate,
 )
+from planner.statements.statement import CreateView
 from planner.statistics import Statistics
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from catalog.privileges import OF_FUNCTION
 from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.styles import USUAL
-from catalog.values.types import BOOL, RECORD_OID, SqlType, by_oid, record
+from catalog.values.types import BOOL, SqlType, by_oid
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Filter, Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
@@ -55,6 +55,7 @@ from planner.bind.conversion.resolution import (
 )
 from planner.bind.conversion.rows import field_of, fields_of
 from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import type_by_oid
 from planner.bind.lookup.search_path import find_functions
 from planner.bind.lookup.type_names import declared_typmod, find_type
 from planner.bind.state.context import restricted, within
@@ -247,13 +248,6 @@ def _require_execute(binding: Binding, function: Function) -> None:
     role = restricted(catalog, binding.context.role)
     if role is not None and not catalog.rights_of(function.oid).allows(catalog.roles, role, "X", OF_FUNCTION):
         raise SqlError("42501", f"permission denied for function {function.name}")
-
-
-def type_by_oid(catalog: Catalog, oid: int) -> SqlType:
-    """A type of a function's parameters or result."""
-    if oid == RECORD_OID:
-        return record()
-    return catalog.type_of(oid) or by_oid(oid)
 
 
 def _given(binding: Binding, function: Function, given: Mapping[int, tuple[Scalar, Any]]) -> list[Scalar]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError
-from planner.bind.definitions.renames import constraint_names
+from planner.bind.definitions.named_objects import constraint_names
 from planner.bind.lookup.search_path import searched
 from planner.bind.state.environment import Binding
 from planner.statements.statement import SetConstraints

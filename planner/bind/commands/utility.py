@@ -33,8 +33,9 @@ from planner.bind.lookup.type_names import display, type_of
 from planner.bind.state.context import Context
 from planner.bind.state.environment import Binding, Environment, Level, Scope
 from planner.parse.parser import text_after_as
-from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
+    CreateTableAs,
+    CreateView,
     Deallocate,
     DeclareCursor,
     Delete,

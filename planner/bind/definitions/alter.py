@@ -24,8 +24,8 @@ from planner.bind.definitions.alter_table.alteration import (
     start,
 )
 from planner.bind.definitions.alter_table.altered_streams import bind_alter_stream
+from planner.bind.definitions.named_objects import relation_words
 from planner.bind.definitions.relations.indexes import find_index
-from planner.bind.definitions.renames import relation_words
 from planner.bind.definitions.types.composites import bind_alter_composite
 from planner.bind.definitions.view_definitions.views import bind_alter_view
 from planner.bind.lookup.relations import look_up, require_object

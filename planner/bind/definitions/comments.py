@@ -26,11 +26,10 @@ from catalog.objects import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import Composite
+from planner.bind.definitions.named_objects import constraint_names, find_schema
 from planner.bind.definitions.redefinition import redefined
 from planner.bind.definitions.relations.indexes import find_index
-from planner.bind.definitions.renames import constraint_names
 from planner.bind.definitions.routines.extensions import bind_comment_extension
-from planner.bind.definitions.schemas import find_schema
 from planner.bind.definitions.types.domains import bind_comment_constraint
 from planner.bind.definitions.types.user_types import bind_comment_type
 from planner.bind.definitions.types.user_types import redefined as redefined_type

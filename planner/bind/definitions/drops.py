@@ -33,10 +33,11 @@ from catalog.values.oids import row_oid
 from planner.bind.binder import new_binding
 from planner.bind.definitions.relations.indexes import bind_drop_index
 from planner.bind.definitions.routines.extensions import bind_drop_extension
-from planner.bind.definitions.routines.functions import bind_drop_function, dependents_of, signature
+from planner.bind.definitions.routines.functions import bind_drop_function, dependents_of
 from planner.bind.definitions.sequences import identity_column
 from planner.bind.definitions.types.type_drops import bind_drop_type, drop_types
 from planner.bind.lookup.dotted_names import names_of
+from planner.bind.lookup.functions import signature
 from planner.bind.lookup.relations import describe, look_up, require_object, shown, written
 from planner.bind.privileges import require_droppable
 from planner.bind.state.context import within

@@ -5,8 +5,8 @@ Owns: ``Place``, one level of queries with those around it, and the types' oids,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -17,7 +17,7 @@ from catalog.values.identifiers import quote_name
 from catalog.values.times.precision import declared
 from catalog.values.types import ARRAYS, SqlType, by_oid
 from planner.bind.deparsing import AsWrittenError
-from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Source
+from planner.bind.deparsing.trees import ColumnOf, Frame, Node, Query, Source
 from planner.bind.lookup.type_names import BY_OID, declared_typmod
 from planner.bind.state.bind_state import BindState
 from planner.bind.state.with_names import Visible
@@ -28,6 +28,13 @@ _ANY_LENGTH: Final = {"bpchar": "bpchar", "bit": '"bit"'}
 Named = tuple[str, Node]
 
 
+class Analysis(Struct, frozen=True):
+    """The parts of the grammar that contain each other, for modules that must not import them (``texts.ANALYSIS``)."""
+
+    query: Callable[[Place, Any], Query]
+    call: Callable[[Place, Any], Node]
+
+
 class Place(Struct, eq=False):
     """One level of queries. ``named`` are items of FROM, ``visible`` the columns that go without a qualifier,
     ``merges`` those that JOIN ... USING makes one, by name.
@@ -36,6 +43,7 @@ class Place(Struct, eq=False):
     """
 
     binding: BindState
+    analysis: Analysis
     is_kept: bool = False
     outer: Place | None = None
     named: dict[str, list[Named]] = field(default_factory=dict)
@@ -52,7 +60,7 @@ class Place(Struct, eq=False):
 
     def inside(self, outer: Place | None = None) -> Place:
         """The place of a query within; ``outer`` is what it sees beside WITH queries, by default this one."""
-        return Place(self.binding, self.is_kept, outer or self, ctes=self.ctes)
+        return Place(self.binding, self.analysis, self.is_kept, outer or self, ctes=self.ctes)
 
     def type_name(self, oid: int, typmod: int = -1) -> str:
         """A type as format_type() shows it, users' types in kept texts by oid."""

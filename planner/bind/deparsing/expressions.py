@@ -392,9 +392,7 @@ def _grouping(place: Place, node: Any) -> Node:
 
 def _sublink(place: Place, node: Any) -> Node:
     """Subqueries as values (transformSubLink)."""
-    from planner.bind.deparsing.queries import analyse_query  # queries and expressions contain each other
-
-    query = analyse_query(place.inside(), node.subselect)
+    query = place.analysis.query(place.inside(), node.subselect)
     kinds = [item.node.oid for item in query.targets]
     match node.subLinkType:
         case SubLinkType.EXISTS_SUBLINK:
@@ -425,9 +423,7 @@ def _tested(place: Place, node: Any, found: SubLink, kinds: Sequence[int]) -> No
 
 
 def _call(place: Place, node: Any) -> Node:
-    from planner.bind.deparsing.calls import analyse_call  # calls and expressions contain each other
-
-    return analyse_call(place, node)
+    return place.analysis.call(place, node)
 
 
 _HANDLERS: Final[dict[str, Callable[[Place, Any], Node]]] = {

@@ -12,7 +12,7 @@ from catalog.system.naming import prefix
 from planner.bind.conversion.resolution import category
 from planner.bind.deparsing import AsWrittenError
 from planner.bind.deparsing.analysis_scope import Named, Place, columns_of
-from planner.bind.deparsing.coercion import agreed, coerce, typmod_of
+from planner.bind.deparsing.coercion import agreed, coerce, outputs_of, typmod_of
 from planner.bind.deparsing.expressions import analyse, condition
 from planner.bind.deparsing.trees import (
     Call,
@@ -121,12 +121,10 @@ def _named(place: Place, node: Any) -> Source:
 
 
 def _subquery(place: Place, node: Any) -> Source:
-    from planner.bind.deparsing.queries import analyse_query, outputs_of  # queries and FROM contain each other
-
     # LATERAL sees the items before it, every other what is around the query.
     outer = place if node.lateral else place.outer
-    inside = Place(place.binding, place.is_kept, outer, ctes=place.ctes)
-    query = analyse_query(inside, node.subquery)
+    inside = Place(place.binding, place.analysis, place.is_kept, outer, ctes=place.ctes)
+    query = place.analysis.query(inside, node.subquery)
     given, columns = _aliases(node, outputs_of(query))
     name = "unnamed_subquery" if node.alias is None else node.alias.aliasname
     if node.alias is None:

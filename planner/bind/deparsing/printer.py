@@ -29,6 +29,7 @@ from planner.bind.deparsing.trees import (
     Node,
     Operation,
     Quantified,
+    Query,
     RowCompare,
     SessionValue,
     SortItem,
@@ -47,9 +48,10 @@ _INTEGER, _NUMERIC, _BOOL, _UNKNOWN = 23, 1700, 16, 705
 
 
 class Printer(Struct):
-    """A text on its way. ``type_name`` is format_type()."""
+    """A text on its way. ``type_name`` is format_type(), ``write_query`` is ``layout.show_query``."""
 
     type_name: Callable[[int, int], str]
+    write_query: Callable[[Printer, Query, Sequence[str] | None, bool], None]
     pretty: bool = False
     text: str = ""
     indent: int = 0
@@ -372,8 +374,6 @@ def _aggregate(to: Printer, node: Aggregate, implicit: bool) -> None:
 
 
 def _sublink(to: Printer, node: SubLink, implicit: bool) -> None:
-    from planner.bind.deparsing.layout import show_query  # queries and expressions contain each other
-
     to.add("ARRAY(" if node.kind == "array" else "(")
     if node.kind == "exists":
         to.add("EXISTS (")
@@ -382,7 +382,7 @@ def _sublink(to: Printer, node: SubLink, implicit: bool) -> None:
         to.items(node.tests)
         to.add(")" if len(node.tests) > 1 else "")
         to.add(f" {node.words} (")
-    show_query(to, node.query, names_shown=False)
+    to.write_query(to, node.query, None, False)
     to.add("))" if node.kind in ("exists", "tests") else ")")
 
 

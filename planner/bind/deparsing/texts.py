@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from catalog.catalog import Catalog
 from catalog.objects import View
@@ -12,7 +12,8 @@ from catalog.values.types import SqlType
 from planner.algebra.scalars import Column
 from planner.bind.conversion.resolution import UNKNOWN, Ambiguous
 from planner.bind.deparsing import AsWrittenError
-from planner.bind.deparsing.analysis_scope import Place
+from planner.bind.deparsing.analysis_scope import Analysis, Place
+from planner.bind.deparsing.calls import analyse_call
 from planner.bind.deparsing.coercion import cast, coerce
 from planner.bind.deparsing.expressions import analyse
 from planner.bind.deparsing.from_items import entries_of
@@ -30,19 +31,22 @@ from planner.parse.parser import parse
 _FAILURES = (AsWrittenError, SqlError, Ambiguous, KeyError, StopIteration, ValueError, RecursionError)
 
 
+ANALYSIS: Final = Analysis(analyse_query, analyse_call)
+
+
 def deparsed_expression(binding: BindState, tree: Any, columns: Sequence[Column], kind: SqlType | None = None) -> str:
     """An expression over a row's columns as pg_get_expr() shows it; ``kind``: what its value is assigned to, the cast
     to which is not written. Users' types are named by oid, as in all kept texts. Raises AsWrittenError.
     """
     known = tuple(ColumnOf(item.name, item.type.oid) for item in columns)
     row = Source("relation", "", known, tuple(item.name for item in known))
-    place = Place(binding, is_kept=True, visible=entries_of(row), sources=[row])
+    place = Place(binding, ANALYSIS, is_kept=True, visible=entries_of(row), sources=[row])
     try:
         node = analyse(place, tree)
         if kind is not None and isinstance(node, Const) and node.oid == UNKNOWN:
             is_interval = kind.name == "interval" and kind.modifiers  # it says what a number counts
             node = cast(place, node, kind) if is_interval else coerce(place, node, kind.oid)
-        to = Printer(place.type_name)
+        to = Printer(place.type_name, show_query)
         to.show(node)
     except _FAILURES as error:
         raise AsWrittenError from error
@@ -58,9 +62,9 @@ def deparsed_view(catalog: Catalog, view: View) -> tuple[str, str]:
     names = tuple(column.name for column in view.columns)
     try:
         with binding.without_positions():
-            place = Place(binding)
+            place = Place(binding, ANALYSIS)
             query = analyse_query(place, raw.node)
-            plain, pretty = (Printer(place.type_name, flag, named=OF_VIEWS) for flag in (False, True))
+            plain, pretty = (Printer(place.type_name, show_query, flag, named=OF_VIEWS) for flag in (False, True))
             for to in (plain, pretty):
                 show_query(to, query, names)
     except _FAILURES as error:

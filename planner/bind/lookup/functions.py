@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from catalog.catalog import Catalog
 from catalog.routines import Function
 from catalog.values.errors import SqlError
+from catalog.values.types import RECORD_OID, SqlType, by_oid, record
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.search_path import find_functions
 from planner.bind.lookup.type_names import display, type_of
@@ -31,3 +33,15 @@ def find_function(binding: BindState, item: Any) -> Function:
     if found is None:
         raise SqlError("42883", f"function {name}({', '.join(map(display, kinds))}) does not exist")
     return found
+
+
+def signature(catalog: Catalog, function: Function) -> str:
+    """name(types), as errors name a function."""
+    return f"{function.name}({','.join(display(type_by_oid(catalog, oid)) for oid in function.types)})"
+
+
+def type_by_oid(catalog: Catalog, oid: int) -> SqlType:
+    """A type of a function's parameters or result."""
+    if oid == RECORD_OID:
+        return record()
+    return catalog.type_of(oid) or by_oid(oid)

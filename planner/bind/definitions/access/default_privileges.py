@@ -15,8 +15,8 @@ from pglast.enums import ObjectType
 from catalog.default_privileges import KINDS, DefaultRights, beginning
 from catalog.values.errors import SqlError
 from planner.bind.definitions.access.grants import Target, changed_rights, grantees_of, letters_of
-from planner.bind.definitions.access.roles import current_role, role_of
-from planner.bind.definitions.schemas import find_schema
+from planner.bind.definitions.named_objects import find_schema
+from planner.bind.lookup.roles import current_role, role_of
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeDefaults
 

@@ -46,14 +46,14 @@ from catalog.roles import EVERYBODY
 from catalog.routines import Function, every
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
-from planner.bind.definitions.access.roles import current_role, refuse_grantor, role_of
+from planner.bind.definitions.access.roles import refuse_grantor
+from planner.bind.definitions.named_objects import TYPES, find_schema
 from planner.bind.definitions.redefinition import redefined
-from planner.bind.definitions.routines.functions import signature
-from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.types.user_types import named_type
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.functions import find_function
-from planner.bind.lookup.relations import describe, require_object
+from planner.bind.lookup.relations import require_object
+from planner.bind.lookup.roles import current_role, role_of
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, ChangeRights, Redefine
 from planner.statements.statement import Statement
@@ -331,20 +331,6 @@ def target_of(item: CatalogObject | Schema) -> Target:
             return Target(item.oid, item.name, "foreign table", OF_TABLE)
         case Table():
             return Target(item.oid, item.name, "table", OF_TABLE)
-
-
-def described(binding: Binding, oid: int) -> str:
-    """An object that has rights, as DETAIL names it."""
-    catalog = binding.context.catalog
-    if oid == DATABASE:
-        return f"database {binding.context.database}"
-    item, schema, declared = catalog.objects.get(oid), catalog.schema(oid), catalog.declared(oid)
-    if item is not None:
-        return describe(binding, item)
-    function = catalog.function(oid)
-    if function is not None:
-        return f"function {signature(catalog, function)}"
-    return f"schema {schema.name}" if schema is not None else f"type {declared.name if declared else oid}"
 
 
 def _refuse(construct: str, instead: str) -> Callable[[Binding, Any], Statement]:

@@ -19,13 +19,12 @@ from catalog.roles import Role
 from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.definitions.access.grants import target_of
-from planner.bind.definitions.access.roles import role_of
+from planner.bind.definitions.named_objects import TYPES, find_schema, relation_words
 from planner.bind.definitions.redefinition import redefined
-from planner.bind.definitions.renames import relation_words
-from planner.bind.definitions.schemas import TYPES, find_schema
 from planner.bind.definitions.types.user_types import named_type
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.relations import require_room
+from planner.bind.lookup.roles import role_of
 from planner.bind.privileges import owns
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import AlterTable, ChangeRights, Redefine

@@ -17,8 +17,9 @@ from catalog.privileges import DATABASE
 from catalog.roles import EVERYBODY, Roles
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import is_the_database
-from planner.bind.definitions.access.roles import current_role, require_settable, role_of
+from planner.bind.definitions.access.roles import require_settable
 from planner.bind.definitions.access.setting_values import set_text
+from planner.bind.lookup.roles import current_role, role_of
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeRoles
 from planner.statements.statement import Statement

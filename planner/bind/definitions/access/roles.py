@@ -23,6 +23,8 @@ from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from planner.bind.conversion.literals import value_of
+from planner.bind.definitions.named_objects import described
+from planner.bind.lookup.roles import current_role, named_role, role_of
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeRoles
 from planner.statements.statement import Statement
@@ -40,32 +42,6 @@ _FLAGS: Final = {
     "isreplication": "replication",
     "bypassrls": "bypass_rls",
 }
-
-
-def current_role(binding: Binding) -> Role:
-    """Who asks. Raises 42704 where the role has been dropped meanwhile."""
-    return named_role(binding, binding.context.role)
-
-
-def named_role(binding: Binding, name: str) -> Role:
-    """The role of a name. Raises 42704."""
-    found = binding.context.catalog.roles.find(name)
-    if found is None:
-        raise SqlError("42704", f'role "{name}" does not exist')
-    return found
-
-
-def role_of(binding: Binding, node: Any) -> Role:
-    """What a RoleSpec means. Raises 42704."""
-    match node.roletype:
-        case RoleSpecType.ROLESPEC_CSTRING:
-            return named_role(binding, node.rolename)
-        case RoleSpecType.ROLESPEC_SESSION_USER:
-            return named_role(binding, binding.context.session_role)
-        case RoleSpecType.ROLESPEC_PUBLIC:
-            raise SqlError("42704", 'role "public" does not exist')
-        case _:
-            return current_role(binding)
 
 
 def refuse_grantor(binding: Binding, node: Any) -> None:
@@ -166,8 +142,6 @@ def _require_droppable(binding: Binding, role: Role) -> None:
 
 def _needing(binding: Binding, role: Role) -> Iterable[str]:
     """What stands in the way of a role's end, as PostgreSQL's DETAIL says it."""
-    from planner.bind.definitions.access.grants import described
-
     for oid, rights in binding.context.catalog.rights.items():
         if rights.owner == role.oid:
             yield f"owner of {described(binding, oid)}"

@@ -22,11 +22,11 @@ from planner.bind.binder import bind_expression
 from planner.bind.changes.assignments import default_of
 from planner.bind.changes.generated_columns import check_actions
 from planner.bind.definitions.dependents import broken_by, readers
+from planner.bind.definitions.named_objects import constraint_names
 from planner.bind.definitions.relations.columns import check_generations, with_sequences
 from planner.bind.definitions.relations.constraints import check_partner, make_check, make_foreign_key
 from planner.bind.definitions.relations.definition_parts import Parts
 from planner.bind.definitions.relations.indexes import rebuilt
-from planner.bind.definitions.renames import constraint_names
 from planner.bind.from_items.from_clause import scan_object
 from planner.bind.scalars.stored_expressions import row_of
 from planner.bind.state.environment import Binding

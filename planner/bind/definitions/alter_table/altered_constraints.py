@@ -14,8 +14,8 @@ from pglast.enums import ConstrType
 from catalog.objects import UniqueKey
 from catalog.values.errors import SqlError
 from planner.bind.definitions.alter_table.alteration import Alteration, drop_views, interim, release, take_constraints
+from planner.bind.definitions.named_objects import constraint_names
 from planner.bind.definitions.relations.constraints import add_table_constraint
-from planner.bind.definitions.renames import constraint_names
 
 
 def add(change: Alteration, command: Any) -> None:

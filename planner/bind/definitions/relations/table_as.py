@@ -22,8 +22,7 @@ from planner.bind.lookup.relations import is_taken, on_commit, target_schema
 from planner.bind.queries.select import bind_query, into_of
 from planner.bind.scalars.select_lists import check_columns
 from planner.bind.state.environment import Binding
-from planner.statements.definitions import CreateTableAs
-from planner.statements.statement import Output, Query
+from planner.statements.statement import CreateTableAs, Output, Query
 
 
 def bind_table_as(binding: Binding, into: Any, query: Any, tolerated: bool) -> CreateTableAs:

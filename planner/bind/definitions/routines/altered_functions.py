@@ -16,17 +16,16 @@ from catalog.objects import SYSTEM_SCHEMAS
 from catalog.routines import Function, named
 from catalog.values.errors import SqlError, unsupported
 from planner.bind.definitions.access.owners import give_function
-from planner.bind.definitions.access.roles import role_of
+from planner.bind.definitions.named_objects import find_schema
 from planner.bind.definitions.routines.functions import (
     attributes_of,
     dependents_of,
     require_no_member,
     require_no_program,
-    signature,
 )
-from planner.bind.definitions.schemas import find_schema
-from planner.bind.lookup.functions import find_function
+from planner.bind.lookup.functions import find_function, signature
 from planner.bind.lookup.relations import require_room
+from planner.bind.lookup.roles import role_of
 from planner.bind.privileges import owns
 from planner.bind.state.environment import Binding
 from planner.statements.definitions import ChangeRights, CreateFunction

@@ -17,20 +17,19 @@ from msgspec.structs import replace
 from pglast.enums import DropBehavior, FunctionParameterMode
 from pglast.stream import RawStream
 
-from catalog.catalog import Catalog
 from catalog.objects import Domain, Stream, Table, View
 from catalog.routines import Argument, Function, every, named
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import RECORD_OID
 from planner.algebra.scalars import Column, ColumnRef
 from planner.bind.binder import new_binding
-from planner.bind.calls.user_functions import body_of, rows_of, type_by_oid, value_node
+from planner.bind.calls.user_functions import body_of, rows_of, value_node
 from planner.bind.definitions.dependents import texts_calling
 from planner.bind.definitions.expression_texts import expression_text
 from planner.bind.lookup.dotted_names import names_of
-from planner.bind.lookup.functions import find_function
+from planner.bind.lookup.functions import find_function, signature, type_by_oid
 from planner.bind.lookup.relations import describe, schema_for
-from planner.bind.lookup.type_names import display, type_of
+from planner.bind.lookup.type_names import type_of
 from planner.bind.privileges import owns
 from planner.bind.scalars.stored_expressions import bind_tree
 from planner.bind.state.context import within
@@ -253,11 +252,6 @@ def _check_body(binding: Binding, function: Function) -> Collection[int]:
         instead = "Create a continuous view over the stream, and read that."
         raise unsupported(f'a function that reads the stream "{inner.streams[0][0]}"', instead)
     return inner.functions
-
-
-def signature(catalog: Catalog, function: Function) -> str:
-    """name(types), as errors name a function."""
-    return f"{function.name}({','.join(display(type_by_oid(catalog, oid)) for oid in function.types)})"
 
 
 # --- DROP ------------------------------------------------------------------------------------------------------------

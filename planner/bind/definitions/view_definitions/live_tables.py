@@ -36,7 +36,7 @@ from planner.bind.state.environment import Binding
 from planner.incremental.plan import plan
 from planner.incremental.statics import scanned_tables
 from planner.parse.parser import parse
-from planner.statements.definitions import CreateView
+from planner.statements.statement import CreateView
 
 #: Aggregates to which it means nothing how often a row is there.
 _IDEMPOTENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"))

@@ -19,8 +19,7 @@ from planner.bind.definitions.dependents import above_replaced, bind_text
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.zones import depends_on_zone
-from planner.statements.definitions import CreateView
-from planner.statements.statement import Query
+from planner.statements.statement import CreateView, Query
 
 #: Options that are part of a view's query.
 FIXED: Final = ("retention", "emit")

@@ -39,8 +39,8 @@ from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import reads_of
 from planner.incremental.view_rules import RULES, Places
 from planner.parse.parser import text_after_as
-from planner.statements.definitions import AlterView, CreateTableAs, CreateView
-from planner.statements.statement import NoOperation, Output, Query
+from planner.statements.definitions import AlterView
+from planner.statements.statement import CreateTableAs, CreateView, NoOperation, Output, Query
 
 _CHECK: Final = "check_option"
 #: Options with their values.
