@@ -31,7 +31,7 @@ from tests.rig.process import wait_until
 from tests.rig.sampling import sample
 from tools.suite_results import outcome
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def test_there_and_back(servers: Servers, a: Client) -> None:
