@@ -22,7 +22,6 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.database import descriptors
-from server.fastpath.busy_poll import Floor
 from server.net.access_files import Access
 from server.net.cancel_keys import CancelRegistry
 from server.net.connection import Connection
@@ -127,7 +126,6 @@ class Server:
         self._strangers: dict[Connection, None] = {}
         #: Those of them that were dropped, until their sessions have ended.
         self._dropped: set[Connection] = set()
-        self.floor = Floor(self.connections)
         self.cancels = CancelRegistry()
         self.results = ResultCache(config.result_cache)
         self.completions = Completions(self.loop)
@@ -239,8 +237,8 @@ class Server:
                 raise
             self._failure = CannotStart(_reason(error))
             return
-        if opened.database.appender.serve(self.loop.call_soon, self.completions.add, self.loop.add_reader):
-            opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
+        opened.database.appender.serve(self.completions.add)
+        opened.database.row_changes.serve(self.loop.call_soon, self.completions.add)
         self._opened.set_result(opened)
         logger.info("database open data=%s", self.config.data)
         end_metrics = self._serve_metrics(opened.database)
@@ -330,8 +328,6 @@ class Server:
         self.connections.discard(connection)
         self._strangers.pop(connection, None)
         self._dropped.discard(connection)
-        if self.floor.speaker is connection:
-            self.floor.speaker = None
         self._left.set()
 
     async def _close_database(self) -> None:

@@ -57,8 +57,7 @@ class SegmentPool:
             with suppress(FileNotFoundError):
                 new.unlink()
             raise
-        direct = self._files.open_direct(path)
-        return Segment(number, path, descriptor, size, last_lsn, last_lsn, end, direct=direct)
+        return Segment(number, path, descriptor, size, last_lsn, last_lsn, end)
 
     def retire(self, segment: Segment) -> None:
         """Closes a segment that nobody needs; the folder is yet to be synced."""
