@@ -1,11 +1,13 @@
 """Programs and relations to JSON and back: what manifests store, and what another process computes.
 
-Owns the format, version 1. Trees are flat, so that plans of any depth are read and written without recursion:
+Owns the format, version 2. Trees are flat, so that plans of any depth are read and written without recursion:
 
-    {"version": 1,
+    {"version": 2,
      "columns": [[id, name, type, nullable], ...],             each column once
      "nodes":   [["Filter", {"n": 3}, {"n": 7}], ...],         class, then its fields; children before parents
      "program": {"p": ["Program", ...]}}                       {"n": i} is a node, {"c": i} a column
+
+Version 1 is read, too: its paths have a stream's oid in the place of an id and inputs, and its statements no method.
 
 A relation by itself has ``"relation": {"n": i}`` in the program's place, and no version: it is not kept.
 
@@ -20,6 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from catalog.codec import Classes, classes, decode, encode
 from catalog.typed import Typed
 from catalog.values.errors import unsupported
@@ -27,9 +31,9 @@ from catalog.values.types import Composite, Enumeration, SqlType
 from planner.algebra.relations import Relation, SortKey
 from planner.algebra.scalars import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
-from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static
+from planner.incremental.programs.program import Borrowed, Expiry, Path, Program, State, Statement, Static, paths_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 _TREES: Final[Classes] = classes(*NODES)
 _PARTS: Final[Classes] = classes(Program, Static, State, Statement, Path, Expiry, Borrowed)
 _TYPES: Final[Classes] = classes(SqlType, Enumeration, Composite)
@@ -46,13 +50,20 @@ def encode_program(program: Program) -> dict[str, Any]:
 
 
 def decode_program(data: Mapping[str, Any]) -> Program:
-    """The program of a JSON value. Raises ValueError for another version, KeyError for an unknown class."""
-    if data["version"] != VERSION:
-        raise ValueError(f"program of version {data['version']}, this server reads version {VERSION}")
-    reader = _Reader(data)
-    program = reader.value(data["program"])
+    """The program of a JSON value. Raises ValueError for a later version, KeyError for an unknown class."""
+    version = data["version"]
+    if version not in (1, VERSION):
+        raise ValueError(f"program of version {version}, this server reads versions 1 and {VERSION}")
+    program = _Reader(data, version).value(data["program"])
     assert isinstance(program, Program)
+    if version == 1:
+        pairs = ((path.inputs[0], statement) for path in program.paths for statement in path.statements)
+        return replace(program, paths=paths_of(pairs))
     return program
+
+
+def _path_of_version_1(stream: int, statements: tuple[Statement, ...]) -> Path:
+    return Path(0, (stream,), statements)
 
 
 def encode_relation(relation: Relation) -> dict[str, Any]:
@@ -110,7 +121,8 @@ class _Writer:
 
 
 class _Reader:
-    def __init__(self, data: Mapping[str, Any]) -> None:
+    def __init__(self, data: Mapping[str, Any], version: int = VERSION) -> None:
+        self._version = version
         columns = data["columns"]
         self._columns = [Column(id_, name, decode(type_, _TYPES), nullable) for id_, name, type_, nullable in columns]
         for column in self._columns:
@@ -121,7 +133,8 @@ class _Reader:
             self._nodes.append(self._built(entry, _TREES))
 
     def _built(self, entry: list[Any], allowed: Classes) -> Any:
-        built = allowed[entry[0]](*map(self.value, entry[1:]))
+        make = _path_of_version_1 if (self._version, entry[0]) == (1, "Path") else allowed[entry[0]]
+        built = make(*map(self.value, entry[1:]))
         _TYPED.require(built)
         return built
 

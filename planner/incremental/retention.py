@@ -33,10 +33,10 @@ from planner.algebra.relations import Aggregate, Filter, Join, Project, Relation
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import transform, walk
 from planner.incremental.event_time import SHOWN_SESSION, Keeping, Watermark, later, microseconds
-from planner.incremental.groupings import Grouping, Groupings
 from planner.incremental.lateness import Horizon
-from planner.incremental.pipelines import Kinds, is_grouping
+from planner.incremental.methods.split.groupings import Grouping, Groupings
 from planner.incremental.programs.program import Expiry
+from planner.incremental.properties import Kinds, is_grouping
 from planner.rules.support import Fresh, conjuncts, filtered, keep_columns
 
 #: Units of date_trunc that are always as long, in microseconds.

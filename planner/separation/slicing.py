@@ -48,7 +48,7 @@ from planner.algebra.relations import (
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal
 from planner.algebra.walk import descend, free_columns, walk
 from planner.incremental.aggregates import MERGES, Split, merge_of, split
-from planner.incremental.groupings import distinct_columns
+from planner.incremental.methods.split.groupings import distinct_columns
 from planner.rules.nulls import never_null
 from planner.rules.support import Fresh, filtered, volatility
 from planner.separation.cuts import is_closed

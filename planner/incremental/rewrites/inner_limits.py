@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from planner.algebra.relations import Aggregate, Limit, Relation, Sort
 from planner.algebra.walk import kinds_of, transform_relations
-from planner.incremental.pipelines import Kinds, below_projections
+from planner.incremental.properties import Kinds
+from planner.incremental.rewrites.orders import below_projections
 from planner.rules.number_rows import number_rows
 from planner.rules.support import Fresh, keep_columns
 

@@ -24,10 +24,10 @@ from catalog.values.types import INT8
 from planner.algebra.relations import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.algebra.scalars import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.algebra.walk import descend, used_columns
-from planner.incremental.components import flatten, join_components
+from planner.incremental.methods.split.components import flatten, join_components
+from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import LSN, ORDINAL
-from planner.incremental.pipelines import Kinds
-from planner.incremental.statics import Statics
+from planner.incremental.properties import Kinds
 from planner.rules.cardinality import Cardinality
 from planner.rules.support import SUBQUERIES, Fresh, conjunction, filtered
 
