@@ -31,7 +31,7 @@ from planner.bind import Context, bind
 from planner.bind.context import Separated, none_separated
 from planner.cancellation import leave
 from planner.parse.lengths import LIMIT
-from planner.parse.literals import Parameteriser
+from planner.parse.literals import parameterise
 from planner.parse.parser import Raw, parse
 from planner.scales.nested import given_kind
 from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Statement, Update
@@ -193,7 +193,6 @@ class PlanCache:
         self._plans: Bounded[Plan] = Bounded(_PLANS)
         self._unshared: Bounded[bool] = Bounded(_PLANS)
         self._filled: Bounded[tuple[Statement, Statement]] = Bounded(_FILLED)
-        self._parameterise = Parameteriser()
 
     def parsed(self, text: str) -> tuple[Raw, ...] | None:
         """The statements of a text seen before."""
@@ -251,7 +250,7 @@ class PlanCache:
         """
         if len(text) > _LONGEST:
             return None
-        key, literals = self._parameterise(text)
+        key, literals = parameterise(text)
         if not literals:
             return None
         types = tuple(None if literal.type == UNKNOWN else literal.type for literal in literals)
