@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 #: Seconds that a client has to take its last messages when the server ends.
 _GOODBYE: Final = 5
-#: Seconds from a client's login to what is made ahead for queries, behind what the client asks at once.
-_PREPARES_AFTER: Final = 0.2
 #: Seconds between two looks at what is still under way.
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
@@ -138,8 +136,6 @@ class Server:
         self._opened: asyncio.Future[Opened] = self.loop.create_future()
         self._failure: CannotStart | None = None
         self._left = asyncio.Event()
-        #: Whether the engine has been asked for what queries need, or no longer is to be.
-        self._is_prepared = False
         #: Whether sessions end because the server does.
         self.is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
@@ -248,17 +244,8 @@ class Server:
         try:
             await stop.asked.wait()
         finally:
-            self._is_prepared = True
             guard.stop()
             end_metrics()
-
-    def _prepare(self) -> None:
-        """Has the engine make what a first query needs. What keeps it from that, the query will meet, too."""
-        if self._is_prepared:
-            return
-        self._is_prepared = True
-        with contextlib.suppress(RuntimeError):  # there is no thread for it now
-            self.workers.submit(self._opened.result().database.engine.prepare_few)
 
     def _serve_metrics(self, database: Database) -> Callable[[], None]:
         address = self.config.metrics_listen
@@ -320,8 +307,6 @@ class Server:
             raise SqlError("53300", _TOO_MANY)
         if descriptors.left() < descriptors.RESERVED:
             raise SqlError("53300", _TOO_MANY, "The server has too few file descriptors for one more client.")
-        if not self._is_prepared:
-            self.loop.call_later(_PREPARES_AFTER, self._prepare)
 
     def left(self, connection: Connection) -> None:
         """A connection's session has ended."""
