@@ -27,11 +27,11 @@ from catalog.values.errors import SqlError
 from executor.commit import segment as layout
 from executor.commit.chain import Chain
 from executor.commit.control import Control
-from executor.commit.encoding import Encoded, Kind, decode_references
+from executor.commit.encoding.payloads import Encoded, Kind, decode_references
 from executor.commit.files import Files, begin_writeback, disk_error, sync_folder
-from executor.commit.pool import SegmentPool
 from executor.commit.records import SpoolReference
 from executor.commit.segment import HEADER, RECORD, Segment, corrupted
+from executor.commit.segment_pool import SegmentPool
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 #: Writes below this are joined, since gathering pieces costs more than copying them.

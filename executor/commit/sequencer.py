@@ -30,11 +30,11 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
-from executor.commit.encoding import Encoded, encode_data, encode_record
+from executor.commit.encoding.payloads import Encoded, encode_data, encode_record
 from executor.commit.log import Log
 from executor.commit.records import Part, SpoolReference, TransactionRecord
 from executor.commit.ticket import Ticket
-from executor.commit.writing import Call, Draft, Entry, Flush, Item, Stop, take
+from executor.commit.writer_queue import Call, Draft, Entry, Flush, Item, Stop, take
 
 Publisher = Callable[[int, TransactionRecord], None]
 #: Told a transaction's LSN.

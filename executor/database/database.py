@@ -21,7 +21,7 @@ from catalog.system.rows import Own
 from catalog.values.errors import SqlError
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
-from executor.commit.lines import End
+from executor.commit.checked_lines import End
 from executor.commit.records import (
     FilesArrived,
     Followed,

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.commit.frames import ValuesEncoder
+from executor.commit.encoding.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.rows.literal_rows import Maker, row_makers
 from executor.traces.layout import schema_of, stored_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from executor.commit.encoding import encode_record
+from executor.commit.encoding.payloads import encode_record
 from executor.commit.files import Files
 from executor.commit.log import Log, Position
 from executor.commit.records import CatalogChange

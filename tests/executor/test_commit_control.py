@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
+from executor.commit.checked_lines import End, add_lines, read_lines
 from executor.commit.control import Control, Mark
-from executor.commit.encoding import encode_parts
-from executor.commit.lines import End, add_lines, read_lines
+from executor.commit.encoding.payloads import encode_parts
 from executor.commit.log import Log
 from executor.commit.records import CatalogChange
 

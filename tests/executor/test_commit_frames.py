@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from executor.commit import frames
-from executor.commit.encoding import Kind, decode_record, decode_references, encode_parts, encode_record
+from executor.commit.encoding import frames
+from executor.commit.encoding.payloads import Kind, decode_record, decode_references, encode_parts, encode_record
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,

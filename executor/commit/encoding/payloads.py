@@ -21,7 +21,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from executor.commit import frames, packed
+from executor.commit.encoding import frames
+from executor.commit.encoding import packed_columns as packed
 from executor.commit.records import (
     CatalogChange,
     FilesArrived,

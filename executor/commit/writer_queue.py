@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
-from executor.commit.encoding import Encoded
+from executor.commit.encoding.payloads import Encoded
 from executor.commit.records import TransactionRecord
 from executor.commit.ticket import Ticket
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.commit import segment as layout
-from executor.commit.encoding import Kind, decode_batches, decode_record
+from executor.commit.encoding.payloads import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error
 from executor.commit.records import FilesArrived, Spooled, SpoolReference, StreamRows, TableChange
 from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted
