@@ -4,8 +4,8 @@ Owns: the names, in memory and in a file that outlives the log's records of them
 unless the embedded engine alone must read them. At a server that has another one's stream (executor/moving) these are
 the names that the other one has found, in the same folder, and rows have their places there.
 
-    files.jsonl    a record a line (executor/commit/checked_lines), in LSN order: [lsn, [[path, size, mtime], ...], [rows,
-                   ...]], and behind these the place of the rows, where it is another LSN
+    files.jsonl    a record a line (executor/commit/checked_lines), in LSN order: [lsn, [[path, size, mtime], ...],
+                   [rows, ...]], and behind these the place of the rows, where it is another LSN
 
 Lines of records that the log has forgotten are nowhere else. How many these are is noted before it forgets them
 (executor/database/recycled_log); where one of them is missing, no file can be told from those that have arrived, and

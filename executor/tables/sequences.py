@@ -6,7 +6,8 @@ is on the disk before the next value is given, so that a crash skips values and 
 true ones. A line that a crash cut off was never relied on; that no other is missing, the control file says, and where
 one is, no value is given of a sequence until it is set. Knows nothing of SQL or of rows.
 
-    sequences    a line each (executor/commit/checked_lines): [how often the file was written anew, how many lines it had then],
+    sequences    a line each (executor/commit/checked_lines): [how often the file was written anew, how many lines it
+                 had then],
                  and then [state, value, is_called] where a value may have been given; [state] where none is known
 
 https://www.postgresql.org/docs/15/sql-createsequence.html

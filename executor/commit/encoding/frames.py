@@ -54,13 +54,6 @@ _PADDING: Final = tuple(bytes(n) for n in range(8))
 #: Codes of ``array`` whose items are Arrow's.
 _ARRAY_CODES: Final = {pa.int16(): "h", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
-#: Bytes of a short text, and of how many lengths of a row's short texts the frame's form is kept.
-_SHORT: Final = 256
-_SHORT_KEPT: Final = 1024
-#: By its length: the offsets buffer of a column of one short text, and the buffer's own length.
-_SHORT_OFFSETS: Final = tuple(struct.pack("<ii", 0, length) for length in range(_SHORT))
-_SHORT_OFFSET: Final = 8
-
 #: Bits of one value; 0 where they vary.
 _Layout = tuple[int, ...]
 _Buffer: TypeAlias = pa.Buffer | memoryview | bytes
@@ -95,16 +88,10 @@ class ValuesEncoder:
         self._count = count
         self._head = struct.Struct(f"<IHH{count}I")
         self._described = self._descriptor + _PADDING[-(self._head.size + len(self._descriptor)) % 8]
-        self._kinds = tuple(schema.types)
-        self._texts = tuple(place for place, kind in enumerate(schema.types) if pa.types.is_string(kind))
-        self._is_short = all(place in self._texts or kind in _ARRAY_CODES for place, kind in enumerate(schema.types))
-        self._short: dict[tuple[int, ...], tuple[bytes, struct.Struct]] = {}
 
     def encode(self, rows: Sequence[tuple[object, ...]]) -> bytes | None:
         """The frame of at least one row, or None when it would be too large. Raises what Arrow raises for a value that
         its column's type does not have."""
-        if len(rows) == 1 and self._is_short and (frame := self._encode_short(rows[0])) is not None:
-            return frame
         buffers: list[_Buffer] = []
         for write, values in zip(self._columns, zip(*rows, strict=True), strict=True):
             write(values, buffers)
@@ -116,40 +103,6 @@ class ValuesEncoder:
             self._described,
         ]
         return _joined(pieces, buffers, lengths)
-
-    def _encode_short(self, row: tuple[Any, ...]) -> bytes | None:
-        """The frame of one row of numbers and short texts without NULL, as nearly all are that come alone: it differs
-        from others of such lengths by the values only. None for other rows."""
-        values = list(row)
-        lengths = []
-        try:
-            for place in self._texts:
-                text = row[place].encode()
-                values[place] = _SHORT_OFFSETS[len(text)] + text
-                lengths.append(len(text))
-            known = self._short.get(key := tuple(lengths)) or self._learn(key)
-            return None if known is None else known[0] + known[1].pack(*values)
-        except (AttributeError, IndexError, UnicodeError, struct.error):
-            return None
-
-    def _learn(self, key: tuple[int, ...]) -> tuple[bytes, struct.Struct] | None:
-        """What comes before the buffers of a row whose texts have these lengths in bytes, and the buffers' form."""
-        if len(self._short) >= _SHORT_KEPT:
-            return None
-        texts, lengths, form = iter(key), list[int](), "<"
-        for kind in self._kinds:
-            code = _ARRAY_CODES.get(kind)
-            if code is None:
-                length = next(texts)
-                lengths += (0, _SHORT_OFFSET, length)
-                form += f"{_SHORT_OFFSET + _aligned(length)}s"
-            else:
-                size = struct.calcsize(code)
-                lengths += (0, size)
-                form += f"{code}{_aligned(size) - size}x"
-        start = self._head.pack(1, len(self._descriptor), self._count, *lengths) + self._described
-        known = self._short[key] = start, struct.Struct(form)
-        return known
 
 
 def _writer(kind: pa.DataType, bits: int) -> _Writer:

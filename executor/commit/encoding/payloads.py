@@ -73,8 +73,6 @@ _STREAM: Final = 2
 _PACKED: Final = 3
 _PART: Final = struct.Struct("<QQB7x")
 _BLOCK: Final = struct.Struct("<QB7x")
-#: A part's head and that of its only block.
-_VALUES: Final = struct.Struct("<QQB7xQB7x")
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _THREADED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 #: Bytes of rows from which Arrow's threads are worth waking. Smaller batches, like a COPY's blocks, come from several
@@ -85,22 +83,6 @@ _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 def encode_record(record: TransactionRecord) -> Encoded:
     """A transaction's record."""
-    if len(record) == 1 and isinstance(part := record[0], RowValues):
-        return _encode_values(part)
-    return encode_parts(record)
-
-
-def _encode_values(part: RowValues) -> Encoded:
-    """The same of a record that is nothing but rows that came one by one, in one piece."""
-    length = len(part.frame)
-    padding = _PADDING[-length % 8]
-    size = _BLOCK.size + length + len(padding)
-    data = _VALUES.pack(size, part.stream, _PartKind.ROWS, length, _FRAME) + part.frame + padding
-    return Encoded(Kind.COMMIT, (data,), len(data), zlib.crc32(data))
-
-
-def encode_parts(record: TransactionRecord) -> Encoded:
-    """A record of any parts."""
     pieces: list[Piece] = []
     for part in record:
         kind, oid, body = _encode_part(part)
