@@ -29,15 +29,15 @@ from msgspec.structs import replace
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import ColumnDefinition, Stream, View
 from catalog.privileges import Grant
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files.arrived import ArrivedFiles
-from executor.files.following import FORMATS
+from executor.files.arrived_files import ArrivedFiles
+from executor.files.followed_folders import FORMATS
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
@@ -45,13 +45,13 @@ from executor.traces.checked import WRONG
 from executor.traces.manifest import schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
-from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot
 from planner.algebra.scalars import Column
-from planner.algebra.serialize import decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 

@@ -32,11 +32,11 @@ from executor.queries.plans import Plan
 from executor.queries.spark_queries import joined_scans
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
-from planner.algebra.allowed import check_call
+from planner.algebra.allow_list import check_call
+from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, volatility
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Column, Parameter, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
-from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 
 if TYPE_CHECKING:
     from executor.database.database import Database

@@ -19,7 +19,7 @@ from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, Sq
 from executor.queries.measures import MEASURES
 from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
-from planner.rules.order_system_rows import PLACE
+from planner.rules.row_order.order_system_rows import PLACE
 
 if TYPE_CHECKING:
     from executor.database.database import Database

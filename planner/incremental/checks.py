@@ -30,7 +30,7 @@ from planner.algebra.walk import (
     walk,
 )
 from planner.incremental.properties import Kinds, is_grouping
-from planner.incremental.view_rules import RULES, Places
+from planner.view_rules import RULES, Places
 
 _NOWHERE: Final = Places()
 _GROUP_FIRST: Final = "Group each stream by a key in a subquery or WITH, and use the grouped results."

@@ -26,6 +26,7 @@ from catalog.system.functions import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Project
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -41,7 +42,6 @@ from planner.bind.scope import Scope, resolve
 from planner.bind.search_path import session_path
 from planner.bind.typenames import names_of, type_or_domain
 from planner.parse.parser import parse
-from planner.rules.support import has_subquery
 
 Bind = Callable[[Environment, Any], Scalar]
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
+from planner.algebra.construction import has_subquery
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.relations import SortKey
 from planner.algebra.scalars import (
@@ -38,7 +39,6 @@ from planner.bind.environment import Environment
 from planner.bind.ordering import check_sortable, direction
 from planner.bind.typenames import names_of
 from planner.bind.types import NUMBERS, coerce, coerced_implicitly, common_type, display
-from planner.rules.support import has_subquery
 
 Bind = Callable[[Environment, Any], Scalar]
 

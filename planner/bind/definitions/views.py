@@ -35,10 +35,10 @@ from planner.bind.select import bind_query
 from planner.bind.targets import check_columns
 from planner.bind.typenames import declared_typmod, names_of
 from planner.incremental.programs.renaming import reads_of
-from planner.incremental.view_rules import RULES, Places
 from planner.parse.parser import text_after_as
 from planner.statements.definitions import AlterView, CreateTableAs, CreateView
 from planner.statements.statement import NoOperation, Output, Query
+from planner.view_rules import RULES, Places
 
 _CHECK: Final = "check_option"
 #: Options with their values.
