@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.database import descriptors
-from server.net.access_files import Access
+from server.login.access_files import Access
 from server.net.cancel_keys import CancelRegistry
 from server.net.connection import Connection
 from server.notify.channels import Channels
@@ -30,15 +30,15 @@ from server.operations.allocator import leave_out_pandas
 from server.operations.config import Chosen, Config
 from server.operations.memory_guard import MemoryGuard
 from server.operations.own_paths import OwnPaths
-from server.query.answer_cache import ResultCache
+from server.plans.answer_cache import ResultCache
 from server.workers import Workers
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.fastpath.point_reads import Points
     from server.notify.view_channels import ViewChannels
-    from server.query.planning import PlanCache
-    from server.query.rows import Descriptions
+    from server.plans.planning import PlanCache
+    from server.plans.point_reads import Points
+    from server.session.rows import Descriptions
 
 #: Seconds that a client has to take its last messages when the server ends.
 _GOODBYE: Final = 5
@@ -342,11 +342,11 @@ def _open(config: Config, threads: Executor, completions: Completions) -> Opened
     from executor.commit.files import load_secret
     from executor.database.database import Database
     from server import session  # noqa: F401 -- for the first client
-    from server.fastpath.point_reads import Points
-    from server.net.peers import Peers
+    from server.login.peers import Peers
     from server.notify.view_channels import ViewChannels
-    from server.query.planning import PlanCache
-    from server.query.rows import Descriptions
+    from server.plans.planning import PlanCache
+    from server.plans.point_reads import Points
+    from server.session.rows import Descriptions
 
     with contextlib.ExitStack() as failing:
         database = failing.enter_context(contextlib.closing(Database.open(config.options())))

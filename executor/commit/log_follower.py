@@ -22,13 +22,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-<<<<<<< HEAD:executor/commit/log_follower.py
-from executor.commit import segment as layout
-from executor.commit.encoding.payloads import Kind, decode_batches, decode_record
-=======
 from executor.commit import segment
-from executor.commit.encoding import Kind, decode_batches, decode_record
->>>>>>> main:executor/commit/following.py
+from executor.commit.encoding.payloads import Kind, decode_batches, decode_record
 from executor.commit.files import disk_error
 from executor.commit.records import FilesArrived, Spooled, SpoolReference, StreamRows, TableChange
 from executor.commit.segment import HEADER, RECORD, Found, Segment, corrupted

@@ -1,13 +1,8 @@
 """Single rows of tables, changed by key: many sessions' changes become one log record and one fsync.
 
 Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
-<<<<<<< HEAD
 and its way to the log's writer thread and back to the event loop's thread, which never waits. Which changes these are:
 ``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
-=======
-and its way to the log and back, all on an event loop's thread, which waits for nothing. Which changes these are:
-``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
->>>>>>> main
 """
 
 from __future__ import annotations

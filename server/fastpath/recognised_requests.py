@@ -31,11 +31,11 @@ from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query
 from protocol.values.registry import value_decoder
-from server.fastpath.point_reads import Rows
-from server.query.answer_cache import Stamp
-from server.query.planning import Plan
-from server.query.prepared import Prepared, outputs_of
-from server.query.rows import column_formats
+from server.plans.answer_cache import Stamp
+from server.plans.planning import Plan
+from server.plans.point_reads import Rows
+from server.session.prepared import Prepared, outputs_of
+from server.session.rows import column_formats
 
 if TYPE_CHECKING:
     from server.session.session import Session

@@ -3,7 +3,7 @@
 Owns: the transport, the decoder, the output buffer, and the rule that one message is worked on at a time. A message
 that needs a worker thread makes the connection busy; what arrives meanwhile waits in the decoder, and beyond
 ``READ_AHEAD`` bytes in the client. Knows nothing of SQL: what messages do is the matter of ``server.session.session``,
-and before there is one of ``server.net.startup``.
+and before there is one of ``server.login.startup``.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
-from server.net.startup import Startup
+from server.login.startup import Startup
 from server.net.tls import Secured, Tunnel
 from server.operations.memory_guard import Account
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from protocol.transcoding import Transcoder
-=======
     from protocol.values.transcoding import Transcoder
-    from server.fastpath.busy_poll import Floor
->>>>>>> main
     from server.serving import Server
 
 #: Bytes that may wait for a busy session before the socket is left alone.

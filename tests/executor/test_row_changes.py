@@ -13,11 +13,7 @@ from typing import Any
 import pytest
 
 from catalog.values.errors import SqlError
-<<<<<<< HEAD
 from executor.commit import log as logs
-=======
-from executor.database import core
->>>>>>> main
 from executor.database.database import Database
 from executor.rows.point_sources import point_reader
 from planner.statements.statement import Delete, Insert, Query, Update
@@ -80,11 +76,7 @@ class Loop:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> CountingDisk:
     disk = CountingDisk()
-<<<<<<< HEAD
     monkeypatch.setattr(logs, "Files", lambda: disk)
-=======
-    monkeypatch.setattr(core, "background_files", lambda: disk)
->>>>>>> main
     return disk
 
 
@@ -242,13 +234,8 @@ def test_others_wait_for_a_block_and_are_called_in_turn(served: Database) -> Non
 
 
 def test_a_block_begins_before_the_one_in_front_is_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-<<<<<<< HEAD
     disk = CountingDisk()
     monkeypatch.setattr(logs, "Files", lambda: disk)
-=======
-    disk = KernelDisk()
-    monkeypatch.setattr(core, "background_files", lambda: disk)
->>>>>>> main
     with closing(open_database(tmp_path / "served")) as database:
         loop, first, second, reader = Loop(database), Client(database), Client(database), Client(database)
         apart = Client(database)

@@ -27,8 +27,8 @@ from planner.statements.statement import (
     Update,
     outputs_of_rows,
 )
-from server.query.planning import Plan
-from server.session.parameters import PARAMETERS
+from server.plans.planning import Plan
+from server.settings.parameters import PARAMETERS
 
 if TYPE_CHECKING:
     from server.session.session import Session

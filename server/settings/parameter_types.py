@@ -1,6 +1,7 @@
 """Parameters and the kinds of their values: how a client's text is read, and how a value is shown, as guc.c does.
 
-Owns: ``Parameter``, a reader for each kind, and the units. Which parameters there are is ``server.session.parameters``.
+Owns: ``Parameter``, a reader for each kind, and the units. Which parameters there are is
+``server.settings.parameters``.
 """
 
 from __future__ import annotations

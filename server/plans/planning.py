@@ -36,8 +36,8 @@ from planner.parse.parser import Raw, parse
 from planner.scales.nested import given_kind
 from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Statement, Update
 from planner.statements.walk import rewrite, roots
-from server.query.output_styles import PLAIN, Styled, styled
-from server.session.settings import Settings
+from server.plans.output_styles import PLAIN, Styled, styled
+from server.settings.settings import Settings
 
 _PLANS: Final = 4096
 #: Queries whose calls of the session are values.

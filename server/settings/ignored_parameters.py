@@ -1,7 +1,7 @@
 """PostgreSQL's parameters that mean nothing here: taken, checked and shown all the same.
 
 Owns: what its own list says of a parameter (``pg_settings`` of ``catalog.postgres``) -> a ``Parameter``. Those that do
-something, or have another default, are ``server.session.parameters``'.
+something, or have another default, are ``server.settings.parameters``'.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from catalog.postgres import rows
-from server.session.parameter_types import Context, Parameter, Reader, boolean, enumeration, number, text
+from server.settings.parameter_types import Context, Parameter, Reader, boolean, enumeration, number, text
 
 INT_MAX: Final = 2147483647
 _CONTEXTS: Final[Mapping[str | None, Context]] = {

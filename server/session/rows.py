@@ -23,7 +23,7 @@ from planner.statements.statement import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind
 from protocol.values.registry import TEXT_FORMAT, decode_value, says_shape
-from server.query.planning import Bounded
+from server.plans.planning import Bounded
 
 if TYPE_CHECKING:
     from server.session.session import Session

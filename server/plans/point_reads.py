@@ -21,7 +21,7 @@ from planner.algebra.scalars import Value
 from planner.statements.statement import Query
 from protocol.datarow import encode_rows
 from protocol.encoder import command_complete
-from server.query.planning import Bounded, Plan
+from server.plans.planning import Bounded, Plan
 
 if TYPE_CHECKING:
     from executor.database.database import Database

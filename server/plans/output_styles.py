@@ -19,7 +19,7 @@ from catalog.values.times.time_fields import MDY
 from catalog.values.types import RANGES, SqlType
 from planner.algebra.scalars import AggregateCall, Call, Cast, Scalar, WindowCall
 from protocol.values.styles import ESCAPE, SHORTEST
-from server.session.settings import Settings
+from server.settings.settings import Settings
 
 _TEXTS: Final = ("text", "varchar", "bpchar", "name")
 _DOCUMENTS: Final = ("json", "jsonb")

@@ -20,7 +20,7 @@ from catalog.passwords import ITERATIONS, SALT_BYTES, read_verifier
 from catalog.roles import Role, Roles
 from catalog.values.errors import SqlError
 from protocol import encoder, scram
-from server.net.hba import Client, ClientAddress, Rule
+from server.login.hba import Client, ClientAddress, Rule
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog

@@ -1,7 +1,7 @@
 """Who may come from where, and how that is proved: a table of rules in PostgreSQL's pg_hba.conf syntax.
 
 Owns: reading the table, each rule's match, and the rule that no line trusts what is not this machine. Knows neither
-sockets nor passwords; what a method asks for is ``server.net.authentication``'s.
+sockets nor passwords; what a method asks for is ``server.login.authentication``'s.
 
 https://www.postgresql.org/docs/15/auth-pg-hba-conf.html
 """

@@ -1,9 +1,9 @@
 """The run-time parameters that a client may SHOW and SET: PostgreSQL's names, defaults and checks.
 
 Owns: the one table of parameters: those that mean something here or have another default, beside all others that
-PostgreSQL has (``server.session.ignored_parameters``). Knows nothing of sessions or transactions
-(``server.session.settings``); how values are read is ``server.session.parameter_types``. A value that PostgreSQL would
-take but that would not do what it says is refused with 0A000.
+PostgreSQL has (``server.settings.ignored_parameters``). Knows nothing of sessions or transactions
+(``server.settings.settings``); how values are read is ``server.settings.parameter_types``. A value that PostgreSQL
+would take but that would not do what it says is refused with 0A000.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 
 from protocol.values.styles import ISO_8601, SQL_STANDARD, VERBOSE
 from server.operations.config import Config, stored_text
-from server.session.date_styles import DEFAULT as USUAL_DATES
-from server.session.date_styles import changed, date_style
-from server.session.ignored_parameters import INT_MAX, accepted, without_effect
-from server.session.parameter_types import (
+from server.settings.date_styles import DEFAULT as USUAL_DATES
+from server.settings.date_styles import changed, date_style
+from server.settings.ignored_parameters import INT_MAX, accepted, without_effect
+from server.settings.parameter_types import (
     Parameter,
     always,
     ascii_text,

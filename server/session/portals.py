@@ -1,6 +1,6 @@
 """Portals of the extended protocol: prepared statements with values, about to run or under way.
 
-Owns: ``Portal``. Knows nothing of what answers the messages about them (``server.query.extended``).
+Owns: ``Portal``. Knows nothing of what answers the messages about them (``server.messages.extended``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from executor.sql.savepoints import Savepoints
 from planner.algebra.scalars import Value
 from planner.statements.statement import Output
 from protocol.messages import Bind
-from server.query.cursors import SqlCursor
+from server.plans.planning import Plan
 from server.query.execution import Cursor, run
-from server.query.planning import Plan
+from server.session.cursors import SqlCursor
 
 if TYPE_CHECKING:
     from server.session.session import Session

@@ -21,8 +21,8 @@ from executor.sql.result import Result
 from executor.sql.savepoints import Savepoints
 from planner.algebra.scalars import Value
 from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output
-from server.query.forward_rows import PORTION_ROWS, Forward
-from server.query.rows import sent_value
+from server.session.forward_rows import PORTION_ROWS, Forward
+from server.session.rows import sent_value
 
 if TYPE_CHECKING:
     from server.session.session import Session

@@ -1,7 +1,7 @@
 """From the first byte to ReadyForQuery: TLS and cancel requests, the startup packet, who may come in.
 
 Owns: the answers before there is a session, their order, and the start-up packet's settings. Who a client must be is
-``server.net.authentication``'s. Clients that come before the database is open wait here; who has not proved who he is
+``server.login.authentication``'s. Clients that come before the database is open wait here; who has not proved who he is
 ``authentication_timeout`` after the connection, or after the opening, is dropped.
 """
 
@@ -34,10 +34,10 @@ from protocol.messages import (
     StartupMessage,
     Terminate,
 )
-from server.net.authentication import Authentication, require_admission
-from server.net.peers import Answering, Meeting
+from server.login.authentication import Authentication, require_admission
+from server.login.peers import Answering, Meeting
 from server.session.identity import require_member
-from server.session.settings import Settings
+from server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from server.net.connection import Connection

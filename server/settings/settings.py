@@ -2,7 +2,7 @@
 
 Owns: the values and what becomes of them at COMMIT, ROLLBACK and savepoints. A change makes new dicts, so that saving
 a state is keeping a reference. Knows nothing of messages; what a parameter may hold is in
-``server.session.parameters``.
+``server.settings.parameters``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from catalog.values.identifiers import split_list
 from catalog.values.times.styles import Reading
 from executor.sql.savepoints import Savepoints
 from protocol.values.styles import SQL_STANDARD, style
-from server.session.parameter_types import Context, Parameter, show, text
-from server.session.parameters import PARAMETERS, REPORTED
+from server.settings.parameter_types import Context, Parameter, show, text
+from server.settings.parameters import PARAMETERS, REPORTED
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
 #: Settings that say who the session is: what they may be, the catalog knows (``server.session.identity``).

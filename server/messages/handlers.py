@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.values.errors import unsupported
 from protocol import messages as m
-from server.query import extended, simple
+from server.messages import extended, simple
 from server.query.copy import copying
 
 if TYPE_CHECKING:

@@ -22,18 +22,18 @@ from protocol import encoder
 from protocol import messages as m
 from protocol.values.registry import BINARY_FORMAT, TEXT_FORMAT
 from server.fastpath import transaction_blocks as blocks
-from server.fastpath.point_reads import Found
 from server.fastpath.recognised_requests import Answered, answer_key
 from server.fastpath.row_inserts import append, change, change_tag, is_plain, is_plain_change, settle
 from server.operations.statement_log import log_execution, logs
-from server.query.answer_cache import Stamp
+from server.plans.answer_cache import Stamp
+from server.plans.planning import Plan
+from server.plans.point_reads import Found
 from server.query.copy import copying
-from server.query.cursors import SqlCursor
 from server.query.execution import Cursor, run
-from server.query.planning import Plan
-from server.query.portals import Portal, find_portal
-from server.query.prepared import Prepared, find_statement, outputs_of
-from server.query.rows import decode_parameters, describe_rows, with_shapes
+from server.session.cursors import SqlCursor
+from server.session.portals import Portal, find_portal
+from server.session.prepared import Prepared, find_statement, outputs_of
+from server.session.rows import decode_parameters, describe_rows, with_shapes
 
 if TYPE_CHECKING:
     from server.session.session import Session
