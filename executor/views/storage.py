@@ -28,8 +28,8 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from catalog.values.errors import SqlError, undefined_table
+from executor.commit.checked_lines import End
 from executor.commit.files import disk_error, replace_file, sync_folder
-from executor.commit.lines import End
 from executor.engine import MemoryEngine
 from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
