@@ -29,9 +29,9 @@ from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
-from executor.engine import Inputs, Job
+from executor.engine import ArrivedFiles, Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.views.content import Content
+from executor.traces.state import StateTrace
 from planner.bind import Context, bind
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program
@@ -136,20 +136,20 @@ def _maintain(case: Case, files: Sequence[Path], engine: SparkEngine, output: Pa
     program = _program(case.query)
     (path,) = program.paths
     embedded = EmbeddedEngine()
-    contents: dict[str, Content] = {}
+    states: dict[str, StateTrace] = {}
     seconds = []
     for lsn, file in enumerate(files, 1):
         started = time.perf_counter()
         stat = file.stat()
-        arrived = [(lsn, [(str(file), stat.st_size, stat.st_mtime_ns)])]
-        job = Job(lsn, path.statements, program.states, Inputs(()), lsn - 1, lsn, output / str(lsn))
-        result = engine.run_files(job, STREAM, arrived)
+        arrived = ArrivedFiles(STREAM, ((lsn, ((str(file), stat.st_size, stat.st_mtime_ns),)),))
+        inputs = Inputs({STREAM.oid: arrived})
+        result = engine.run(Job(lsn, path.statements, program.states, inputs, lsn - 1, lsn, output / str(lsn)))
         for state in program.states:
             run = pa.concat_tables([pq.read_table(item) for item in result.runs[state.name]])
-            if state.name in contents:
-                contents[state.name].add(run, embedded)
+            if state.name in states:
+                states[state.name].append(run, lsn)
             else:
-                contents[state.name] = Content(state, run)
+                states[state.name] = StateTrace(state, run, embedded)
         seconds.append(time.perf_counter() - started)
     embedded.close()
     shutil.rmtree(output)

@@ -8,25 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct, field
 
-from executor.files.following import OwnFiles
+from catalog.objects import Stream
+from executor.files.following import OwnFiles, SourceFile
 from planner.incremental.programs.program import State, Statement
+
+
+class ArrivedFiles(Struct, frozen=True):
+    """Rows of a stream that follows a folder: its files as they are, by the log record that they arrived with (the
+    rows' LSN)."""
+
+    stream: Stream
+    records: tuple[tuple[int, tuple[SourceFile, ...]], ...]
+
+
+#: Rows of an interval: an Arrow table (embedded), or Parquet files or files as they are (Spark).
+Rows: TypeAlias = pa.Table | tuple[Path, ...] | ArrivedFiles
 
 
 class Inputs(Struct, frozen=True):
     """What a job's leaves stand for.
 
-    ``delta``: the stream's rows of the interval with ``__lsn`` and ``__ordinal`` as int64 columns: an Arrow table
-    (embedded), or Parquet files (Spark). ``statics``: each static's one run, by its trace's name, likewise; Spark also
-    takes files of others for one.
+    ``deltas``: by the oid of the relation, its changes in the interval, with ``__lsn`` and ``__ordinal`` as int64
+    columns. ``traces``: the rows of each trace that statements read, by its name: an Arrow table (embedded), or Parquet
+    files (Spark); a query on Spark also reads files of foreign tables in the place of one.
     """
 
-    delta: pa.Table | tuple[Path, ...]
-    statics: Mapping[str, pa.Table | tuple[Path, ...] | OwnFiles] = field(default_factory=dict)
+    deltas: Mapping[int, Rows] = field(default_factory=dict)
+    traces: Mapping[str, pa.Table | tuple[Path, ...] | OwnFiles] = field(default_factory=dict)
 
 
 class Job(Struct, frozen=True):

@@ -25,12 +25,13 @@ from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relat
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, transform, walk
+from planner.incremental.checks import check_operators
+from planner.incremental.methods.split.regions import Regions
+from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import Names, stored_name
-from planner.incremental.pipelines import Kinds, check_operators
 from planner.incremental.plan import normalise, plan
 from planner.incremental.programs.program import State, Statement, Static
-from planner.incremental.regions import Regions
-from planner.incremental.statics import Statics
+from planner.incremental.properties import Kinds
 from planner.rules import optimise
 from planner.statements.statement import Query
 
@@ -184,7 +185,7 @@ def _by_states(query: Query) -> Arriving | None:
     if len(program.paths) != 1:
         return None
     (path,) = program.paths
-    return _finished(path.stream, program.statics, program.states, path.statements, program.final)
+    return _finished(path.inputs[0], program.statics, program.states, path.statements, program.final)
 
 
 def _finished(

@@ -160,7 +160,7 @@ class Core:
 
     def views_on(self, stream: int) -> list[ViewRuntime]:
         """The continuous views that read a stream."""
-        return [item for item in self.runtimes() if any(path.stream == stream for path in item.program.paths)]
+        return [item for item in self.runtimes() if stream in item.program.inputs]
 
     def engine_setting(self, view: View) -> str:
         """maintenance_engine of a view, else the server's."""
@@ -203,7 +203,7 @@ class Core:
         if runtime is None or oid in known:
             return
         final = self.plans.get(runtime.program.final)
-        yield from (path.stream for path in runtime.program.paths)
+        yield from runtime.program.inputs
         yield from final.tables
         for below in final.views:
             yield from self._closure(below, known)

@@ -28,8 +28,8 @@ from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
 from executor.sql.definitions import stored_catalog
 from executor.streams.runtime import Arrival
-from executor.trace.checked import as_written
-from executor.views.frontiers import Frontiers
+from executor.traces.checked import as_written
+from executor.upkeep.frontiers import Frontiers
 
 
 def recover_tables(tables: TableStore, log: Log, catalog: Catalog) -> Catalog:

@@ -21,7 +21,7 @@ from executor.files.arrived import FileFeed
 from executor.files.following import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
 from planner.algebra.relations import Values
 from planner.algebra.scalars import Column
@@ -48,7 +48,7 @@ def reopen(core: Core, view: View, open_view: Callable[[View, StoredView], None]
 def _require_young(core: Core, stored: StoredView) -> None:
     """Raises XX001 for the files of long ago: the log has had rows since then that it has no more."""
     gone = core.forgotten.streams
-    for stream, frontier in stored.frontiers.items():
+    for stream, frontier in stored.inputs.items():
         if stored.error is None and frontier < gone.get(stream, 0):
             missing = "and the log has none of the rows up to the next ones"
             raise SqlError("XX001", f'"manifest.json" is an older copy: it is of LSN {frontier}, {missing}')
@@ -80,7 +80,7 @@ def _without(core: Core, view: View, error: SqlError) -> StoredView:
     raised = lost(view, error.message)
     if known is None:
         streams = [oid for oid in view.depends_on if oid in core.streams]
-        known = StoredView(_no_program(view, streams), dict.fromkeys(streams, view.created_lsn))
+        known = StoredView(_no_program(view, streams), dict.fromkeys(range(len(streams)), view.created_lsn))
     return StoredView(known.program, known.frontiers, error=(raised, 0), shared=shared)
 
 
@@ -109,10 +109,10 @@ def _is_elsewhere(core: Core, owned: Owned, known: StoredView | None) -> bool:
 def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Handover, int] | None:
     """The copy on the storage of a view that is at its home, and of which LSN that is; None where there is none from
     which the log leads here."""
-    own, (path, *_) = core.options.server_name, program.paths
+    own = core.options.server_name
     if not owned.taken or owned.failure is not None or (owned.home, owned.owner) != (own, own):
         return None
-    gone = core.forgotten.streams.get(path.stream, 0)
+    gone = max(core.forgotten.streams.get(oid, 0) for oid in program.inputs)
     for each in (owned, replace(owned, handover=owned.older)):
         try:
             leaving = artifact.read(core.shared.folder, each, is_older=each is not owned)
@@ -126,8 +126,8 @@ def _copy(core: Core, view: View, owned: Owned, program: Program) -> tuple[Hando
 
 def _require_rows(core: Core, view: View, program: Program) -> None:
     """All rows since a view's creation can still be read. Raises 72000, 58P01."""
-    for path in program.paths:
-        stream = core.streams[path.stream]
+    for oid in program.inputs:
+        stream = core.streams[oid]
         if (home_of(stream.stream) or core.storage.has_come(view.oid)) and not core.storage.has_arrived(view.oid):
             raise SqlError("72000", "it began on another server")
         if isinstance(stream.feed, FileFeed):
@@ -141,5 +141,5 @@ def _require_rows(core: Core, view: View, program: Program) -> None:
 def _no_program(view: View, streams: list[int]) -> Program:
     """What stands for a program that cannot be read."""
     columns = tuple(Column(place, item.name, item.type) for place, item in enumerate(view.stored, 1))
-    paths = tuple(Path(oid, ()) for oid in streams)
+    paths = tuple(Path(place, (oid,), ()) for place, oid in enumerate(streams))
     return Program((), (), paths, Values(columns, ()), columns)

@@ -59,13 +59,13 @@ class Merging(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What a job's statement reads, found once: the engine's names of its deltas; the static inputs that a few rows of
-    them need in part; whether its rows are unique by the key of the state that they go to; and where numpy may compute
-    it over a few rows, how."""
+    """What a job's statement reads, found once: the oids of its deltas by the engine's names; the static inputs that a
+    few rows of them need in part; whether its rows are unique by the key of the state that they go to; and where numpy
+    may compute it over a few rows, how."""
 
     statement: Statement
     state: State
-    deltas: tuple[str, ...]
+    deltas: Mapping[str, int]
     reductions: tuple[Reduction, ...]
     unique: bool
     small: Grouping | None
@@ -271,14 +271,13 @@ class EmbeddedEngine:
             name: tables[0] if len(tables) == 1 and name in unique else self.merge(states[name], tables)
             for name, tables in found.items()
         }
-        assert not isinstance(job.inputs.delta, tuple)
-        rows = job.inputs.delta.num_rows
+        rows = sum(_table(delta).num_rows for delta in job.inputs.deltas.values())
         return JobResult(runs, rows, time.perf_counter() - started)
 
     def _run(self, job: Job, reading: Reading) -> pa.Table:
         """A statement's rows."""
-        delta = job.inputs.delta
-        run = reading.small.run(delta) if reading.small is not None and isinstance(delta, pa.Table) else None
+        small = reading.small
+        run = None if small is None else small.run(_table(job.inputs.deltas[small.oid]))
         if run is not None:
             return run
         leaves = _leaves(job.inputs, reading)
@@ -314,11 +313,11 @@ class EmbeddedEngine:
         with self._lock:
             known = self._readings.get(id(statement))
             if known is None or known.state is not state:
-                deltas = {leaf_name(item) for item in walk(statement.relation) if isinstance(item, Delta)}
+                deltas = {leaf_name(item): item.oid for item in walk(statement.relation) if isinstance(item, Delta)}
                 unique = _groups_by(statement.relation, state)
                 relation = statement.relation
                 small, reductions = grouping_of(relation), reductions_of(relation)
-                known = Reading(statement, state, tuple(deltas), reductions, unique, small)
+                known = Reading(statement, state, deltas, reductions, unique, small)
                 self._readings[id(statement)] = known
                 if len(self._readings) > _MERGES:
                     self._readings.popitem(last=False)
@@ -351,14 +350,18 @@ def _renamed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _leaves(inputs: Inputs, reading: Reading) -> Mapping[str, pa.Table]:
     """Engine names of the leaves that a statement may read."""
     found: dict[str, pa.Table] = {}
-    for name, table in inputs.statics.items():
-        assert isinstance(table, pa.Table)
-        found[f"s_{name}"] = table
-    delta = inputs.delta
-    assert not isinstance(delta, tuple)
-    if delta.num_rows <= FEW_ROWS:
-        found |= {item.leaf: item.reduced(found[item.leaf], delta) for item in reading.reductions if item.leaf in found}
-    return found | dict.fromkeys(reading.deltas, delta)
+    for name, table in inputs.traces.items():
+        found[f"s_{name}"] = _table(table)
+    for item in reading.reductions:
+        delta = _table(inputs.deltas[item.oid])
+        if delta.num_rows <= FEW_ROWS and item.leaf in found:
+            found[item.leaf] = item.reduced(found[item.leaf], delta)
+    return found | {name: _table(inputs.deltas[oid]) for name, oid in reading.deltas.items()}
+
+
+def _table(rows: object) -> pa.Table:
+    assert isinstance(rows, pa.Table), "the embedded engine reads tables"
+    return rows
 
 
 def _groups_by(relation: Relation, state: State) -> bool:

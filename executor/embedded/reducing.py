@@ -38,10 +38,11 @@ _Integers = npt.NDArray[np.int64]
 
 class Reduction:
     """One static input of a statement: ``leaf`` is its engine's name, ``key`` its column that is equal to ``source`` of
-    the delta. Used by any thread."""
+    the changes of the relation ``oid``. Used by any thread."""
 
-    def __init__(self, leaf: str, key: str, source: str) -> None:
+    def __init__(self, leaf: str, key: str, oid: int, source: str) -> None:
         self.leaf = leaf
+        self.oid = oid
         self._key = key
         self._source = source
         self._last: pa.Table | None = None
@@ -75,7 +76,7 @@ def reductions_of(relation: Relation) -> tuple[Reduction, ...]:
     """The static inputs of a statement that can be cut."""
     uses = Counter(item.trace for item in walk(relation) if isinstance(item, Snapshot))
     sources = {
-        column: source
+        column: (item.oid, source)
         for item in walk(relation)
         if isinstance(item, Delta)
         for column, source in zip(item.columns, item.sources, strict=True)
@@ -85,7 +86,7 @@ def reductions_of(relation: Relation) -> tuple[Reduction, ...]:
     return tuple(item for item, trace in (each for each in found if each is not None) if uses[trace] == 1)
 
 
-def _reduction(join: Join, sources: dict[Column, str]) -> tuple[Reduction, str] | None:
+def _reduction(join: Join, sources: dict[Column, tuple[int, str]]) -> tuple[Reduction, str] | None:
     """How a join's static side is cut, and its trace."""
     for static in (join.right, join.left) if join.kind == "inner" else (join.right,):
         if isinstance(static, Snapshot):
@@ -93,7 +94,7 @@ def _reduction(join: Join, sources: dict[Column, str]) -> tuple[Reduction, str] 
             for left, right in _equal(join.predicate):
                 for own, other in ((left, right), (right, left)):
                     if own in keys and other in sources:
-                        return Reduction(leaf_name(static), keys[own], sources[other]), static.trace
+                        return Reduction(leaf_name(static), keys[own], *sources[other]), static.trace
     return None
 
 

@@ -61,12 +61,12 @@ def brought(core: Core, home: str, leaving: LeavingView, starts: Mapping[int, in
 def _after(engine: EmbeddedEngine, leaving: LeavingView, stream: int, rows: pa.Table) -> dict[str, pa.Table]:
     """A view's states after more rows of a stream."""
     program = leaving.program
-    frontiers = {path.stream: 0 for path in program.paths}
-    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in frontiers}
+    frontiers = {path.id: 0 for path in program.paths}
+    feeds = {oid: _Rows(rows if oid == stream else rows.slice(0, 0)) for oid in program.inputs}
 
     def load(state: State) -> list[pa.Table]:
         return [leaving.states[state.name]]
 
     runtime = ViewRuntime(leaving.view, program, engine, feeds, leaving.statics, frontiers, load)
     runtime.advance(1)
-    return {name: content.snapshot(engine) for name, content in runtime.contents.items()}
+    return {name: state.snapshot() for name, state in runtime.states.items()}

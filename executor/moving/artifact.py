@@ -41,9 +41,9 @@ from executor.files.following import FORMATS
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
-from executor.trace.checked import WRONG
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.checked import WRONG
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
 from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot
@@ -207,7 +207,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     """Whether a program is one that its home's server would make. Raises ValueError, among others."""
-    if [path.stream for path in program.paths] != [stream.oid for stream in streams]:
+    if program.inputs != tuple(stream.oid for stream in streams):
         raise ValueError("its program is over other streams")
     require_zone(view.time_zone)
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
@@ -274,7 +274,7 @@ def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program)
 
 def _parts(program: Program) -> list[object]:
     """What a program's states are, and what fills them."""
-    return [*program.states, *((path.stream, item) for path in program.paths for item in path.statements)]
+    return [*program.states, *((path.inputs, item) for path in program.paths for item in path.statements)]
 
 
 def names(storage: Path) -> list[str]:

@@ -29,7 +29,7 @@ from executor.moving.extracting import stored_out, taken_out
 from executor.moving.movable import views_below
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.replica import Replica, Replicas, replica_of
-from executor.views.frontiers import Frontiers
+from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 
 #: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part. So

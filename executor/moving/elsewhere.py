@@ -30,7 +30,8 @@ from executor.moving.questions import (
 from executor.moving.replica import replica_of
 from executor.queries.plans import Plan
 from executor.queries.spark_queries import joined_scans
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 from planner.algebra.allow_list import check_call
 from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, volatility
 from planner.algebra.relations import Filter, Relation, Scan
@@ -110,8 +111,8 @@ class Elsewhere:
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
         """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
         the other server does when it has looked at them, too."""
-        runtime.check_feeds()
-        least = max(self._database.streams[progress.path.stream].last_lsn for progress in runtime.paths)
+        runtime.check_inputs()
+        least = max(self._database.streams[oid].last_lsn for oid in runtime.program.inputs)
         least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:

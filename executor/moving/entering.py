@@ -33,7 +33,7 @@ from executor.sql.definitions.needs import EVERY_DEFINITION
 from executor.sql.transaction import NewView, Transaction
 from executor.streams.runtime import file_format, folder_of, is_followed
 from executor.tables.temporary import Temporary
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.storage import Handover
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import retargeted
@@ -161,7 +161,7 @@ def over(view: View, streams: Mapping[int, int], retyped: enums.Retyped) -> View
 
 def leave(database: Database, runtime: ViewRuntime) -> None:
     """A guest is gone, and the replicas of its streams and enums where no other needs them."""
-    streams = [path.stream for path in runtime.program.paths]
+    streams = runtime.program.inputs
     replica = database.replicas.get(streams[0])
     assert replica is not None
     with defining(database) as transaction:

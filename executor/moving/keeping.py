@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from executor.database.periodic import Periodic
 from executor.moving.ownership import Owned
 from executor.moving.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Keeping:
     def _is_unkept(self, runtime: ViewRuntime) -> bool:
         if runtime.away is not None or runtime.held is not None or runtime.error is not None:
             return False
-        stream = self._database.streams.get(runtime.paths[0].path.stream)
+        stream = self._database.streams.get(runtime.program.inputs[0])
         is_staying = self._staying.get(runtime.view.oid) == self._database.catalog.version
         return stream is not None and not home_of(stream.stream) and not is_staying and not self._is_early(runtime)
 

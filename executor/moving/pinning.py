@@ -14,7 +14,7 @@ from catalog.objects import CatalogObject, Stream
 from catalog.values.errors import SqlError
 from executor.database.core import Core
 from executor.moving.ownership import NOBODY
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 
@@ -46,7 +46,7 @@ def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], be
 def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
     """Views and objects, the server that matters (this one, where a copy is kept), and whether it is their home."""
     for runtime in core.runtimes():
-        known = core.streams.get(runtime.paths[0].path.stream)
+        known = core.streams.get(runtime.program.inputs[0])
         home = "" if known is None else home_of(known.stream)
         if home or runtime.held is not None:
             server = home or (core.options.server_name if runtime.away is None else runtime.away.server)

@@ -97,5 +97,5 @@ def _own(core: Core, view: View, stored: StoredView, states: States) -> _Older:
     """A view with what its home has of it."""
     program = with_labels(stored.program, view.labels) if view.labels else stored.program
     at, streams = min(stored.frontiers.values()), streams_of(core, program)
-    arrived = arrived_in(core, streams, stored.frontiers)
-    return LeavingView(view, streams, "", (), at, program, states, stored.statics, arrived), stored.frontiers
+    arrived = arrived_in(core, streams, stored.inputs)
+    return LeavingView(view, streams, "", (), at, program, states, stored.statics, arrived), stored.inputs

@@ -33,8 +33,8 @@ from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.reader import read_files
 from executor.moving import enums
 from executor.streams.runtime import is_followed
-from executor.trace.checked import WRONG
-from executor.trace.layout import LSN, ORDINAL, Layout, home_of
+from executor.traces.checked import WRONG
+from executor.traces.layout import LSN, ORDINAL, Layout, home_of
 from executor.views.runtime import ViewRuntime
 from planner.incremental.programs.program import Program
 
@@ -182,7 +182,7 @@ class Replica:
         return tuple(
             runtime.view.oid
             for runtime in (self._core.runtimes() if tables else ())
-            if runtime.paths[0].path.stream in self.streams
+            if runtime.program.inputs[0] in self.streams
             and any(item.table in tables for item in runtime.program.borrowed)
         )
 
@@ -223,12 +223,12 @@ def as_at_home(replica: Stream) -> Stream:
 
 def replica_of(replicas: Replicas, runtime: ViewRuntime) -> Replica | None:
     """That of a guest's streams; None for a view of this server's own."""
-    return replicas.get(runtime.paths[0].path.stream)
+    return replicas.get(runtime.program.inputs[0])
 
 
 def streams_of(core: Core, program: Program) -> tuple[Stream, ...]:
-    """The streams of a program's paths. Raises 42P01 where one was dropped meanwhile."""
-    found = [core.streams.get(path.stream) for path in program.paths]
+    """The streams that a program's paths read. Raises 42P01 where one was dropped meanwhile."""
+    found = [core.streams.get(oid) for oid in program.inputs]
     streams = tuple(runtime.stream for runtime in found if runtime is not None)
     if len(streams) < len(found):
         raise undefined_table("stream")

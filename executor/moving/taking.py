@@ -21,8 +21,9 @@ from executor.moving.checkpoints import Checkpoints
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.placing import is_own, place, staged
-from executor.trace.checked import WRONG
-from executor.views.runtime import ViewError, ViewRuntime
+from executor.traces.checked import WRONG
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database
@@ -179,7 +180,6 @@ class Taking:
 
 def _at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:
     """The entry of a view whose home a server has become."""
-    path = runtime.paths[0]
-    at, stream = path.durable, path.path.stream
+    at, stream = runtime.paths[0].durable, runtime.program.inputs[0]
     whose = replace(owned, home=server, stream=stream, owner=server, giver=server, at=at)
     return replace(whose, handover="", older="", taken=True, error=None, copied=False, unasked=False)

@@ -25,8 +25,8 @@ from executor.files import foreign
 from executor.files.following import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.tables.infinite_dates import require_finite
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table, write_batches
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
 from planner.algebra.relations import Project, Relation, Scan, Snapshot, With
 from planner.algebra.scalars import Column, Literal, Value
@@ -258,7 +258,7 @@ class Analytics:
         """The same in files, whose columns are carried as Spark carries them."""
         assert self._spark is not None
         states = (query.state,)
-        job = Job(number, (query.statement,), states, Inputs((), inputs), 0, 0, output, query.time_zone)
+        job = Job(number, (query.statement,), states, Inputs({}, inputs), 0, 0, output, query.time_zone)
         try:
             result = self._run(self._spark, query, job, is_cancelled)
         except EngineRefused as error:

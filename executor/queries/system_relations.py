@@ -18,7 +18,7 @@ from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.queries.measures import MEASURES
 from executor.streams.runtime import rows_between
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from planner.rules.row_order.order_system_rows import PLACE
 
 if TYPE_CHECKING:
@@ -54,16 +54,18 @@ def _views(database: Database) -> Rows:
     rows: Rows = []
     visible = database.sequencer.visible
     for runtime in database.runtimes():
-        below = [database.streams[progress.path.stream] for progress in runtime.paths]
-        streams = [item.stream for item in below]
+        streams = [database.streams[oid].stream for oid in runtime.program.inputs]
         durable: int | None = min(progress.durable for progress in runtime.paths)
         fresh: int | None = min(progress.reached for progress in runtime.paths)
         behind: int | None = 0
         if runtime.away is not None:  # what else its server knows
             durable, fresh, behind = runtime.held, None, None
         elif runtime.error is None:
-            pairs = zip(below, runtime.paths, strict=True)
-            behind = sum(rows_between(item.feed, progress.durable, visible) for item, progress in pairs)
+            behind = sum(
+                rows_between(database.streams[oid].feed, progress.durable, visible)
+                for progress in runtime.paths
+                for oid in progress.path.inputs
+            )
         rows.append(
             (
                 qualified(runtime.view),
@@ -86,7 +88,7 @@ def _states(database: Database) -> Rows:
     rows: Rows = []
     for runtime in database.runtimes():
         for state in runtime.program.states:
-            content = runtime.contents[state.name]
+            content = runtime.states[state.name]
             tables = content.tables
             stored = database.stored_runs(runtime, state.name)
             rows.append(

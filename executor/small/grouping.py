@@ -59,8 +59,10 @@ _Aggregation = Callable[[Rows, Groups], pa.Array]
 
 
 class Grouping(Struct, frozen=True):
-    """A statement's relation: the rows that ``condition`` leaves, by ``keys`` (sources), aggregated."""
+    """A statement's relation: of the changes of the relation ``oid`` the rows that ``condition`` leaves, by ``keys``
+    (sources), aggregated."""
 
+    oid: int
     sources: tuple[str, ...]
     condition: Computed | None
     keys: tuple[str, ...]
@@ -143,7 +145,7 @@ def _grouping(relation: Aggregate) -> Grouping | None:
     if len(aggregates) != len(found):
         return None
     sources = tuple(dict.fromkeys(delta.sources))
-    return Grouping(sources, _all(conditions), known_keys, aggregates, _nothing(relation))
+    return Grouping(delta.oid, sources, _all(conditions), known_keys, aggregates, _nothing(relation))
 
 
 def _nothing(relation: Aggregate) -> pa.Table:

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
-from catalog.objects import Stream
 from catalog.values.errors import SqlError
-from executor.engine import EngineRefused, EngineUnavailable, Job, JobResult
+from executor.engine import ArrivedFiles, EngineRefused, EngineUnavailable, Job, JobResult
 from executor.files.following import Owner, OwnFiles, SourceFile, stored_columns
 from executor.spark.failures import to_exception
 from executor.spark.frames import Frame
@@ -117,16 +116,11 @@ class SparkEngine:
 
     def run(self, job: Job) -> JobResult:
         """One job. Raises SqlError for an error of the data, EngineUnavailable when Spark failed or cannot do it."""
-        return self._request(job, self._path(job), {"files": _paths(job.inputs.delta, "the delta")})
-
-    def run_files(self, job: Job, stream: Stream, arrived: Sequence[tuple[int, Sequence[SourceFile]]]) -> JobResult:
-        """``run`` over a file-fed stream's Parquet files, by log record (the rows' LSN, files), read by Spark's workers
-        as they are."""
-        return self._request(job, self._path(job), _raw(stream, arrived))
+        return self._request(job, self._path(job))
 
     def run_query(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool]) -> JobResult:
         """``run`` of a query that is printed; ``is_cancelled`` is asked now and then, and ends it with 57014."""
-        return self._request(job, printed, {}, is_cancelled)
+        return self._request(job, printed, is_cancelled)
 
     def _path(self, job: Job) -> Printed:
         printed = self._known(job.statements, job.states)
@@ -134,14 +128,12 @@ class SparkEngine:
             raise EngineUnavailable(printed)
         return printed
 
-    def _request(
-        self, job: Job, printed: Printed, delta: Frame, is_cancelled: Callable[[], bool] | None = None
-    ) -> JobResult:
+    def _request(self, job: Job, printed: Printed, is_cancelled: Callable[[], bool] | None = None) -> JobResult:
         assert job.output is not None, "Spark writes its runs"
         number, answered = self.process.submit(
             "run",
             job=job.id,
-            inputs=[_input(view, job, delta) for view in printed.views],
+            inputs=[_input(view, job) for view in printed.views],
             loops=printed.loops,
             statements=[{"state": state, "sql": sql} for state, sql in printed.statements],
             functions=[asdict(function) for function in printed.functions],
@@ -200,15 +192,18 @@ class SparkEngine:
         return printed
 
 
-def _input(view: View, job: Job, delta: Frame) -> Frame:
+def _input(view: View, job: Job) -> Frame:
     """A leaf for the driver: its name, columns and files."""
-    spec: Frame = {"view": view.name, "columns": [list(column) for column in view.columns], "delta": not view.trace}
-    if not view.trace:
-        return spec | delta
-    static = job.inputs.statics[view.trace]
-    if isinstance(static, OwnFiles):
-        return spec | (_raw(static.owner, [(0, static.files)], static.partitions) if static.files else {"files": []})
-    return spec | {"files": _paths(static, f"static {view.trace}")}
+    is_delta = isinstance(view.source, int)
+    rows = job.inputs.deltas[view.source] if isinstance(view.source, int) else job.inputs.traces[view.source]
+    spec: Frame = {"view": view.name, "columns": [list(column) for column in view.columns], "delta": is_delta}
+    match rows:
+        case ArrivedFiles():
+            return spec | _raw(rows.stream, rows.records)
+        case OwnFiles():
+            return spec | (_raw(rows.owner, [(0, rows.files)], rows.partitions) if rows.files else {"files": []})
+        case _:
+            return spec | {"files": _paths(rows, "the delta" if is_delta else f"trace {view.source}")}
 
 
 def _raw(

@@ -26,10 +26,10 @@ from planner.incremental.programs.program import State, Statement
 
 
 class View(Struct, frozen=True):
-    """A leaf: its name in SQL, the static's trace ('' for the delta), and the columns read with Spark's types."""
+    """A leaf: its name in SQL, the trace's name or the oid of a delta, and the columns read with Spark's types."""
 
     name: str
-    trace: str
+    source: str | int
     columns: tuple[tuple[str, str], ...]
 
 
@@ -151,12 +151,12 @@ def _is_merged(state: State, relation: Relation) -> bool:
 
 def _views(statements: Sequence[Statement], printer: SparkPrinter) -> tuple[View, ...]:
     """Every leaf once, with all columns that some statement reads of it."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    found: dict[tuple[str, str | int], dict[str, str]] = {}
     for statement in statements:
         for leaf in walk(statement.relation):
             if isinstance(leaf, Delta | Snapshot):
-                trace = leaf.trace if isinstance(leaf, Snapshot) else ""
-                columns = found.setdefault((leaf_name(leaf), trace), {})
+                key = leaf.trace if isinstance(leaf, Snapshot) else leaf.oid
+                columns = found.setdefault((leaf_name(leaf), key), {})
                 for column, source in zip(leaf.columns, leaf.sources, strict=True):
                     columns[source] = printer.name_of(column.type)
-    return tuple(View(name, trace, tuple(columns.items())) for (name, trace), columns in found.items())
+    return tuple(View(name, key, tuple(columns.items())) for (name, key), columns in found.items())

@@ -27,11 +27,13 @@ from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.sql.result import Result
 from executor.sql.transaction import Transaction
 from executor.streams.arriving import with_values
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
 from planner.explain.changes import Explained, change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
+from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
 from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
@@ -213,7 +215,7 @@ def _asked(away: Away) -> tuple[str, str]:
 
 
 def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
-    """When and where each path runs, by its stream's oid."""
+    """When and where each path runs, by its id."""
     options, away = database.options, runtime.away
     setting = database.engine_setting(runtime.view)
     when = (
@@ -222,22 +224,23 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     )
     found = {}
     for progress in runtime.paths:
-        where = _where(database, runtime, progress.path.stream, setting)
+        path = progress.path
+        where = _where(database, runtime, path, setting)
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
-        watermark = database.streams[progress.path.stream].stream.option("watermark")
+        watermark = ", ".join(filter(None, (database.streams[oid].stream.option("watermark") for oid in path.inputs)))
         if away is not None:
             when = "in the background; what is left when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[progress.path.stream] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            found[path.id] = facts if away.server else Facts("not before it is resumed", "-", watermark)
             continue
-        found[progress.path.stream] = Facts(f"{when} ({reached})", where, watermark)
+        found[path.id] = Facts(f"{when} ({reached})", where, watermark)
     return found
 
 
-def _where(database: Database, runtime: ViewRuntime, stream: int, setting: str) -> str:
+def _where(database: Database, runtime: ViewRuntime, path: Path, setting: str) -> str:
     if setting == "embedded":
         return "embedded engine (maintenance_engine = embedded)"
-    spark, why = database.maintenance.spark_for(runtime, stream)
+    spark, why = database.maintenance.spark_for(runtime, path)
     if spark:
         return f"Spark in the background, the embedded engine for what a reader waits for ({setting})"
     return f"embedded engine ({setting}: {why})"

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
-from executor.rows.row_shapes import Columns, Key, identity_of
+from executor.rows.row_shapes import identity_of
 from executor.sql.transaction import Transaction
+from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import conjunction, equality
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort

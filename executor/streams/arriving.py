@@ -15,12 +15,12 @@ import pyarrow as pa
 from executor.engine import Inputs, Job
 from executor.sql.transaction import Transaction
 from executor.streams.scanning import ArrivalScan, Interval, StreamScan
+from executor.traces.state import StateTrace
 from executor.views.change_scan import ChangeScan
-from executor.views.content import Content
-from executor.views.runtime import named, reads_places
+from executor.views.path_runner import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
-from planner.incremental.programs.program import Path, Statement
+from planner.incremental.programs.program import Statement
 from planner.statements.statement import Query
 from planner.statements.walk import rewrite
 from planner.stream_queries import Arriving, plan_arriving
@@ -48,7 +48,7 @@ class ArrivingQuery:
         statements = self._planned.statements
         if self._planned.rows is not None:
             statements = (Statement("", self._planned.rows),)
-        self._places = reads_places(Path(self._planned.stream, statements))
+        self._places = reads_places(statements)
         if not transaction.explicit:  # the query may wait for ever, and ends where what it reads is dropped
             transaction.locks.release_reads()
 
@@ -100,14 +100,14 @@ class ArrivingQuery:
     def _finished(self) -> Iterator[pa.RecordBatch]:
         """The result when the stream has ended."""
         assert self._planned.final is not None
-        contents = {
-            state.name: Content(state, named((state,), state.name, self._engine.merge(state, ())))
+        states = {
+            state.name: StateTrace(state, named((state,), state.name, self._engine.merge(state, ())), self._engine)
             for state in self._planned.states
         }
         for interval in self._scan.intervals(self._places) if self._planned.statements else ():
             for name, run in self._runs(interval).items():
-                contents[name].add(run, self._engine)
-        leaves = {f"s_{name}": content.snapshot(self._engine) for name, content in contents.items()}
+                states[name].append(run, interval.upto)
+        leaves = {f"s_{name}": state.snapshot() for name, state in states.items()}
         leaves |= {f"s_{name}": table for name, table in self._statics.items()}
         table = self._engine.query(self._planned.final, leaves, (), self._time_zone, self._scan)
         yield from table.to_batches()
@@ -115,7 +115,7 @@ class ArrivingQuery:
     def _runs(self, interval: Interval) -> dict[str, pa.Table]:
         """What an interval adds to the states."""
         planned = self._planned
-        inputs = Inputs(interval.rows, self._statics)
+        inputs = Inputs({planned.stream: interval.rows}, self._statics)
         job = Job(0, planned.statements, planned.states, inputs, interval.after, interval.upto, None, self._time_zone)
         with self._scan.job(job):
             runs = self._engine.run(job).runs

@@ -32,10 +32,10 @@ from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
 from executor.files.arrived import ArrivedFiles, begin_store
-from executor.trace.checked import as_written, pack, unpack
-from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
-from executor.trace.sealed import delete_sealed
+from executor.traces.checked import as_written, pack, unpack
+from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
+from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.sealed import delete_sealed
 from executor.views.expiry import unexpired
 from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Expiry, Program, State
@@ -51,7 +51,7 @@ def _no_runs(state: State) -> list[pa.Table]:
 
 
 class StoredView(Struct, frozen=True):
-    """What storage knows of a view; ``frontiers`` by stream oid, ``error`` as (error, LSN), ``read`` gives a state's
+    """What storage knows of a view; ``frontiers`` by path id, ``error`` as (error, LSN), ``read`` gives a state's
     committed runs."""
 
     program: Program
@@ -61,6 +61,15 @@ class StoredView(Struct, frozen=True):
     shared: str = ""
     handover: str = ""
     read: Callable[[State], list[pa.Table]] = _no_runs
+
+    @property
+    def inputs(self) -> dict[int, int]:
+        """By oid of each input, the LSN up to which every path that reads it is committed."""
+        found: dict[int, int] = {}
+        for path in self.program.paths:
+            for oid in path.inputs:
+                found[oid] = min(found.get(oid, self.frontiers[path.id]), self.frontiers[path.id])
+        return found
 
 
 class Handover(Struct, frozen=True):
@@ -163,7 +172,7 @@ class ViewStore:
         """The view exists from an LSN on. Raises XX001 where what was prepared is not there."""
         program, files, _ = self._prepared(oid)
         states = {state.name: describe_state(state) for state in program.states}
-        frontiers = tuple(lsn for _ in program.paths)
+        frontiers = {path.id: lsn for path in program.paths}
         shutil.rmtree(self._folder(oid), ignore_errors=True)
         about = (f"v{oid}", self._owner, encode_program(program), states, frontiers)
         self._open[oid] = (Manifest.create(self._folder(oid), *about, self._arrived(oid), files), program)
@@ -280,12 +289,10 @@ class ViewStore:
         with as_written(f"v{oid}"):
             manifest, program = self._open[oid]
             content = manifest.content
-            frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
             error = _decode_error(content.error)
             statics = self._load_statics(oid, program, content.statics)
-            return StoredView(
-                program, frontiers, statics, error, content.shared, content.handover, partial(self.read, oid)
-            )
+            frontiers, read = dict(content.frontiers), partial(self.read, oid)
+            return StoredView(program, frontiers, statics, error, content.shared, content.handover, read)
 
     def taken(self, oid: int, engine: EmbeddedEngine) -> tuple[StoredView, dict[str, pa.Table]]:
         """What is stored of a view, and its states' rows, all of one commit. Raises XX001, 42P01."""
@@ -317,17 +324,14 @@ class ViewStore:
         if opened is None:
             return None
         content, program = opened[0].content, opened[1]
-        frontiers = {path.stream: lsn for path, lsn in zip(program.paths, content.frontiers, strict=True)}
-        return StoredView(program, frontiers, shared=content.shared, handover=content.handover)
+        return StoredView(program, dict(content.frontiers), shared=content.shared, handover=content.handover)
 
     def begun(self, oid: int, lsn: int) -> StoredView:
         """A view as it was created at an LSN, without a row. Raises XX001, also for one that came with states."""
         program, files, has_come = self._prepared(oid)
         if has_come:
             raise SqlError("XX001", "it has come from another server")
-        return StoredView(
-            program, {path.stream: lsn for path in program.paths}, self._load_statics(oid, program, files)
-        )
+        return StoredView(program, {path.id: lsn for path in program.paths}, self._load_statics(oid, program, files))
 
     def close(self, oid: int) -> None:
         """A view's files stay as they are, and nothing is added."""
@@ -359,19 +363,19 @@ class ViewStore:
 
     def highest_lsn(self) -> int:
         """The greatest LSN that any open manifest names."""
-        return max((lsn for manifest, _ in self._open.values() for lsn in manifest.content.frontiers), default=0)
+        manifests = (manifest.content for manifest, _ in self._open.values())
+        return max((lsn for content in manifests for lsn in content.frontiers.values()), default=0)
 
     # Commits ----------------------------------------------------------------------------------------------------
 
-    def commit(self, oid: int, stream: int, after: int, upto: int, runs: Runs) -> dict[str, pa.Table] | None:
+    def commit(self, oid: int, path: int, after: int, upto: int, runs: Runs) -> dict[str, pa.Table] | None:
         """Moves a path's durable frontier with its runs. The runs' rows, or None when somebody else committed first."""
         with self._held(oid) as entry:
-            return None if entry is None else self._commit(oid, *entry, stream, after, upto, runs)
+            return None if entry is None else self._commit(oid, *entry, path, after, upto, runs)
 
     def _commit(
-        self, oid: int, manifest: Manifest, program: Program, stream: int, after: int, upto: int, runs: Runs
+        self, oid: int, manifest: Manifest, program: Program, path: int, after: int, upto: int, runs: Runs
     ) -> dict[str, pa.Table] | None:
-        path = next(index for index, item in enumerate(program.paths) if item.stream == stream)
         states = {state.name: state for state in program.states}
         tables: dict[str, pa.Table] = {}
         new: dict[str, NewRun] = {}

@@ -27,7 +27,7 @@ from planner.bind.context import Binding
 from planner.bind.environment import GROUPING, Groups
 from planner.bind.grouping_sets import Keys
 from planner.bind.scope import Scope, written_name
-from planner.incremental.pipelines import Kinds
+from planner.incremental.properties import Kinds
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 

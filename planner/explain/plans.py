@@ -247,13 +247,13 @@ def _columns(leaf: Scan | Snapshot | Delta) -> str:
 
 
 def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) -> list[str]:
-    """The static, stream and upper pipelines of a continuous view; ``facts`` by the stream's oid."""
+    """The static, stream and upper pipelines of a continuous view; ``facts`` by the path's id."""
     lines: list[str] = []
     for static in program.statics:
         lines += [f"Static Pipeline {static.name}", *(f"  {name}: {text}" for name, text in _STATIC.items())]
         lines += _lines(static.relation, 2, "->  ")
     for path in program.paths:
-        lines += _path_lines(program, path, (facts or {}).get(path.stream, Facts()))
+        lines += _path_lines(program, path, (facts or {}).get(path.id, Facts()))
     lines += ["Upper Pipeline", *(f"  {name}: {text}" for name, text in _UPPER.items())]
     if program.point_key:
         lines.append(f"  Point Key: {', '.join(column.name for column in program.point_key)}")
@@ -263,7 +263,7 @@ def explain_program(program: Program, facts: Mapping[int, Facts] | None = None) 
 
 def _path_lines(program: Program, path: Path, facts: Facts) -> Iterator[str]:
     states = {state.name: state for state in program.states}
-    yield f"Stream Pipeline of {_stream_name(path)}"
+    yield f"Stream Pipeline of {_input_names(path)}"
     yield f"  When: {facts.when}"
     yield f"  Where: {facts.where}"
     if facts.watermark:
@@ -314,9 +314,10 @@ def _how(state: State, statement: Statement) -> str:
             return f"{delta}, values in order of arrival"
 
 
-def _stream_name(path: Path) -> str:
-    deltas = (node for statement in path.statements for node in walk(statement.relation) if isinstance(node, Delta))
-    return next(delta.name for delta in deltas if delta.oid == path.stream)
+def _input_names(path: Path) -> str:
+    nodes = (node for statement in path.statements for node in walk(statement.relation))
+    names = {node.oid: node.name for node in nodes if isinstance(node, Delta)}
+    return ", ".join(names[oid] for oid in path.inputs)
 
 
 def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> dict[str, Any]:
@@ -332,9 +333,9 @@ def program_json(program: Program, facts: Mapping[int, Facts] | None = None) -> 
         return {"Name": item.name, **_STATIC, "Plan": relation_json(item.relation)}
 
     def path(item: Path) -> dict[str, Any]:
-        known = (facts or {}).get(item.stream, Facts())
+        known = (facts or {}).get(item.id, Facts())
         return {
-            "Stream": _stream_name(item),
+            "Stream": _input_names(item),
             "When": known.when,
             "Where": known.where,
             **({"Watermark": f"latest {known.watermark}"} if known.watermark else {}),

@@ -17,17 +17,20 @@ from planner.algebra.relations import Aggregate, Filter, Project, Relation, Scan
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
-from planner.incremental.first_rows import first_rows
-from planner.incremental.groupings import Groupings
-from planner.incremental.inner_limits import number_inner_limits
+from planner.incremental.checks import check
+from planner.incremental.methods.method import Gathered, Method
+from planner.incremental.methods.split.groupings import Groupings
+from planner.incremental.methods.split.regions import Regions
+from planner.incremental.methods.split.split import SplitMaintenance
+from planner.incremental.methods.split.statics import Statics, scanned_tables
 from planner.incremental.names import stored_name
-from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
-from planner.incremental.programs.program import Path, Program, State
-from planner.incremental.reading import read
-from planner.incremental.regions import Regions
+from planner.incremental.programs.program import Program, State, paths_of, states_read
+from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
-from planner.incremental.share import share_groupings
-from planner.incremental.statics import Statics, scanned_tables
+from planner.incremental.rewrites.first_rows import first_rows
+from planner.incremental.rewrites.inner_limits import number_inner_limits
+from planner.incremental.rewrites.prepare import prepare
+from planner.incremental.rewrites.share_groupings import share_groupings
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
 from planner.rules.joins.cardinality import Cardinality
 from planner.rules.joins.unnest_in_place import unnest_in_place
@@ -72,16 +75,12 @@ def plan(
     kinds = Kinds()
     statics = Statics(scope, fresh)
     cardinality = Cardinality(relation, statistics) if statistics else None
-    regions = Regions(statics, fresh, kinds, cardinality)
-    groupings = Groupings(scope, statics, regions, fresh, windows.horizons)
-
-    def separate(node: Any) -> Any:
-        return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node
-
-    final: Relation = transform(relation, separate)
+    regions, gathered = Regions(statics, fresh, kinds, cardinality), Gathered()
+    groupings = Groupings(scope, statics, regions, fresh, gathered, windows.horizons)
+    final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
-    states = tuple(groupings.gathered.states)
-    paths = _paths(groupings)
+    states = tuple(gathered.states)
+    paths = paths_of(gathered.statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
@@ -98,6 +97,18 @@ def plan(
     return Planned(program, notices(program))
 
 
+def maintained(relation: Relation, methods: Sequence[Method]) -> Relation:
+    """The relation with each operator that a method maintains read from its traces; the first method that applies
+    counts. What no method maintains is computed when the view is read."""
+
+    def change(node: Any) -> Any:
+        method = next((item for item in methods if item.applies(node)), None)
+        return node if method is None else method.plan(node)
+
+    found: Relation = transform(relation, change)
+    return found
+
+
 def _require_kept(statements: Sequence[Relation]) -> None:
     """What fills states reads the stream and what is kept, no table or catalog as it is. Raises 0A000."""
     for item in (node for statement in statements for node in walk(statement)):
@@ -111,15 +122,6 @@ def normalise(relation: Relation, ordered: bool = False) -> Relation:
     """The plan as the rules of continuous views look at it: decorrelated, rewritten, streams on probe sides."""
     rewritten = rewrite(decorrelate(unnest_in_place(order_lists(relation))), REWRITES)
     return rewrite(prepare(number_inner_limits(first_rows(rewritten)), ordered), REWRITES)
-
-
-def _paths(groupings: Groupings) -> tuple[Path, ...]:
-    """One path per stream: all statements over its delta move together."""
-    streams = dict.fromkeys(stream for stream, _ in groupings.gathered.statements)
-    return tuple(
-        Path(stream, tuple(statement for oid, statement in groupings.gathered.statements if oid == stream))
-        for stream in streams
-    )
 
 
 def point_key(final: Relation, states: tuple[State, ...]) -> tuple[Column, ...]:
@@ -160,8 +162,11 @@ def _validate(program: Program) -> None:
         validate(static.relation)
     states = {state.name: state for state in program.states}
     for path in program.paths:
+        filled: set[str] = set()
         for statement in path.statements:
             validate(statement.relation)
             assert statement.relation.columns == states[statement.target].columns
+            assert filled.isdisjoint(states_read((statement,))), "the engines compute a path's statements side by side"
+            filled.add(statement.target)
     validate(program.final)
     assert not any(isinstance(node, Aggregate) and is_grouping(node, Kinds()) for node in walk(program.final))

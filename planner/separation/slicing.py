@@ -50,7 +50,7 @@ from planner.algebra.relations import (
 )
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal
 from planner.algebra.walk import descend, free_columns, walk
-from planner.incremental.groupings import distinct_columns
+from planner.incremental.methods.split.groupings import distinct_columns
 from planner.separation.cuts import is_closed
 
 #: Aggregates over squares, which lose digits where these are not exact; those of doubles keep spreads instead.

@@ -108,7 +108,7 @@ def test_parameters_are_typed_values(engine: EmbeddedEngine) -> None:
 def test_a_job_merges_what_its_statements_give(engine: EmbeddedEngine) -> None:
     statements = (Statement("main", GROUPED), Statement("main", GROUPED))
     delta = sales(("a", "1"), ("b", "2"))
-    result = engine.run(Job(1, statements, (MAIN,), Inputs(delta), 0, 1))
+    result = engine.run(Job(1, statements, (MAIN,), Inputs({7: delta}), 0, 1))
     assert result.rows == 2
     run = result.runs["main"]
     assert isinstance(run, pa.Table)
@@ -121,7 +121,7 @@ def test_a_job_reads_statics(engine: EmbeddedEngine) -> None:
     static = Snapshot("names", (known,), ("c30",))
     joined = Join("semi", DELTA, static, Call("eq", (ColumnRef(KEY), ColumnRef(known)), BOOL))
     grouped = Aggregate(joined, GROUPED.keys, GROUPED.aggregates)
-    inputs = Inputs(sales(("a", "1"), ("b", "2")), {"names": pa.table({"c30": ["b"]})})
+    inputs = Inputs({7: sales(("a", "1"), ("b", "2"))}, {"names": pa.table({"c30": ["b"]})})
     result = engine.run(Job(1, (Statement("main", grouped),), (MAIN,), inputs, 0, 1))
     assert rows_of(result.runs["main"]) == [("b", Decimal(2), 1)]
 

@@ -100,7 +100,7 @@ class Servers:
         """A copy of a guest's states is made now."""
         database = self[name]
         runtime = next(item for item in database.runtimes() if item.view.name == view)
-        replica = database.replicas.get(runtime.paths[0].path.stream)
+        replica = database.replicas.get(runtime.program.inputs[0])
         assert replica is not None
         database.view_moving.checkpoints.make(runtime, replica)
 

@@ -12,10 +12,15 @@ import pytest
 
 from executor.database.database import Database
 from executor.database.options import Options
+from executor.spark.engine import SparkEngine
+from executor.upkeep.commits import Retries
+from executor.upkeep.embedded_jobs import EmbeddedJobs
+from executor.upkeep.jobs import JobList, JobRecord
+from executor.upkeep.paths import PathTask, Sources, adjacent
+from executor.upkeep.spark_jobs import SparkJobs
 from executor.views import runtime as runtime_module
-from executor.views.jobs import JobList, JobRecord
-from executor.views.maintenance import Task
-from executor.views.runtime import Progress, ViewRuntime
+from executor.views.progress import Progress
+from executor.views.runtime import ViewRuntime
 from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"
@@ -53,7 +58,7 @@ def total(database: Database) -> object:
 def commit(database: Database, after: int, upto: int, tables: dict[str, pa.Table]) -> None:
     """What a background job does at its end."""
     runtime, progress = path_of(database)
-    stored = database.storage.commit(runtime.view.oid, progress.path.stream, after, upto, tables)
+    stored = database.storage.commit(runtime.view.oid, progress.path.id, after, upto, tables)
     assert stored is not None
     runtime.absorb(progress, upto, stored)
     database.frontiers.release()
@@ -82,15 +87,14 @@ def test_background_work_waits_for_readers_who_do_it(tmp_path: Path, monkeypatch
     with closing(Database(Options(tmp_path, spark_enabled=False, maintenance_rows=1))) as opened:
         Client(opened).run(f"{STREAM}; {VIEW}")
         runtime, progress = path_of(opened)
-        (stream,) = opened.streams.values()
         insert(opened)
         assert total(opened) == [(1,)]
-        assert (runtime.is_read, runtime.last_read > 0) == (False, True)
-        runtime.is_read = True
-        assert not opened.maintenance._maintain(stream)
+        assert (runtime.readers.is_busy, runtime.readers.last > 0) == (False, True)
+        runtime.readers.is_busy = True
+        assert not opened.maintenance.round("embedded")
         assert opened.maintenance.jobs.all()[-1].status == "postponed"
-        runtime.is_read, runtime.last_read = False, -math.inf
-        assert opened.maintenance._maintain(stream)
+        runtime.readers.is_busy, runtime.readers.last = False, -math.inf
+        assert opened.maintenance.round("embedded")
         assert progress.durable == opened.sequencer.visible
         assert total(opened) == [(1,)]
 
@@ -145,18 +149,21 @@ def test_what_readers_computed_is_committed_and_not_computed_again(database: Dat
 def test_what_arrives_while_readers_work_is_committed_is_no_reason_for_a_job(database: Database) -> None:
     """Spark would take all cores for it; the rows are due when there are more of them, or after a while."""
     runtime, progress = path_of(database)
-    (stream,) = database.streams.values()
+    sources = Sources(tuple(database.streams.values()))
+    jobs, retries = JobList(), Retries()
+    spark = SparkEngine(database.options.server_directory / "spark")
+    spark_jobs = SparkJobs(database, spark, jobs, retries, EmbeddedJobs(database, jobs, retries))
     insert(database)
     total(database)
     upto = database.sequencer.visible
     insert(database)
-    task = Task(runtime, progress)
-    assert database.maintenance._is_done_by_readers(stream, task, pressed=False)
+    task = PathTask(runtime, progress)
+    assert spark_jobs.is_done_by_readers(sources, task, pressed=False)
     assert progress.durable == upto
-    assert not database.maintenance._is_done_by_readers(stream, task, pressed=False)  # there was nothing of theirs
+    assert not spark_jobs.is_done_by_readers(sources, task, pressed=False)  # there was nothing of theirs
     total(database)
     insert(database)
-    assert not database.maintenance._is_done_by_readers(stream, task, pressed=True)  # writers wait for the rest
+    assert not spark_jobs.is_done_by_readers(sources, task, pressed=True)  # writers wait for the rest
     assert total(database) == [(3,)]
 
 
@@ -166,7 +173,7 @@ def test_the_interval_of_a_dropped_view_is_void(database: Database) -> None:
     tables = runtime.run_path(progress.path, start, upto)
     Client(database).run("DROP VIEW v")
     assert not database.is_live(runtime)
-    assert database.storage.commit(runtime.view.oid, progress.path.stream, start, upto, tables) is None
+    assert database.storage.commit(runtime.view.oid, progress.path.id, start, upto, tables) is None
 
 
 def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
@@ -181,3 +188,15 @@ def test_a_job_that_ends_is_among_those_that_have_or_run() -> None:
     jobs._running = Ending()
     record = jobs.begin(["v"], "s", "embedded", 1, 0, 1)
     assert [job.status for job in jobs.all()] == ["done"]
+
+
+def test_paths_between_whose_frontiers_no_row_lies_share_a_job(database: Database) -> None:
+    client, sources = Client(database), Sources(tuple(database.streams.values()))
+    for name in ("w", "x"):
+        client.run(VIEW.replace("VIEW v", f"VIEW {name}"))
+    insert(database)
+    client.run(VIEW.replace("VIEW v", "VIEW y"))
+    tasks = [PathTask(runtime, runtime.paths[0]) for runtime in database.runtimes()]
+    assert len({task.progress.durable for task in tasks}) == 4
+    groups = adjacent(sources, tasks[::-1])
+    assert [[task.runtime.view.name for task in group] for group in groups] == [["v", "w", "x"], ["y"]]

@@ -11,8 +11,8 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.trace.checked import pack, unpack
-from executor.views.runtime import ViewError
+from executor.traces.checked import pack, unpack
+from executor.views.failure import ViewError
 from tests.executor.client import Client, open_database
 from tests.executor.damaging import DAMAGES
 from tests.rig.process import wait_until
@@ -198,7 +198,8 @@ def test_a_forged_manifest_needs_a_forged_checksum(server: Server, rows: Rows) -
     """A frontier of which rows would be counted twice."""
     manifest = server.files("v")[0]
     _, content = unpack(manifest.read_bytes(), "it")
-    forged = manifest.read_bytes().replace(f'"frontiers":{content["frontiers"]}'.encode(), b'"frontiers":[1]')
+    before = f'"frontiers":{{"0":{content["frontiers"]["0"]}}}'
+    forged = manifest.read_bytes().replace(before.encode(), b'"frontiers":{"0":1}')
     assert forged != manifest.read_bytes()
     for data in (forged, forged.replace(b'"format":2', b'"format":1')):
         manifest.write_bytes(data)

@@ -19,7 +19,7 @@ from executor.database.database import Database
 from executor.database.options import Options
 from executor.files.arrived import FileFeed
 from executor.streams.scanning import Patience
-from executor.views.frontiers import Frontiers
+from executor.upkeep.frontiers import Frontiers
 from tests.executor.client import Client, open_database
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until

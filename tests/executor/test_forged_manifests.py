@@ -560,8 +560,8 @@ def test_a_position_is_not_believed(content: bytes, servers: Servers, a: Client,
     rows = Rows()
     rows.insert(a, 5)
     servers.migrate("a", "b")
-    stream = servers["b"].runtimes()[0].paths[0].path.stream
-    there = servers["a"].runtimes()[0].paths[0].path.stream
+    stream = servers["b"].runtimes()[0].program.inputs[0]
+    there = servers["a"].runtimes()[0].program.inputs[0]
     servers.stop("b")
     path = tmp_path / f"storage/followed/a.{there}.b.json"
     path.parent.mkdir(exist_ok=True)

@@ -365,7 +365,7 @@ def test_an_error_of_the_other(place: str, servers: Servers, home: Client) -> No
             with pytest.raises(SqlError, match="22012"):
                 servers.client(reader).run("SELECT * FROM x")
         runtime = servers[place].view(view_of(servers, "x", place).oid)
-        servers[place].view_moving.checkpoints.make(runtime, servers[place].replicas.get(runtime.paths[0].path.stream))
+        servers[place].view_moving.checkpoints.make(runtime, servers[place].replicas.get(runtime.program.inputs[0]))
         (entry,) = [item for item in servers["a"].view_moving.ownership.all() if item.view == "x"]
         assert entry.failure == ("22012", "division by zero")
         servers.stop("a")

@@ -11,7 +11,7 @@ from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.database.options import Options
 from executor.spark.statements import reason
-from executor.views.maintenance import Task
+from executor.upkeep.paths import PathTask, Sources
 from executor.views.runtime import ViewRuntime
 from executor.views.storage import RUNS
 from tests.executor.client import Client
@@ -42,8 +42,8 @@ def opened_again(database: Database, folder: Path) -> Database:
 
 def settle(database: Database) -> ViewRuntime:
     """Maintains the one view's one path."""
-    (runtime,), (stream,) = database.runtimes(), database.streams.values()
-    database.maintenance._embedded(stream, Task(runtime, runtime.paths[0]), "")
+    (runtime,), sources = database.runtimes(), Sources(tuple(database.streams.values()))
+    database.maintenance.embedded.run(sources, PathTask(runtime, runtime.paths[0]))
     return runtime
 
 
@@ -80,9 +80,7 @@ def test_states_shrink_on_storage_and_in_memory(database: Database) -> None:
     assert max(stored_rows(runtime, database)) <= 2 * RUNS
     # The watermark is 22; windows that end at 20 or before are gone.
     assert [(row[2], row[3], row[4]) for row in rows(database)] == [(1, 1, "ab"[n % 2]) for n in range(20, 24)]
-    contents = [
-        sum(table.num_rows for table in runtime.contents[state.name].tables) for state in runtime.program.states
-    ]
+    contents = [sum(table.num_rows for table in runtime.states[state.name].tables) for state in runtime.program.states]
     assert contents == [4, 4, 4, 1]
     shown = client.run("SELECT kind, rows FROM millstream.states ORDER BY state")
     assert shown == [("aggregate", 4), ("distinct", 4), ("concatenate", 4), ("aggregate", 1)]
@@ -125,7 +123,7 @@ def test_what_readers_saw_does_not_expire_what_is_durable(database: Database, tm
     assert len(rows(database)) == 1
     progress = runtime.paths[0]
     run = runtime.run_path(progress.path, progress.durable, upto)
-    assert database.storage.commit(runtime.view.oid, progress.path.stream, progress.durable, upto, run) is not None
+    assert database.storage.commit(runtime.view.oid, progress.path.id, progress.durable, upto, run) is not None
     database.storage.compact(runtime.view.oid, runtime.program.states, database.engine)
     assert stored_rows(runtime, database)[0] == 1
     again = opened_again(database, tmp_path)
@@ -173,7 +171,7 @@ def test_a_session_goes_with_its_last_row(database: Database, tmp_path: Path) ->
     insert(again, 9, "b", second=50)
     insert(again, 10, "c")
     assert [row[3] for row in rows(again)] == ["nextbc"]
-    assert {content.tables[0].num_rows for content in runtime.contents.values()} == {1, 3}
+    assert {state.tables[0].num_rows for state in runtime.states.values()} == {1, 3}
     (path,) = runtime.program.paths
     assert reason(path.statements, runtime.program.states) == "a statement that reads a state is not supported on Spark"
     lines = [row[0].strip() for row in Client(again).run("EXPLAIN SELECT * FROM v") if isinstance(row, tuple)]

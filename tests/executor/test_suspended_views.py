@@ -171,12 +171,12 @@ def test_what_a_home_has_is_of_one_commit(servers: Servers, a: Client, monkeypat
     database = servers["a"]
     database.maintenance.close()  # what it would do is done here
     Rows().insert(a, 5)
-    (stream,), (runtime,) = database.streams.values(), database.runtimes()
+    (runtime,) = database.runtimes()
     storage, read = database.storage, database.storage.read
     jobs: list[threading.Thread] = []
 
     def maintain() -> None:
-        wait_until(lambda: database.maintenance._maintain(stream), what="a job")
+        wait_until(lambda: database.maintenance.round("embedded"), what="a job")
 
     def reading(oid: int, state: State) -> list[pa.Table]:
         found = read(oid, state)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.trace.manifest import MANIFEST, Manifest, NewRun, StateSchema
-from executor.trace.parquet import write_table
+from executor.traces.manifest import MANIFEST, Manifest, NewRun, StateSchema
+from executor.traces.parquet import write_table
 from tests.rig.beside import at_once
 
 STATES = {
@@ -23,7 +23,9 @@ STATES = {
 
 
 def create(folder: Path, paths: int = 2) -> Manifest:
-    return Manifest.create(folder / "v1", "v1", "server", {"states": ["s", "t"]}, STATES, (0,) * paths)
+    return Manifest.create(
+        folder / "v1", "v1", "server", {"states": ["s", "t"]}, STATES, dict.fromkeys(range(paths), 0)
+    )
 
 
 def run(manifest: Manifest, name: str, rows: int = 1) -> NewRun:
@@ -43,7 +45,7 @@ def test_commit_moves_all_states_of_a_path_together(tmp_path: Path) -> None:
     assert manifest.commit(0, 5, {}, 7)
     again = Manifest.open(manifest.folder)
     assert again.content == manifest.content
-    assert again.content.frontiers == (7, 9)
+    assert again.content.frontiers == {0: 7, 1: 9}
     assert [(each.path, each.after, each.upto, each.rows) for each in again.content.runs["s"]] == [
         (0, 0, 5, 1),
         (1, 0, 9, 1),
@@ -80,7 +82,7 @@ def test_only_commits_from_the_frontier_count(
         else:
             assert (manifest.folder / MANIFEST).read_bytes() == before
     last = Manifest.open(manifests[0].folder)
-    assert list(last.content.frontiers) == frontiers
+    assert list(last.content.frontiers.values()) == frontiers
     assert sum(each.rows for each in last.content.runs["s"]) == total
     for path in range(2):
         own = [each for each in last.content.runs["s"] if each.path == path]
@@ -135,7 +137,7 @@ def test_files_elsewhere_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SqlError) as caught:
         manifest.commit(0, 0, {"s": NewRun((path,), 1)}, 5)
     assert caught.value.sqlstate == "XX001"
-    assert manifest.content.frontiers == (0, 0)
+    assert manifest.content.frontiers == {0: 0, 1: 0}
 
 
 def test_replaced_runs_keep_the_frontier(tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_replaced_runs_keep_the_frontier(tmp_path: Path) -> None:
     merged = run(manifest, "merged", 3)
     assert manifest.replace_runs("s", old, merged.files, 3)
     assert [(each.after, each.upto, each.rows) for each in manifest.content.runs["s"]] == [(0, 3, 3), (3, 4, 1)]
-    assert manifest.content.frontiers == (4, 0)
+    assert manifest.content.frontiers == {0: 4, 1: 0}
     assert not manifest.replace_runs("s", old, merged.files, 3)
     manifest.delete(old)
     assert names(manifest.folder) == {"merged.parquet", "r4.parquet", "manifest.json", "manifest.lock"}

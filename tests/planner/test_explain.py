@@ -86,7 +86,7 @@ def test_point_key_of_a_grouping() -> None:
 
 def test_facts_of_the_executor_are_shown() -> None:
     program = _planned("q6").program
-    facts = {program.paths[0].stream: Facts("every 100,000 rows", "spark")}
+    facts = {program.paths[0].id: Facts("every 100,000 rows", "spark")}
     lines = explain_program(program, facts)
     assert "  When: every 100,000 rows" in lines
     assert "  Where: spark" in lines

@@ -258,7 +258,8 @@ def test_programs_are_well_formed(name: str) -> None:
         assert (
             set(state.key) | {column for column, _ in state.merge} == set(state.columns) or state.kind == "concatenate"
         )
-    assert len({path.stream for path in program.paths}) == len(program.paths)
+    assert [path.id for path in program.paths] == list(range(len(program.paths)))
+    assert len({path.inputs for path in program.paths}) == len(program.paths)
 
 
 def _program(relation: Relation) -> Program:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from catalog.values.types import (
     BOOL,
@@ -68,7 +69,7 @@ def _of(relation: Relation) -> Program:
     column = Column(1, "Path", INT8, False)  # names of classes are names like any other
     state = State("Program", "aggregate", (column,), (column,))
     statement = Statement("State", Snapshot("Static", (column,), ("Path",)))
-    return Program((), (state,), (Path(7, (statement,)),), relation, relation.columns)
+    return Program((), (state,), (Path(0, (7,), (statement,)),), relation, relation.columns)
 
 
 @given(literals=st.lists(_literals, min_size=1, max_size=5))
@@ -100,6 +101,37 @@ def test_deep_expressions_do_not_overflow_the_stack() -> None:
     program = _back(_of(project(leaf, x=value)))
     validate(program.final)
     assert sum(isinstance(node, Call) for node in walk(program.final)) == 3000
+
+
+def test_version_1_is_read() -> None:
+    """Its paths name one stream, its statements no method, and what reads a state may come behind what fills it."""
+    program = _of(rel(table("t", "a")))
+    reads = Statement("other", Snapshot("State", *_leaf_of(program)))
+    fills = program.paths[0].statements[0]
+    data = encode_program(replace(program, paths=(Path(0, (7,), (fills, reads)),)))
+    assert data["version"] == VERSION == 2
+    older = {**data, "version": 1, "program": _as_version_1(data["program"])}
+    assert decode_program(older).paths == (Path(0, (7,), (reads, fills)),)
+
+
+def _leaf_of(program: Program) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    leaf = program.paths[0].statements[0].relation
+    assert isinstance(leaf, Snapshot)
+    return leaf.columns, leaf.sources
+
+
+def _as_version_1(value: Any) -> Any:
+    match value:
+        case {"p": ["Path", _, [stream], statements]}:
+            return {"p": ["Path", stream, _as_version_1(statements)]}
+        case {"p": ["Statement", target, relation, _]}:
+            return {"p": ["Statement", target, relation]}
+        case dict():
+            return {name: _as_version_1(item) for name, item in value.items()}
+        case list():
+            return [_as_version_1(item) for item in value]
+        case _:
+            return value
 
 
 def test_other_versions_are_refused() -> None:

@@ -12,8 +12,8 @@ import pytest
 from catalog.values.types import INT4, TEXT
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import read_table
 from tests.rig.connect import Endpoint
 from tests.rig.mirror import Mirror, cut, mirrored
 from tests.rig.postgres import Postgres
@@ -139,7 +139,7 @@ def test_workers_have_the_embedded_engine_s_kernel(spark: SparkEngine, tmp_path:
     printed = spark.printed_query(statement, state, "UTC")
     assert not isinstance(printed, str)
     table = pa.table({"k": pa.array([255, None], pa.int32())})
-    inputs = Inputs((), {"s": (stored(table, tmp_path / "in.parquet"),)})
+    inputs = Inputs({}, {"s": (stored(table, tmp_path / "in.parquet"),)})
     job = Job(1, (statement,), (state,), inputs, 0, 0, tmp_path / "out")
     runs = spark.run_query(job, printed, lambda: False).runs["q"]
     assert isinstance(runs, tuple)

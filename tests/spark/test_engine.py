@@ -18,7 +18,7 @@ from executor.spark.engine import SparkEngine
 from planner.algebra.scalars import AggregateCall, Cast, Scalar
 from planner.incremental.programs.program import State, Statement
 from tests.rig.compare import assert_same_rows
-from tests.spark.build import call, delta, grouped, join, listed, lit, rows, snapshot, stored, where
+from tests.spark.build import STREAM, call, delta, grouped, join, listed, lit, rows, snapshot, stored, where
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _jobs = iter(range(1, 1_000_000))
@@ -37,7 +37,7 @@ def run(
     files = (stored(table, folder / f"delta-{number}.parquet"),)
     paths = {name: (stored(item, folder / f"{name}-{number}.parquet"),) for name, item in (statics or {}).items()}
     states = tuple({state.name: state for _, state in planned}.values())
-    inputs = Inputs(files, paths)
+    inputs = Inputs({STREAM: files}, paths)
     job = Job(number, tuple(item for item, _ in planned), states, inputs, 0, 100, folder / f"out-{number}")
     assert spark.supports(job.statements, states) is None
     result = spark.run(job)
@@ -245,7 +245,7 @@ def test_sums_that_overflow_are_22003_and_nothing_else(spark: SparkEngine, tmp_p
 def test_a_missing_input_file_is_58p01(spark: SparkEngine, tmp_path: Path) -> None:
     leaf, c = delta("i")
     planned, state = listed("x", leaf, [c["i"]])
-    job = Job(1, (planned,), (state,), Inputs((tmp_path / "gone.parquet",)), 0, 1, tmp_path / "out")
+    job = Job(1, (planned,), (state,), Inputs({STREAM: (tmp_path / "gone.parquet",)}), 0, 1, tmp_path / "out")
     with pytest.raises(SqlError) as caught:
         spark.run(job)
     assert caught.value.sqlstate == "58P01"
@@ -254,7 +254,7 @@ def test_a_missing_input_file_is_58p01(spark: SparkEngine, tmp_path: Path) -> No
 def test_arrow_inputs_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
     leaf, c = delta("i")
     planned, state = listed("x", leaf, [c["i"]])
-    job = Job(1, (planned,), (state,), Inputs(rows(1, seed=1)), 0, 1, tmp_path / "out")
+    job = Job(1, (planned,), (state,), Inputs({STREAM: rows(1, seed=1)}), 0, 1, tmp_path / "out")
     with pytest.raises(EngineUnavailable, match="not on storage"):
         spark.run(job)
 
@@ -263,6 +263,6 @@ def test_what_spark_cannot_print_is_unavailable_with_its_reason(spark: SparkEngi
     leaf, c = delta("t")
     planned, state = listed("x", leaf, [call("upper", TEXT, c["t"])])
     assert spark.supports((planned,), (state,)) == "function upper is not supported on Spark"
-    job = Job(1, (planned,), (state,), Inputs(()), 0, 1, tmp_path / "out")
+    job = Job(1, (planned,), (state,), Inputs(), 0, 1, tmp_path / "out")
     with pytest.raises(EngineUnavailable, match="upper"):
         spark.run(job)

@@ -129,7 +129,7 @@ def answers(
     pairs = [planned(expression, number) for number, expression in enumerate(SUPPORTED)]
     statements, states = tuple(item for item, _ in pairs), tuple(item for _, item in pairs)
     delta = (stored(data, folder / "delta.parquet"),)
-    result = spark.run(Job(1, statements, states, Inputs(delta), 0, 40, folder / "out"))
+    result = spark.run(Job(1, statements, states, Inputs({STREAM: delta}), 0, 40, folder / "out"))
     return {
         expression: tuples(pa.concat_tables([pq.read_table(path) for path in result.runs[state.name]]))
         for expression, state in zip(SUPPORTED, states, strict=True)

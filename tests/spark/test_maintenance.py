@@ -41,17 +41,17 @@ def driver(client: Connection) -> int:
 
 
 def begin_job(server: Millstream, client: Connection) -> int:
-    """Stops the driver and gives it a job over 2 views, whose rows are there for it; the driver."""
+    """Stops the driver and gives it a job over 2 views, whose rows are there for it; the driver.
+
+    The views begin at different LSNs, between which no row of the stream lies, and share the job."""
     client.execute("DROP FOREIGN TABLE IF EXISTS s CASCADE")
     client.execute("DROP TABLE IF EXISTS names")
     wait_until(lambda: jobs(client, "running") == 0, 60, "end of the jobs of before")
     client.execute("CREATE TABLE names (k int, name text)")
     client.execute("INSERT INTO names VALUES (1, 'one')")
     client.execute("CREATE FOREIGN TABLE s (k int, n int) SERVER stream")
-    client.execute("BEGIN")  # so that both begin at one LSN
     client.execute("CREATE VIEW v AS SELECT k, sum(n) AS n FROM s GROUP BY k")
     client.execute("CREATE VIEW w AS SELECT name, count(*) AS rows FROM s JOIN names USING (k) GROUP BY name")
-    client.execute("COMMIT")
     wait_until(lambda: bool(driver(client)), 120, "Spark")
     process = driver(client)
     os.kill(process, signal.SIGSTOP)
@@ -103,6 +103,19 @@ def test_readers_go_on_during_a_job_and_nothing_is_computed_twice_after_it(serve
         done = "SELECT views, sum(rows) FROM millstream.jobs WHERE detail = 'computed by readers' GROUP BY views"
         assert client.execute(done).fetchall() == [("v", 3)]
         assert client.execute("SELECT n FROM v").fetchone() == (1003,)
+
+
+def test_the_embedded_engine_maintains_views_while_spark_works(server: Millstream) -> None:
+    with server.connect() as client:
+        process = begin_job(server, client)
+        client.execute("CREATE VIEW e WITH (maintenance_engine = embedded) AS SELECT count(*) AS rows FROM s")
+        client.execute("INSERT INTO s VALUES (1, 1)")
+        behind = "SELECT rows_behind FROM millstream.views WHERE name = 'e'"
+        wait_until(lambda: client.execute(behind).fetchone() == (0,), 60, "maintenance by the embedded engine")
+        assert jobs(client, "running") == 1
+        os.kill(process, signal.SIGCONT)
+        wait_until(lambda: jobs(client, "running") == 0, 60, "end of the job")
+        assert client.execute("SELECT * FROM e").fetchall() == [(1,)]
 
 
 def test_a_view_is_right_whether_spark_prints_it_or_leaves_it(server: Millstream) -> None:

@@ -12,7 +12,7 @@ import pytest
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from catalog.values.types import INT4, INT8, TEXT, numeric
-from executor.engine import Inputs, Job
+from executor.engine import ArrivedFiles, Inputs, Job
 from executor.spark.engine import SparkEngine
 from planner.algebra.relations import Delta
 from planner.algebra.scalars import AggregateCall, ColumnRef
@@ -32,7 +32,7 @@ def run(
     """A job's runs, in the order of its statements."""
     folder.mkdir()
     states = tuple(state for _, state in planned)
-    inputs = Inputs(tuple(files), {name: tuple(paths) for name, paths in statics.items()})
+    inputs = Inputs({STREAM: tuple(files)}, {name: tuple(paths) for name, paths in statics.items()})
     job = Job(1, tuple(item for item, _ in planned), states, inputs, 0, 9, folder / "out")
     found = spark.run(job).runs
     return [pa.concat_tables([pq.read_table(path) for path in found[state.name]]) for state in states]
@@ -42,9 +42,10 @@ def feed(spark: SparkEngine, output: Path, planned: Planned, files: list[Path]) 
     """A job's run over a stream's own files."""
     columns = tuple(ColumnDefinition(item, COLUMNS[item]) for item in ("k", "i", "t"))
     stream = Stream(STREAM, "feed", columns, (("source", "files"),))
-    arrived = [(1, [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files])]
-    job = Job(1, (planned[0],), (planned[1],), Inputs(()), 0, 1, output)
-    (found,) = spark.run_files(job, stream, arrived).runs[planned[1].name]
+    arrived = tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    inputs = Inputs({STREAM: ArrivedFiles(stream, ((1, arrived),))})
+    job = Job(1, (planned[0],), (planned[1],), inputs, 0, 1, output)
+    (found,) = spark.run(job).runs[planned[1].name]
     return pq.read_table(found)
 
 

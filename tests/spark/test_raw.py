@@ -11,7 +11,7 @@ import pytest
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8
-from executor.engine import Inputs, Job
+from executor.engine import ArrivedFiles, Inputs, Job
 from executor.files.following import SourceFile
 from executor.files.reader import read_files
 from executor.spark.engine import SparkEngine
@@ -39,8 +39,8 @@ def everything(spark: SparkEngine, folder: Path, feed: Stream, arrived: Arrived)
     names = [item.name for item in feed.columns] + ["__lsn", "__ordinal"]
     leaf, c = delta(*names)
     statement, state = listed("all", leaf, [c[name] for name in names])
-    job = Job(1, (statement,), (state,), Inputs(()), 0, 9, folder / "out")
-    result = spark.run_files(job, feed, arrived)
+    inputs = Inputs({STREAM: ArrivedFiles(feed, tuple(arrived))})
+    result = spark.run(Job(1, (statement,), (state,), inputs, 0, 9, folder / "out"))
     return tuples(pa.concat_tables([pq.read_table(path) for path in result.runs["all"]]))
 
 
@@ -73,8 +73,8 @@ def test_counting_rows_reads_no_column(spark: SparkEngine, tmp_path: Path) -> No
     pq.write_table(rows(3, seed=1), path)
     leaf, _ = delta()
     statement, state = grouped("g", leaf, [], [AggregateCall("count", (), INT8)], ["sum"])
-    job = Job(1, (statement,), (state,), Inputs(()), 0, 9, tmp_path / "out")
-    result = spark.run_files(job, stream(["k"]), [(1, (recorded(path),))])
+    inputs = Inputs({STREAM: ArrivedFiles(stream(["k"]), ((1, (recorded(path),)),))})
+    result = spark.run(Job(1, (statement,), (state,), inputs, 0, 9, tmp_path / "out"))
     assert tuples(pq.read_table(result.runs["g"][0])) == [(3,)]
 
 

@@ -344,14 +344,14 @@ def _create_view(core: Database, transaction: Transaction, catalog: Catalog, sta
         statics = {static.name: _evaluate(transaction, static, statement) for static in planned.program.statics}
         for table in statics.values():
             require_finite(table.to_batches(), "a continuous view")
-        for path in planned.program.paths:
-            require_own(catalog.objects[path.stream])
+        for oid in planned.program.inputs:
+            require_own(catalog.objects[oid])
         labels, kept_labels = labels_of(planned.program)
         view = replace(view, labels=labels, kept_labels=kept_labels)
         transaction.views.append(NewView(view, planned.program, statics))
         warnings += _frozen(catalog, statement, planned)
-        for path in planned.program.paths:
-            notices += _skipped_files(core, transaction, catalog.objects[path.stream], view)
+        for oid in planned.program.inputs:
+            notices += _skipped_files(core, transaction, catalog.objects[oid], view)
         if transaction.explicit:
             words = "begins with the COMMIT of this transaction: rows that it inserts are not in the view"
             notices.append(f'continuous view "{view.name}" {words}')

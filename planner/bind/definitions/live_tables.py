@@ -28,8 +28,8 @@ from planner.bind.relations import as_created, look_up
 from planner.bind.select import bind_query
 from planner.bind.typenames import names_of
 from planner.bind.types import display
+from planner.incremental.methods.split.statics import scanned_tables
 from planner.incremental.plan import plan
-from planner.incremental.statics import scanned_tables
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateView
 

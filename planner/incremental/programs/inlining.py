@@ -20,7 +20,7 @@ from planner.algebra.construction import Fresh
 from planner.algebra.relations import Project, Relation, Scan
 from planner.algebra.scalars import ColumnRef
 from planner.algebra.walk import transform
-from planner.incremental.programs.program import Path, Program, Statement
+from planner.incremental.programs.program import Path, Program, Statement, readers_first
 from planner.incremental.programs.retargeting import Names, names_within, renamed
 from planner.incremental.programs.zones import in_zone
 
@@ -85,8 +85,8 @@ class _Inliner:
 
 
 def _paths(programs: Sequence[Program]) -> tuple[Path, ...]:
-    """One path per stream."""
-    statements: dict[int, list[Statement]] = {}
+    """The paths of several programs: those of the same inputs become one."""
+    statements: dict[tuple[int, ...], list[Statement]] = {}
     for path in chain.from_iterable(item.paths for item in programs):
-        statements.setdefault(path.stream, []).extend(path.statements)
-    return tuple(Path(stream, tuple(own)) for stream, own in statements.items())
+        statements.setdefault(path.inputs, []).extend(path.statements)
+    return tuple(Path(place, inputs, readers_first(own)) for place, (inputs, own) in enumerate(statements.items()))

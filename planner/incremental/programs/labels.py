@@ -19,7 +19,7 @@ from catalog.values.types import SqlType
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import AggregateCall, Call, Cast, Scalar, WindowCall
 from planner.algebra.walk import Node, transform, walk
-from planner.incremental.programs.program import Program, Statement
+from planner.incremental.programs.program import Program
 
 
 def shows(node: object) -> bool:
@@ -74,9 +74,7 @@ def with_labels(program: Program, labels: tuple[SqlType, ...]) -> Program:
     paths = tuple(
         replace(
             path,
-            statements=tuple(
-                Statement(statement.target, _relabelled(statement.relation, labels)) for statement in path.statements
-            ),
+            statements=tuple(replace(item, relation=_relabelled(item.relation, labels)) for item in path.statements),
         )
         for path in program.paths
     )

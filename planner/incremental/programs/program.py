@@ -7,12 +7,14 @@ engines run it; it serialises to JSON and back (``planner.algebra.serialize``), 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
-from planner.algebra.relations import Relation
+from planner.algebra.relations import Relation, Snapshot
 from planner.algebra.scalars import AggregateCall, Column
+from planner.algebra.walk import walk
 
 #: How two rows of equal key become one. 'concatenate' keeps both (value states in arrival order).
 StateKind = Literal["aggregate", "distinct", "concatenate"]
@@ -41,18 +43,31 @@ class Static(Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
+#: The maintenance method that made a statement (``planner.incremental.methods``).
+MethodName = Literal["split"]
+
+
 class Statement(Struct, frozen=True):
-    """``target`` trace += ``relation``, whose leaves are Delta(stream), Snapshot(static), and Snapshot(state) of the
-    same path: that state as it was before the delta."""
+    """``target`` trace += ``relation``, as ``method`` plans it.
+
+    The relation's leaves are Delta of the path's inputs, Snapshot of statics, and Snapshot of states: a state as the
+    statements before this one have left it.
+    """
 
     target: str
     relation: Relation
+    method: MethodName = "split"
 
 
 class Path(Struct, frozen=True):
-    """Statements over one stream's delta that move together: one durable frontier, one commit."""
+    """Statements that run in order over one LSN interval and commit together.
 
-    stream: int  # oid
+    ``id`` names the path within its program: the manifest keeps the path's one frontier and its runs under it.
+    ``inputs`` are the oids of the relations whose changes the statements read.
+    """
+
+    id: int
+    inputs: tuple[int, ...]
     statements: tuple[Statement, ...]
 
 
@@ -99,3 +114,33 @@ class Program(Struct, frozen=True):
     point_key: tuple[Column, ...] = ()
     expiries: tuple[Expiry, ...] = ()
     borrowed: tuple[Borrowed, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The oids of the relations whose changes its paths read, each once."""
+        return tuple(dict.fromkeys(oid for path in self.paths for oid in path.inputs))
+
+
+def paths_of(statements: Iterable[tuple[int, Statement]]) -> tuple[Path, ...]:
+    """One path for each input: all statements over its changes move together. ``statements`` come with the input's oid.
+
+    A statement that reads a state stands before the one that fills it, so that it reads the state of before the
+    interval.
+    """
+    found: dict[int, list[Statement]] = {}
+    for oid, statement in statements:
+        found.setdefault(oid, []).append(statement)
+    return tuple(Path(place, (oid,), readers_first(own)) for place, (oid, own) in enumerate(found.items()))
+
+
+def readers_first(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements in their order, but a statement that reads what another one fills comes before that one."""
+    found = tuple(statements)
+    filled = {item.target for item in found}
+    return tuple(sorted(found, key=lambda item: filled.isdisjoint(states_read((item,)))))
+
+
+def states_read(statements: Iterable[Statement]) -> set[str]:
+    """The traces whose snapshots statements read."""
+    nodes = (node for statement in statements for node in walk(statement.relation))
+    return {node.trace for node in nodes if isinstance(node, Snapshot)}

@@ -41,7 +41,8 @@ def retargeted(program: Program, streams: Mapping[int, int], scope: str) -> Prog
         raise ValueError("it reads what does not come with it")
 
     found = renamed(program, names, change)
-    return replace(found, paths=tuple(replace(path, stream=streams[path.stream]) for path in found.paths))
+    paths = (replace(path, inputs=tuple(streams[oid] for oid in path.inputs)) for path in found.paths)
+    return replace(found, paths=tuple(paths))
 
 
 def renamed(

@@ -6,7 +6,7 @@
                                 with count read as coalesce(count, 0), since a group that is not there counts 0
 
 What no rule takes out stays as it is: an engine evaluates it for each row where it stands above all groupings, and
-``planner.incremental.pipelines`` refuses it elsewhere.
+``planner.incremental.checks`` refuses it elsewhere.
 """
 
 from __future__ import annotations

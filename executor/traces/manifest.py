@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
-from executor.trace.checked import as_written, pack, unpack
-from executor.trace.parquet import StoredFile, describe_file, verify_file
+from executor.traces.checked import as_written, pack, unpack
+from executor.traces.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import State, Static
 
@@ -73,7 +73,7 @@ class Arrived(Struct, frozen=True):
 
 
 class Content(Struct, frozen=True):
-    """A manifest at one version. ``frontiers[i]`` is the durable frontier of path i; ``error`` is the view's value
+    """A manifest at one version. ``frontiers`` are the durable frontiers by path id; ``error`` is the view's value
     where a row made its query fail; ``program`` is the program that owns the states, as JSON. ``shared`` is the view's
     name among the servers that share a storage, if it ever left one, and ``handover`` how its states came here last;
     ``statics`` says what the files of its static runs are, which lie elsewhere."""
@@ -83,7 +83,7 @@ class Content(Struct, frozen=True):
     program: Any
     states: Mapping[str, StateSchema]
     runs: Mapping[str, tuple[StoredRun, ...]]
-    frontiers: tuple[int, ...]
+    frontiers: Mapping[int, int]
     error: Any = None
     version: int = 0
     shared: str = ""
@@ -119,18 +119,17 @@ class Manifest:
         owner: str,
         program: Any,
         states: Mapping[str, StateSchema],
-        frontiers: tuple[int, ...],
+        frontiers: Mapping[int, int],
         arrived: Arrived | None = None,
         statics: Any = None,
     ) -> Manifest:
         """A new view's manifest: each path's frontier where the view begins, and no runs but those with which it has
         arrived. Raises 53100, 58030."""
         folder.mkdir(parents=True, exist_ok=True)
-        manifest = cls(
-            folder,
-            Content(view, owner, program, dict(states), dict.fromkeys(states, ()), frontiers, statics=statics or {}),
-        )
-        content = manifest.content if arrived is None else manifest._with(arrived, frontiers)
+        no_runs: dict[str, tuple[StoredRun, ...]] = dict.fromkeys(states, ())
+        content = Content(view, owner, program, dict(states), no_runs, dict(frontiers), statics=statics or {})
+        manifest = cls(folder, content)
+        content = content if arrived is None else manifest._with(arrived, frontiers)
         with manifest._exclusive():
             manifest._save(content)
         sync_folder(folder.parent)
@@ -169,7 +168,7 @@ class Manifest:
             content = self.content
             if content.frontiers[path] != after:
                 return False
-            frontiers = (*content.frontiers[:path], upto, *content.frontiers[path + 1 :])
+            frontiers = {**content.frontiers, path: upto}
             added = {name: (*own, stored[name]) if name in stored else own for name, own in content.runs.items()}
             assert stored.keys() <= content.runs.keys(), "runs are of the view's states"
             self._save(replace(content, runs=added, frontiers=frontiers, version=content.version + 1))
@@ -204,12 +203,13 @@ class Manifest:
         """The view has come back: all its paths go on from a frontier, with these runs and no others."""
         with self._exclusive():
             self._refresh()
-            self._save(self._with(arrived, tuple(frontier for _ in self.content.frontiers)))
+            self._save(self._with(arrived, dict.fromkeys(self.content.frontiers, frontier)))
 
-    def _with(self, arrived: Arrived, frontiers: tuple[int, ...]) -> Content:
+    def _with(self, arrived: Arrived, frontiers: Mapping[int, int]) -> Content:
         content = self.content
+        path, upto = next(iter(frontiers.items()))  # they are all the same
         runs = {
-            name: (StoredRun(0, 0, frontiers[0], self._store(run.files), run.rows),) if run.files else ()
+            name: (StoredRun(path, 0, upto, self._store(run.files), run.rows),) if run.files else ()
             for name, run in arrived.runs.items()
         }
         new = replace(content, runs=runs, frontiers=frontiers, version=content.version + 1)
@@ -311,7 +311,7 @@ def _encode(content: Content) -> bytes:
         "version": content.version,
         "view": content.view,
         "owner": content.owner,
-        "frontiers": content.frontiers,
+        "frontiers": {str(path): lsn for path, lsn in content.frontiers.items()},
         "error": content.error,
         "shared": content.shared,
         "handover": content.handover,
@@ -336,13 +336,19 @@ def _read(folder: Path) -> Content:
             document["program"],
             {name: _decode_schema(state) for name, state in document["states"].items()},
             {name: tuple(_decode_run(run) for run in state["runs"]) for name, state in document["states"].items()},
-            tuple(document["frontiers"]),
+            _decode_frontiers(document["frontiers"]),
             document["error"],
             document["version"],
             document.get("shared", ""),
             document.get("handover", ""),
             document.get("statics", {}),
         )
+
+
+def _decode_frontiers(frontiers: Any) -> dict[int, int]:
+    """Frontiers by path id; earlier versions listed them by the paths' places, which are their ids."""
+    pairs = frontiers.items() if isinstance(frontiers, dict) else enumerate(frontiers)
+    return {int(path): lsn for path, lsn in pairs}
 
 
 def _decode_schema(state: Any) -> StateSchema:

@@ -25,10 +25,10 @@ from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, filtere
 from planner.algebra.relations import Delta, Filter, Join, Project, Relation, Scan, SetOperation, Snapshot, Unnest
 from planner.algebra.scalars import Column, ColumnRef, Scalar, ScalarSubquery
 from planner.algebra.walk import descend, used_columns
-from planner.incremental.components import flatten, join_components
+from planner.incremental.methods.split.components import flatten, join_components
+from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import LSN, ORDINAL
-from planner.incremental.pipelines import Kinds
-from planner.incremental.statics import Statics
+from planner.incremental.properties import Kinds
 from planner.rules.joins.cardinality import Cardinality
 
 Build = Callable[[Relation], Relation]

@@ -20,7 +20,7 @@ from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOpe
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
 from planner.algebra.walk import descend
-from planner.incremental.groupings import Grouping, Source, Values
+from planner.incremental.methods.split.groupings import Grouping, Source, Values
 from planner.incremental.names import stored_name
 
 

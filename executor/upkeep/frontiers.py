@@ -35,7 +35,7 @@ class Frontiers:
         core = self._core
         kept = [runtime for runtime in core.runtimes() if runtime.error is None]
         paths = [progress for runtime in kept if runtime.away is None for progress in runtime.paths]
-        frontiers = [progress.durable for progress in paths if progress.path.stream == stream]
+        frontiers = [progress.durable for progress in paths if stream in progress.path.inputs]
         held = ((runtime, runtime.held) for runtime in kept)  # who goes on elsewhere reads also what the views below do
         frontiers += (lsn for item, lsn in held if lsn is not None and stream in core.reads_of(item.view.oid))
         return min(frontiers, default=otherwise)

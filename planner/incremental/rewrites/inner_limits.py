@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from planner.algebra.construction import Fresh, keep_columns
 from planner.algebra.relations import Aggregate, Limit, Relation, Sort
 from planner.algebra.walk import kinds_of, transform_relations
-from planner.incremental.pipelines import Kinds, below_projections
+from planner.incremental.properties import Kinds
+from planner.incremental.rewrites.orders import below_projections
 from planner.rules.row_order.number_rows import number_rows
 
 

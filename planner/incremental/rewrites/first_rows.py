@@ -24,7 +24,8 @@ from planner.algebra.construction import Fresh, conjuncts
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Unnest, Window
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import transform, walk
-from planner.incremental.pipelines import Kinds, below_projections
+from planner.incremental.properties import Kinds
+from planner.incremental.rewrites.orders import below_projections
 from planner.lowering.outer_values import has_equal_values
 from planner.rules import rewrite
 from planner.rules.projections.prune_columns import prune_columns

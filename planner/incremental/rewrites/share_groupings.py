@@ -15,7 +15,7 @@ from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.signature import key_of, signature
 from planner.algebra.walk import descend, walk
-from planner.incremental.pipelines import Kinds, is_grouping
+from planner.incremental.properties import Kinds, is_grouping
 
 
 class _Shared(Struct):

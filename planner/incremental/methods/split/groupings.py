@@ -6,14 +6,14 @@
 
 Each arm of a UNION ALL below the grouping has states of its own; an arm without a stream is a static with the same
 columns, and one over the states of other groupings is computed at each read. How the groups are read back is
-``planner.incremental.reading``.
+``planner.incremental.methods.split.reading``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import INT8
@@ -24,10 +24,11 @@ from planner.algebra.relations import Aggregate, Project, Relation
 from planner.algebra.scalars import AggregateCall, Column, ColumnRef, Literal, Scalar
 from planner.algebra.signature import key_of
 from planner.incremental.lateness import Horizon, in_time
+from planner.incremental.methods.method import Gathered
+from planner.incremental.methods.split.regions import Branches, OfDelta, Regions
+from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import Names
 from planner.incremental.programs.program import State, StateKind, Statement
-from planner.incremental.regions import Branches, OfDelta, Regions
-from planner.incremental.statics import Statics
 from planner.rules import optimise
 
 
@@ -59,13 +60,6 @@ class Grouping(Struct, frozen=True):
     children: tuple[Values, ...]
 
 
-class Gathered(Struct):
-    """What a program gathers from its groupings."""
-
-    states: list[State] = field(default_factory=list)
-    statements: list[tuple[int, Statement]] = field(default_factory=list)  # with the stream's oid
-
-
 class Groupings:
     """Plans groupings, each once, into states and statements of one program."""
 
@@ -75,10 +69,12 @@ class Groupings:
         statics: Statics,
         regions: Regions,
         fresh: Fresh,
+        gathered: Gathered,
         horizons: Mapping[Column, Horizon] | None = None,
     ) -> None:
-        """``horizons``, by a group key, tell of groupings that leave out rows which come too late."""
-        self.gathered = Gathered()
+        """``gathered`` gets the states and statements; ``horizons``, by a group key, tell of groupings that leave out
+        rows which come too late."""
+        self._gathered = gathered
         self._horizons = horizons or {}
         self._scope = scope
         self._statics = statics
@@ -170,8 +166,8 @@ class Groupings:
             return Source("", relation.columns, relation)
         if arm.stream is None:
             return Source(*self._statics.source(relation))
-        self.gathered.states.append(state)
-        self.gathered.statements.append((arm.stream, Statement(state.name, optimise(relation))))
+        self._gathered.states.append(state)
+        self._gathered.statements.append((arm.stream, Statement(state.name, optimise(relation))))
         return Source(state.name, state.columns)
 
 

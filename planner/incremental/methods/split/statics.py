@@ -19,8 +19,8 @@ from planner.algebra.scalars import Column, ColumnRef
 from planner.algebra.signature import key_of
 from planner.algebra.walk import RELATIONS, descend, free_columns, walk
 from planner.incremental.names import Names, stored_name
-from planner.incremental.pipelines import Kinds
 from planner.incremental.programs.program import Static
+from planner.incremental.properties import Kinds
 from planner.rules import optimise
 
 

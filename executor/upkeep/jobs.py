@@ -1,7 +1,7 @@
-"""What background maintenance does and did: the lines of ``millstream.jobs``, and the log's.
+"""The record of background jobs: the lines of ``millstream.jobs``, and those of the server's log.
 
-Owns: the record of a job, from its claim of an interval to its end, and what is postponed and why. A running job's
-interval is its claim: nobody else in the background computes it. Knows nothing of how a job is done.
+Owns: the record of a job, from its claim of an interval to its end, and which due work is postponed and why. A job that
+runs holds its paths: no other background job computes them. Knows nothing of how a job is done.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import logging
+import threading
 from collections import deque
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -19,6 +20,8 @@ from msgspec.structs import replace
 _LOGGER = logging.getLogger(__name__)
 JOBS_KEPT: Final = 1000
 
+#: The engine of a queue.
+EngineName = Literal["embedded", "spark"]
 #: void: nothing came of it, since the view was dropped or somebody else committed first; postponed: not begun.
 JobStatus = Literal["running", "done", "failed", "void", "postponed"]
 
@@ -49,12 +52,14 @@ class Total(Struct, frozen=True):
 
 
 class JobList:
-    """Written by the maintenance thread; may be read from any thread."""
+    """Written by the engines' queues; may be read from any thread."""
 
     def __init__(self) -> None:
+        self._writing = threading.Lock()
         self._ended: deque[JobRecord] = deque(maxlen=JOBS_KEPT)
         self._running: dict[int, JobRecord] = {}
-        self._postponed: dict[str, JobRecord] = {}
+        #: By engine and streams.
+        self._postponed: dict[tuple[EngineName, str], JobRecord] = {}
         self._ids = itertools.count(1)
         #: By engine and status.
         self.totals: dict[tuple[str, JobStatus], Total] = {}
@@ -86,8 +91,9 @@ class JobList:
         done = replace(record, status=status, seconds=seconds, detail=detail, engine_jobs=engine_jobs)
         self._ended.append(done)
         self._running.pop(record.id, None)
-        known = self.totals.get((done.engine, status), Total())
-        self.totals[done.engine, status] = Total(known.jobs + 1, known.rows + done.rows, known.seconds + seconds)
+        with self._writing:
+            known = self.totals.get((done.engine, status), Total())
+            self.totals[done.engine, status] = Total(known.jobs + 1, known.rows + done.rows, known.seconds + seconds)
         _LOGGER.log(
             logging.WARNING if status == "failed" else logging.INFO,
             "job %d: %s maintained %s over LSN (%d, %d], %d rows in %.3f s, %s%s",
@@ -103,25 +109,26 @@ class JobList:
         )
         return done
 
-    def give_up(self, why: str) -> None:
-        """Nothing runs any more."""
+    def give_up(self, engine: EngineName, why: str) -> None:
+        """The jobs of an engine's queue have failed."""
         for record in list(self._running.values()):
-            self.end(record, "failed", why)
+            if record.engine == engine:
+                self.end(record, "failed", why)
 
-    def postpone(self, views: Iterable[str], stream: str, why: str) -> None:
-        """A stream's due work is put off."""
-        known = self._postponed.get(stream)
+    def postpone(self, engine: EngineName, views: Iterable[str], stream: str, why: str) -> None:
+        """An engine's due work on a stream is put off."""
+        known = self._postponed.get((engine, stream))
         if known is None or known.detail != why:
             now = dt.datetime.now(dt.UTC)
-            self._postponed[stream] = JobRecord(
+            self._postponed[engine, stream] = JobRecord(
                 next(self._ids), tuple(views), stream, "", "postponed", 0, 0, 0, now, detail=why
             )
 
-    def resume(self, stream: str) -> None:
-        """Nothing of the stream is put off any more."""
-        self._postponed.pop(stream, None)
+    def resume(self, engine: EngineName, stream: str) -> None:
+        """No work of an engine on the stream is put off any more."""
+        self._postponed.pop((engine, stream), None)
 
-    def postponed_for(self, stream: str) -> float:
-        """Seconds for which the stream's work has been put off; 0 when it is not."""
-        known = self._postponed.get(stream)
+    def postponed_for(self, engine: EngineName, stream: str) -> float:
+        """Seconds for which an engine's work on the stream has been put off; 0 when it is not."""
+        known = self._postponed.get((engine, stream))
         return 0.0 if known is None else (dt.datetime.now(dt.UTC) - known.started).total_seconds()

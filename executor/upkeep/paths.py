@@ -1,0 +1,120 @@
+"""Which paths of continuous views are due, gathered by their inputs.
+
+Owns: ``PathTask``, one path of one view; ``Sources``, the streams that paths have in common; and the rule by which a
+path is due (rows or idle time, architecture section 1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Struct
+
+from catalog.objects import qualified
+from executor.database.core import Core
+from executor.streams.runtime import StreamRuntime, is_followed
+from executor.views.progress import Progress
+from executor.views.runtime import ViewRuntime
+from planner.incremental.programs.program import State
+
+#: Seconds for which readers that have processed a view's rows may be about to process the next ones.
+READING = 0.25
+
+
+class PathTask(Struct, frozen=True):
+    """A path of a view, to be maintained."""
+
+    runtime: ViewRuntime
+    progress: Progress
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states that the path's statements fill."""
+        targets = {statement.target for statement in self.progress.path.statements}
+        return tuple(state for state in self.runtime.program.states if state.name in targets)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The view's oid and the path's id."""
+        return self.runtime.view.oid, self.progress.path.id
+
+
+class Sources(Struct, frozen=True):
+    """The streams that some paths read."""
+
+    streams: tuple[StreamRuntime, ...]
+
+    @property
+    def name(self) -> str:
+        """The streams' names, for lists of jobs."""
+        return ", ".join(qualified(item.stream) for item in self.streams)
+
+    @property
+    def last_lsn(self) -> int:
+        """The LSN of the last row; 0 where none has come."""
+        return max(item.last_lsn for item in self.streams)
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since a row came."""
+        return time.monotonic() - max(item.last_arrival for item in self.streams)
+
+    @property
+    def are_followed(self) -> bool:
+        """Whether all of them are fed from folders."""
+        return all(is_followed(item.stream) for item in self.streams)
+
+    def rows(self, after: int, upto: int) -> int:
+        """How many rows an interval holds."""
+        return sum(item.feed.rows(after, upto) for item in self.streams)
+
+
+def all_paths(core: Core) -> list[tuple[Sources, list[PathTask]]]:
+    """The paths of all views that this server maintains, by what they read."""
+    found: dict[tuple[int, ...], list[PathTask]] = {}
+    for runtime in core.runtimes():
+        if runtime.error is None and runtime.away is None:
+            for progress in runtime.paths:
+                found.setdefault(progress.path.inputs, []).append(PathTask(runtime, progress))
+    gathered = ((_sources(core, oids), tasks) for oids, tasks in found.items())
+    return [(sources, tasks) for sources, tasks in gathered if sources is not None]
+
+
+def _sources(core: Core, oids: Sequence[int]) -> Sources | None:
+    """The streams with these oids; None where one was dropped meanwhile."""
+    streams = tuple(core.streams[oid] for oid in oids if oid in core.streams)
+    return Sources(streams) if len(streams) == len(oids) else None
+
+
+def upper_lsn(core: Core) -> int:
+    """The LSN up to which rows may be maintained: no manifest may name one that the disk does not have."""
+    return min(core.sequencer.visible, core.sequencer.durable)
+
+
+def is_due(core: Core, sources: Sources, task: PathTask, pressed: bool) -> bool:
+    """Whether a path has enough rows, or any while none come or writers wait (``pressed``)."""
+    upto = upper_lsn(core)
+    rows = sources.rows(task.progress.durable, upto) if task.progress.durable < upto else 0
+    if rows == 0:
+        return False
+    return pressed or rows >= core.options.maintenance_rows or sources.idle_seconds >= core.options.maintenance_idle
+
+
+def are_read(views: Iterable[ViewRuntime]) -> bool:
+    """Whether readers bring some of these views up to date, one after the other."""
+    since = time.monotonic() - READING
+    return any(view.readers.is_busy or view.readers.last > since for view in views)
+
+
+def adjacent(sources: Sources, tasks: Collection[PathTask]) -> list[list[PathTask]]:
+    """The paths in groups between whose durable frontiers no row lies: one job over the same interval serves a
+    group."""
+    groups: list[list[PathTask]] = []
+    for task in sorted(tasks, key=lambda item: item.progress.durable):
+        last = groups[-1][-1].progress.durable if groups else -1
+        if groups and (last == task.progress.durable or sources.rows(last, task.progress.durable) == 0):
+            groups[-1].append(task)
+        else:
+            groups.append([task])
+    return groups

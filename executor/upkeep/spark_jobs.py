@@ -1,0 +1,161 @@
+"""Background jobs on Spark: one for all paths of the same inputs between whose frontiers no row lies.
+
+Owns: ``SparkJobs``: how an interval's rows reach Spark (sealed into a Parquet file, or as the files of a followed
+folder), and what happens to paths that Spark could not maintain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from msgspec import Struct
+
+from catalog.values.errors import SqlError
+from executor.database.core import Core
+from executor.engine import ArrivedFiles, EngineUnavailable, Inputs, Job, JobResult, Rows
+from executor.files.arrived import FileFeed
+from executor.spark.engine import SparkEngine
+from executor.streams.runtime import StreamRuntime
+from executor.traces.layout import LSN, ORDINAL
+from executor.traces.sealed import seal
+from executor.upkeep.commits import Retries, commit
+from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
+from executor.upkeep.jobs import JobList, JobRecord
+from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
+from executor.views.failure import is_of_the_rows
+from planner.algebra.relations import Delta
+from planner.algebra.walk import walk
+from planner.incremental.programs.program import Statement
+
+
+class Interval(Struct, frozen=True):
+    """The LSNs of a job with this number: ``after`` exclusive, ``upto`` inclusive."""
+
+    job: int
+    after: int
+    upto: int
+
+
+class SparkJobs:
+    """Runs paths on Spark; what Spark cannot do, the embedded engine does."""
+
+    def __init__(self, core: Core, spark: SparkEngine, jobs: JobList, retries: Retries, embedded: EmbeddedJobs) -> None:
+        self._core, self._spark, self._jobs = core, spark, jobs
+        self._retries, self._embedded = retries, embedded
+
+    def can_maintain(self, task: PathTask) -> tuple[bool, str]:
+        """Whether Spark can maintain a path now, or why not."""
+        if task.runtime.time_zone != "UTC":
+            return False, f"Spark's time zone is UTC, the view's is {task.runtime.time_zone}"
+        status = self._spark.status()
+        if status.state in ("absent", "failed"):
+            return False, f"Spark is {status.state}: {status.detail}"
+        reason = self._spark.supports(task.progress.path.statements, task.states)
+        return reason is None, reason or ""
+
+    def run(self, sources: Sources, tasks: Sequence[PathTask], pressed: bool) -> None:
+        """Maintains paths up to the newest row that is on the disk."""
+        left = [task for task in tasks if not self.is_done_by_readers(sources, task, pressed)]
+        upto = upper_lsn(self._core)
+        for group in adjacent(sources, [task for task in left if self._core.is_live(task.runtime)]):
+            if sources.rows(group[-1].progress.durable, upto):
+                self._run_group(sources, group, upto)
+
+    def is_done_by_readers(self, sources: Sources, task: PathTask, pressed: bool) -> bool:
+        """Whether committing what readers have computed leaves nothing that is due: the few rows that arrived meanwhile
+        are no reason for a job, which takes all cores for a second."""
+        if self._core.engine_setting(task.runtime.view) == "spark":  # the user wants Spark's work
+            return False
+        return self._embedded.commit_pending(sources, task) and not is_due(self._core, sources, task, pressed)
+
+    def _run_group(self, sources: Sources, group: list[PathTask], upto: int) -> None:
+        for task in group:
+            task.runtime.claim(task.progress, upto)
+        frontiers = [task.progress.durable for task in group]
+        after = max(frontiers)  # no row lies between the others and it
+        record = begin(self._jobs, sources, group, "spark", after, upto)
+        try:
+            result = self._run_job(sources, group, Interval(record.id, after, upto))
+            committed = [
+                commit(self._core, task, own, upto, {state.name: _files(result, state.name) for state in task.states})
+                for task, own in zip(group, frontiers, strict=True)
+            ]
+            end(self._jobs, record, committed, "", result.engine_jobs)
+        except (EngineUnavailable, SqlError, OSError) as error:
+            self._instead_of_spark(sources, group, record, error)
+        finally:
+            self._core.storage.discard_scratch(record.id)
+
+    def _instead_of_spark(self, sources: Sources, group: list[PathTask], record: JobRecord, error: Exception) -> None:
+        """What Spark could not do the embedded engine does, unless it cannot either or a view was dropped."""
+        if not all(self._core.is_live(task.runtime) for task in group):
+            self._jobs.end(record, "void", DROPPED)  # those that are left are due again
+            return
+        self._jobs.end(record, "failed", str(error))
+        reads_files = any(isinstance(item.feed, FileFeed) for item in sources.streams)
+        for task in group:
+            if isinstance(error, SqlError) and reads_files and not is_of_the_rows(error):
+                self._retries.failed(task, error, record.upto)
+            else:
+                self._embedded.run(sources, task, f"instead of Spark: {error}")
+
+    def _run_job(self, sources: Sources, group: list[PathTask], interval: Interval) -> JobResult:
+        statements = tuple(statement for task in group for statement in task.progress.path.statements)
+        states = tuple(state for task in group for state in task.states)
+        statics: dict[str, tuple[Path, ...]] = {}
+        for task in group:
+            statics |= self._core.storage.static_files(task.runtime.view.oid)
+        output = self._core.storage.scratch(interval.job)
+        with contextlib.ExitStack() as sealed:
+            deltas = {
+                item.stream.oid: sealed.enter_context(self._rows(item, interval, _columns(statements, item)))
+                for item in sources.streams
+            }
+            inputs = Inputs(deltas, statics)
+            return self._spark.run(Job(interval.job, statements, states, inputs, interval.after, interval.upto, output))
+
+    @contextlib.contextmanager
+    def _rows(self, stream: StreamRuntime, interval: Interval, names: list[str]) -> Iterator[Rows]:
+        """An interval's rows of a stream, as Spark reads them."""
+        after, upto = interval.after, interval.upto
+        if isinstance(stream.feed, FileFeed) and stream.feed.are_exact(after, upto):
+            records = tuple((item.place, item.files) for item in stream.feed.files(after, upto))
+            yield ArrivedFiles(stream.stream, records)
+            return
+        file = self._sealed(stream, after, upto, names)
+        try:
+            yield (file,)
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _sealed(self, stream: StreamRuntime, after: int, upto: int, names: list[str]) -> Path:
+        """Some columns of an interval's rows in a file."""
+        folder = self._core.storage.stream_folder(stream.stream.oid)
+        if not isinstance(stream.feed, FileFeed):
+            delta = stream.feed.delta(after, upto).select(names)
+            return seal(folder, after, upto, delta.schema, delta.to_batches())
+        tables = (table.select(names) for table in stream.feed.tables(after, upto))
+        first = next(tables)
+        batches = (batch for table in chain((first,), tables) for batch in table.to_batches())
+        return seal(folder, after, upto, first.schema, batches)
+
+
+def _columns(statements: Sequence[Statement], stream: StreamRuntime) -> list[str]:
+    """The stream's columns that statements read, in the stream's order."""
+    used = {
+        source
+        for statement in statements
+        for item in walk(statement.relation)
+        if isinstance(item, Delta) and item.oid == stream.stream.oid
+        for source in item.sources
+    }
+    return [name for name in (*stream.schema.names, LSN, ORDINAL) if name in used or name == LSN]
+
+
+def _files(result: JobResult, state: str) -> tuple[Path, ...]:
+    run = result.runs[state]
+    assert isinstance(run, tuple), "Spark writes files"
+    return run
