@@ -1,6 +1,6 @@
 """What is known about NULL: which columns never are, and which predicates a NULL makes fail.
 
-Facts only, no rewriting. All answers are safe: what is not known is not claimed.
+All answers are safe: a column that is not known to be without NULL may have one.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from catalog.codec import Classes, classes, decode, encode
 from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
-from planner.algebra.relations import Relation, SortKey
+from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
 
@@ -38,7 +38,7 @@ _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "InSubquery"))
 
 def checked(*parts: type) -> Typed:
     """The types that the fields of nodes, columns and some classes of ``parts`` declare."""
-    return Typed((*NODES, Column, *parts), within=_TYPES.values(), Relation=Relation, SortKey=SortKey)
+    return Typed((*NODES, Column, *parts), within=_TYPES.values())
 
 
 _NO_PARTS: Final[Classes] = {}
