@@ -24,6 +24,7 @@ from catalog.codec import Classes, classes, decode, encode
 from catalog.struct_types import Typed
 from catalog.values.errors import unsupported
 from catalog.values.types import Composite, Enumeration, SqlType
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column
 from planner.algebra.walk import NODES, RELATIONS, Node, walk
@@ -65,7 +66,7 @@ class Writer:
     def __init__(self, parts: Classes = _NO_PARTS) -> None:
         self._parts = parts
         self._columns: dict[Column, int] = {}
-        self._nodes: dict[int, tuple[Node, int]] = {}
+        self._nodes = NodeMap[int]()
         self._entries: list[list[Any]] = []
 
     def document(self, name: str, root: Any) -> dict[str, Any]:
@@ -96,12 +97,12 @@ class Writer:
 
     def _node(self, root: Node) -> int:
         """The place of a node, which is written with all below it unless it was before."""
-        if id(root) not in self._nodes:
+        if root not in self._nodes:
             for node in reversed(list(walk(root))):
-                if id(node) not in self._nodes:
+                if node not in self._nodes:
                     self._entries.append(self._entry(node))
-                    self._nodes[id(node)] = (node, len(self._entries) - 1)
-        return self._nodes[id(root)][1]
+                    self._nodes[node] = len(self._entries) - 1
+        return self._nodes[root]
 
 
 class Reader:
