@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file
 from executor.commit.lines import End
-from executor.trace.checked import as_written, pack, unpack
+from executor.traces.checked import as_written, pack, unpack
 
 _NAME: Final = "forgotten"
 _LOGGER = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def read(folder: Path) -> Forgotten:
             return Forgotten(streams, found["tables"], found["log"], names)
     except SqlError as error:
         if path.exists():
-            _LOGGER.warning("%s: it confirms nothing of what the log has forgotten", error.message)
+            _LOGGER.warning("%s: it confirms nothing about the recycled part of the log", error.message)
         return Forgotten()
 
 

@@ -30,12 +30,13 @@ from executor.moving.questions import (
 from executor.moving.replica import replica_of
 from executor.queries.plans import Plan
 from executor.queries.spark_queries import joined_scans
-from executor.views.runtime import Away, ViewRuntime
-from planner.algebra.allowed import check_call
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
+from planner.algebra.allow_list import check_call
+from planner.algebra.construction import SUBQUERIES, conjunction, conjuncts, volatility
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Column, Parameter, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
-from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 
 if TYPE_CHECKING:
     from executor.database.database import Database
@@ -110,7 +111,7 @@ class Elsewhere:
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
         """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
         the other server does when it has looked at them, too."""
-        runtime.check_feeds()
+        runtime.check_inputs()
         least = max(self._database.streams[oid].last_lsn for oid in runtime.program.inputs)
         least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE
@@ -126,7 +127,7 @@ class Elsewhere:
                     return found
                 if is_late:
                     raise SqlError(
-                        "55000", f'server "{away.server}" has not got all rows of view "{runtime.view.name}"'
+                        "55000", f'server "{away.server}" does not have all rows of view "{runtime.view.name}"'
                     )
             except SqlError as error:
                 if error.sqlstate != _NOT_HERE:
@@ -148,7 +149,7 @@ class Elsewhere:
         except Unwanted:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
-            return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+            return encode_error(SqlError(_NOT_HERE, "the view no longer exists"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
         """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
@@ -171,7 +172,7 @@ class Elsewhere:
 def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
     where = f" at {away.address}" if away.address else ""
     message = f'view "{runtime.view.name}" is on server "{away.server}", which cannot be reached{where}: {error}'
-    hint = "When that server is lost, the view comes back from its last checkpoint (millstream.servers, server_lease)."
+    hint = "If that server is lost, the view continues from its last checkpoint (millstream.servers, server_lease)."
     return SqlError("08001", message, hint=hint)
 
 
@@ -235,7 +236,7 @@ def _rows(reader: Reader, question: Question) -> Answer:
         raise _not_here(database) from error  # it has left meanwhile
     scan = question.scan
     if not set(scan.sources) <= set(table.column_names):
-        raise SqlError("08P01", "a question of another server is about other columns")
+        raise SqlError("08P01", "a request of another server names other columns")
     rows = table.select(scan.sources)
     if isinstance(question.relation, Filter):
         leaf = replace(scan, oid=runtime.view.oid)

@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from executor.database.periodic import Periodic
 from executor.moving.ownership import Owned
 from executor.moving.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Keeping:
         try:
             self._give_back()
         except (OSError, SqlError) as error:
-            self._tell("views do not go back", error)
+            self._tell("views cannot migrate back", error)
 
     def _tell(self, what: str, error: Exception) -> None:
         if str(error) != self._told:

@@ -55,7 +55,7 @@ from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from executor.streams.runtime import Feed
+    from executor.traces.trace import InputTrace
 
 ATTEMPTS = 20
 #: A query with quotients of more digits, which runs where the query itself has overflowed.
@@ -614,7 +614,7 @@ class OwnReader(Reader):
         super().cancel()
 
 
-def _have_come(feed: Feed, after: int, upto: int) -> bool:
+def _have_come(feed: InputTrace, after: int, upto: int) -> bool:
     """Whether there are rows of an interval, or may have been: a view's server has copied it beyond them."""
     try:
         return bool(feed.rows(after, upto))
@@ -629,7 +629,7 @@ def _require_committed(views: Iterable[int], own: Catalog, committed: Catalog) -
     for oid in views:
         if oid not in committed.objects and (view := own.objects.get(oid)) is not None:
             what = f'reading continuous view "{view.name}" in the transaction that creates it'
-            raise unsupported(what, "COMMIT first: the view's rows are those from then on.")
+            raise unsupported(what, "Commit first: the view has the rows from then on.")
 
 
 def _as_read(plan: Plan, oid: int, table: pa.Table) -> pa.Table:

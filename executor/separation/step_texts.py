@@ -9,8 +9,8 @@ from executor.database.core import Core
 from executor.separation.forecasts import Forecasting
 from executor.separation.steps import Steps
 from planner.explain.plans import explain_relation, relation_json
+from planner.separation.carried_state import Decision, Forecast, decide
 from planner.separation.cuts import Pipeline, Pipelined, select_state
-from planner.separation.leaving import Decision, Forecast, decide
 
 
 def pipelines_text(core: Core, steps: Steps) -> list[str]:
@@ -19,7 +19,7 @@ def pipelines_text(core: Core, steps: Steps) -> list[str]:
 
 
 def pipelines_json(core: Core, steps: Steps) -> list[dict[str, Any]]:
-    """The same as JSON values."""
+    """The pipelines as JSON values."""
     return [_document(steps, *item) for item in _boundaries(core, steps)]
 
 

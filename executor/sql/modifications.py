@@ -22,7 +22,7 @@ from executor.sql.transaction import Transaction
 from executor.streams.runtime import fed_otherwise
 from executor.tables.changes import Changes
 from executor.tables.statements.effects import Modification, parts_of
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateTable, CreateTableAs
 from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update

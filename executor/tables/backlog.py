@@ -23,11 +23,12 @@ from executor.commit.frames import MOST_ROWS
 from executor.commit.records import TableChange, TableValues
 from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
-from executor.rows.row_shapes import Key, identity_of, shape_of
+from executor.rows.row_shapes import identity_of, shape_of
 from executor.rows.value_rows import ValueRow, together
 from executor.tables.changes import apply_by_value
 from executor.tables.journal import Changed, Entry, RowsChanged
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Key
 
 #: Rows that may wait, and their bytes.
 _MANY: Final = 4096

@@ -28,8 +28,7 @@ from executor.locks.held import TransactionLocks
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
-from executor.rows.keyed_rows import keys_in
-from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
+from executor.rows.row_shapes import identity_of, keys_of
 from executor.sql.savepoints import Savepoints
 from executor.tables import changes as tools
 from executor.tables.backlog import NetRows, net_of
@@ -57,7 +56,8 @@ from executor.tables.statements.effects import Arguments, Effect, Effects, Modif
 from executor.tables.statements.follower_rows import Following
 from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
 from executor.tables.statements.row_plans import RowPlan
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, keys_in
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, Scalar
 from planner.lowering.effects import calls_of

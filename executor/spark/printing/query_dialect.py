@@ -32,11 +32,11 @@ from executor.spark.printing.functions.floats import FLOATS
 from executor.spark.printing.functions.temporal import ZONED
 from executor.spark.printing.functions.textual import TEXTUAL
 from executor.spark.printing.nodes import cast, once, refuse
+from planner.algebra.construction import SUBQUERIES
 from planner.algebra.functions import AGGREGATES
 from planner.algebra.relations import Relation, SortKey, Unnest
 from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
 from planner.algebra.walk import children
-from planner.rules.support import SUBQUERIES
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))

@@ -1,7 +1,7 @@
 """Multiranges in DuckDB: a BLOB (``catalog.values.multiranges``), which macros take apart into lists of ranges and put
 together again.
 
-Owns: ``OF_COLUMNS``, the union of ranges over a batch (``catalog.values.multirange_unions``), and ``STATEMENTS``, which
+Owns: ``OF_COLUMNS``, the union of ranges over a batch (``catalog.values.multiranges``), and ``STATEMENTS``, which
 make all other operations of unions and complements. All macros are NULL for NULL.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from catalog.values.multirange_unions import united
+from catalog.values.multiranges import united
 from executor.embedded.functions.batches import ColumnFunctions
 
 #: Bytes from which on digits are split instead of slices taken: a lambda copies what it captures for each element.

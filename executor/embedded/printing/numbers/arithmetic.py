@@ -88,7 +88,8 @@ def quotient_scale(printer: EntryPoints, arguments: list[Expr], node: Call) -> E
 
 
 def own_text(digits: Expr, source: SqlType) -> Expr:
-    """A numeric, with all digits that are stored, as its type alone shows it (``protocol.values.decimal_text``)."""
+    """A numeric, with all digits that are stored, as its type alone shows it
+    (``protocol.values.numbers.numeric_text``)."""
     if not source.is_loose:
         return digits
     if source.modifiers == UNCONSTRAINED:
