@@ -29,7 +29,6 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
 from executor.rows.row_shapes import identity_of, keys_of
-from executor.sql.savepoints import Savepoints
 from executor.tables import changes as tools
 from executor.tables.backlog import NetRows, net_of
 from executor.tables.changes import Change, Changes
@@ -51,6 +50,7 @@ from executor.tables.journal import (
     RowsChanged,
     gathered,
 )
+from executor.tables.savepoints import Savepoints
 from executor.tables.statements.changes_by_key import KeyedWriter, NotByKey, Store
 from executor.tables.statements.effects import Arguments, Effect, Effects, Modification, OverRows, parts_of, typed
 from executor.tables.statements.follower_rows import Following
