@@ -1,8 +1,8 @@
 """A statement over a few thousand rows of a stream: filtered, grouped and aggregated without an engine.
 
-Owns: which statements that is (a grouping over filters and projections of one delta, by columns of the stream) and
-their run. Sorting the rows by group once makes every aggregate one call of numpy; an engine needs longer than that to
-begin. What the values or the expressions have out of the ordinary makes it None: the engine computes the run.
+Owns: which statements these are (a grouping over filters and projections of one delta, by columns of the stream) and
+their run. Sorting the rows by group once makes every aggregate one call of numpy, which ends before an engine begins.
+Values or expressions out of the ordinary give None, and the engine computes the run.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _below(relation: Relation) -> tuple[Compiler, list[Computed], Delta] | None:
 
 
 def _projected(relation: Project, below: Compiler) -> Compiler:
-    """The columns of a projection that are computed here; one that nobody uses does not matter."""
+    """The columns of a projection that are computed here; an unused column that is not does not matter."""
     scope, sources = {}, {}
     for column, scalar in relation.outputs:
         found = below.compiled(scalar)

@@ -1,7 +1,7 @@
 """Scalar expressions over a few thousand rows, as numpy computes them.
 
-Owns: which expressions these are, and constants, casts, CASE and texts; calls are in ``operations``. All else is the
-engine's.
+Owns: which expressions these are, and constants, casts, CASE and texts; calls are in ``vector_operations``. Every other
+expression is left to the engine.
 """
 
 from __future__ import annotations

@@ -330,7 +330,7 @@ class WriteTransaction:
                 if effect is not None and self._keyed.takes(effect, self.definitions):
                     self._note(effect.changes)
                     return Changes(effect.count, effect.returned)
-                self.locks.release_after(mark)  # who waits for all rows holds none that others wait for
+                self.locks.release_after(mark)  # a transaction that waits for all rows holds none that others wait for
             if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
                 effect = self._by_query(statement, arguments, tables)
             else:
@@ -434,7 +434,7 @@ class WriteTransaction:
             return False
         refused = locks.refused
         has_it = locks.try_take(*rows)
-        locks.refused = refused  # nobody waits for these
+        locks.refused = refused  # no transaction waits for these
         return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:
