@@ -30,11 +30,12 @@ from catalog.objects import (
     Typed,
     UserType,
     View,
+    initial_rights,
     is_temporary,
     retyped,
     rows_of,
 )
-from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights, initial_rights
+from catalog.privileges import DATABASE, DATABASE_RIGHTS, OF_SCHEMA, Rights
 from catalog.roles import Roles
 from catalog.routines import NONE, Function, Functions, by_name, every
 from catalog.values.errors import SqlError, duplicate_table, undefined_table

@@ -8,20 +8,19 @@ each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.extensions import BaseType
+from catalog.privileges import PUBLIC_SCHEMA, SYSTEM_SCHEMA, Grant, Rights
+from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError, Subject
 from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import redeclared
 from catalog.values.scales import scale_kind, scale_name
 from catalog.values.types import BOOL, INT8, Composite, Enumeration, SqlType
-
-if TYPE_CHECKING:
-    from catalog.privileges import Grant
 
 PUBLIC: Final = "public"
 PG_CATALOG: Final = "pg_catalog"
@@ -55,6 +54,11 @@ class ColumnDefinition(Struct, frozen=True):
     collation: int = 0
     grants: tuple[Grant, ...] = ()
     is_computed: bool = False
+
+
+def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
+    """The rights that are granted on a column alone, in a relation that ``owner`` owns."""
+    return Rights(owner, column.grants)
 
 
 def with_scales(columns: tuple[ColumnDefinition, ...]) -> tuple[ColumnDefinition, ...]:
@@ -344,6 +348,12 @@ BUILT_IN: Final = (
     Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
+
+
+def initial_rights(schema: str) -> Rights:
+    """The rights on a built-in schema."""
+    return PUBLIC_SCHEMA if schema == PUBLIC else SYSTEM_SCHEMA
+
 
 CatalogObject = Table | Stream | FileTable | View | SystemView | Sequence
 

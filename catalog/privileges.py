@@ -13,7 +13,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from catalog.objects import PUBLIC, ColumnDefinition
 from catalog.roles import BOOTSTRAP, DATABASE_OWNER, EVERYBODY, READ_ALL_DATA, WRITE_ALL_DATA, Roles
 
 #: Privileges by letter, in the order in which PostgreSQL writes them.
@@ -125,27 +124,17 @@ class Rights(Struct, frozen=True):
         return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
 
 
-def column_grants(column: ColumnDefinition, owner: int = BOOTSTRAP) -> Rights:
-    """What is granted on a column alone, of a relation of ``owner``'s."""
-    return Rights(owner, column.grants)
-
-
-#: What a server begins with.
-_PUBLIC_SCHEMA: Final = Rights(
+#: Of the schemas that a server begins with: ``public``, and the others.
+PUBLIC_SCHEMA: Final = Rights(
     DATABASE_OWNER, (Grant(DATABASE_OWNER, DATABASE_OWNER, OF_SCHEMA), Grant(EVERYBODY, DATABASE_OWNER, "U"))
 )
-_SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
+SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
 
 
 #: Everybody may come in and make temporary tables.
 DATABASE_RIGHTS: Final = Rights(
     BOOTSTRAP, (Grant(EVERYBODY, BOOTSTRAP, "Tc"), Grant(BOOTSTRAP, BOOTSTRAP, OF_DATABASE))
 )
-
-
-def initial_rights(schema: str) -> Rights:
-    """Of a schema that is there without being created."""
-    return _PUBLIC_SCHEMA if schema == PUBLIC else _SYSTEM_SCHEMA
 
 
 def _predefined(who: frozenset[int], every: str) -> set[str]:

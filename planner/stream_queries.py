@@ -19,19 +19,20 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
+from planner.algebra.construction import Fresh, has_subquery, keep_columns
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Delta, Filter, Join, Limit, Project, Relation, Scan, Snapshot, Working
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, Node, children, descend, free_columns, transform, walk
+from planner.incremental.checks import check_operators
+from planner.incremental.methods.split.regions import Regions
+from planner.incremental.methods.split.statics import Statics
 from planner.incremental.names import Names, stored_name
-from planner.incremental.pipelines import Kinds, check_operators
 from planner.incremental.plan import normalise, plan
 from planner.incremental.programs.program import State, Statement, Static
-from planner.incremental.regions import Regions
-from planner.incremental.statics import Statics
+from planner.incremental.properties import Kinds
 from planner.rules import optimise
-from planner.rules.support import Fresh, has_subquery, keep_columns
 from planner.statements.statement import Query
 
 _SCOPE: Final = "arriving"

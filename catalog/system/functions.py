@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.values.times.intervals import FIELD_RANGES, FULL_RANGE, fields_text
+from catalog.values.interval_fields import FIELD_RANGES, FULL_RANGE, fields_text
 
 #: The schema of what functions such as pg_get_viewdef() look up; no client sees it.
 LOOKUPS: Final = "pg_lookups"

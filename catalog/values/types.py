@@ -24,8 +24,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.identifiers import quote_name
+from catalog.values.interval_fields import fields_text
 from catalog.values.oids import row_oid
-from catalog.values.times.intervals import fields_text
 
 MAX_PRECISION: Final = 38
 #: Storage of a numeric whose precision nobody declared: 20 digits before the point and 18 after it.

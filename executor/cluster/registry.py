@@ -26,7 +26,7 @@ from typing import Any, Final
 from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from catalog.system_errors import UNREADABLE
+from catalog.os_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
 from executor.database.options import is_server_name

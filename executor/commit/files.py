@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from catalog.system_errors import reason, state_of
+from catalog.os_errors import reason, state_of
 from catalog.values.errors import SqlError
 
 _MOST_VECTORS: Final = 512

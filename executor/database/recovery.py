@@ -28,7 +28,7 @@ from executor.files.arrived import FileFeed
 from executor.moving.replica import Replicas
 from executor.sql.definitions import stored_catalog
 from executor.streams.runtime import Arrival
-from executor.trace.checked import as_written
+from executor.traces.checked import as_written
 from executor.upkeep.frontiers import Frontiers
 
 

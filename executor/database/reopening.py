@@ -21,7 +21,7 @@ from executor.files.arrived import FileFeed
 from executor.files.following import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
 from planner.algebra.relations import Values
 from planner.algebra.scalars import Column

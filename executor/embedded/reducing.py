@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from executor.printing.nodes import leaf_name
+from planner.algebra.construction import conjuncts
 from planner.algebra.relations import Delta, Join, Relation, Snapshot
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Scalar
 from planner.algebra.walk import walk
-from planner.rules.support import conjuncts
 
 #: Rows up to which a static input is hashed in less time than it takes to cut it.
 _LITTLE: Final = 4096

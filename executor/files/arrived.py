@@ -26,7 +26,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.objects import Stream
-from catalog.system_errors import state_of
+from catalog.os_errors import state_of
 from catalog.values.errors import SqlError
 from executor.commit.files import replace_file
 from executor.commit.lines import End, add_lines, read_lines

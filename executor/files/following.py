@@ -16,7 +16,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from catalog.objects import ColumnDefinition, FileTable, Stream
-from catalog.system_errors import state_of
+from catalog.os_errors import state_of
 from catalog.values.errors import SqlError
 
 #: Path, size in bytes, mtime in nanoseconds.

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, FileTable
-from catalog.system_errors import state_of
+from catalog.os_errors import state_of
 from catalog.values.errors import SqlError, undefined_table
 from catalog.values.types import SqlType
 from executor.files import delta

@@ -19,10 +19,10 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.files.following import OwnFiles
 from executor.printing.nodes import leaf_name
+from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, volatility
 from planner.algebra.relations import Filter, Project, Relation, Scan
 from planner.algebra.scalars import ColumnRef
 from planner.algebra.walk import RELATIONS, Node, children, used_columns, walk
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, volatility
 
 _PLACE: Final = "__place"
 

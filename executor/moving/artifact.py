@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from catalog.codec import CATALOG_CLASSES, decode, encode
 from catalog.objects import ColumnDefinition, Stream, View
 from catalog.privileges import Grant
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.cluster.failpoints import failpoint
@@ -41,17 +41,17 @@ from executor.files.following import FORMATS
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
-from executor.trace.checked import WRONG
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.checked import WRONG
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
-from planner.algebra.allowed import check_call, require_zone
+from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot
 from planner.algebra.scalars import Column
-from planner.algebra.serialize import decode_program, encode_program
 from planner.algebra.validate import validate
 from planner.algebra.walk import Node, walk
 from planner.incremental.names import LSN, ORDINAL, stored_name
+from planner.incremental.programs.documents import decode_program, encode_program
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import names_within, relations_of, renamed, retargeted, traces_of
 

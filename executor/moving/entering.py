@@ -33,7 +33,7 @@ from executor.sql.definitions.needs import EVERY_DEFINITION
 from executor.sql.transaction import NewView, Transaction
 from executor.streams.runtime import file_format, folder_of, is_followed
 from executor.tables.temporary import Temporary
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.storage import Handover
 from planner.incremental.programs.program import Program
 from planner.incremental.programs.retargeting import retargeted

@@ -26,7 +26,8 @@ from executor.moving.movable import require_movable
 from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, place
 from executor.sql.definitions.needs import EVERY_DEFINITION
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database
@@ -59,7 +60,7 @@ class Giving:
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False, unasked=unasked)
             self._checkpoints.name(before, given)
         except BaseException:
-            runtime.held = held
+            runtime.location.hold(held)
             raise
         failpoint("view-given")
         if before is not None:
@@ -83,7 +84,7 @@ class Giving:
         if not runtime.shared:
             name = secrets.token_hex(8)
             self._database.storage.share(runtime.view.oid, name)
-            runtime.shared = name
+            runtime.location.name(name)
         home = self._registry.name
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
@@ -96,7 +97,7 @@ class Giving:
             require_movable(self._database, runtime)
             with self._database.sequencer.lock:
                 if not is_guest(self._database, runtime) and runtime.held is None:
-                    runtime.held = min(progress.durable for progress in runtime.paths)
+                    runtime.location.hold(min(progress.durable for progress in runtime.paths))
         finally:
             locks.release_all()
 
@@ -123,7 +124,7 @@ class Giving:
                 after = replace(written, taken=True, error=None, older="", copied=True, unasked=unasked)
                 self._checkpoints.name(before, after)
             except BaseException:
-                runtime.held = held
+                runtime.location.hold(held)
                 raise
             failpoint("view-copied")
             with self._checkpoints.naming:

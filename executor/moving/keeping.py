@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from executor.database.periodic import Periodic
 from executor.moving.ownership import Owned
 from executor.moving.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:

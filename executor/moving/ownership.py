@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Registry, adopted

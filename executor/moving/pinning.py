@@ -14,7 +14,7 @@ from catalog.objects import CatalogObject, Stream
 from catalog.values.errors import SqlError
 from executor.database.core import Core
 from executor.moving.ownership import NOBODY
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 

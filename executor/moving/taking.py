@@ -21,8 +21,9 @@ from executor.moving.checkpoints import Checkpoints
 from executor.moving.heirs import Heirs
 from executor.moving.ownership import Owned, Ownership
 from executor.moving.placing import is_own, place, staged
-from executor.trace.checked import WRONG
-from executor.views.runtime import ViewError, ViewRuntime
+from executor.traces.checked import WRONG
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database

@@ -39,7 +39,7 @@ from executor.moving.placing import is_guest, staged
 from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
 from executor.separation.moving import Pace
-from executor.trace.checked import WRONG
+from executor.traces.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from executor.files.pruning import FileReading, filters_of
 from executor.queries.identity_cache import Remembered
 from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of
+from planner.algebra.construction import conjuncts, volatility
 from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.algebra.scalars import Call, ColumnRef, Value
 from planner.algebra.walk import Node, contains, find, is_larger, kinds_of
@@ -26,8 +27,7 @@ from planner.cancellation import leave
 from planner.lowering.parameter_lists import VALUES, General, with_lists
 from planner.placement import BREAKERS, reads_system_alone
 from planner.rules import optimise
-from planner.rules.order_system_rows import order_system_rows
-from planner.rules.support import conjuncts, volatility
+from planner.rules.row_order.order_system_rows import order_system_rows
 from planner.statements.statement import Query
 
 _REMEMBERED: Final = 1024

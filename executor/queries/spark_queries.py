@@ -25,8 +25,8 @@ from executor.files import foreign
 from executor.files.following import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.tables.infinite_dates import require_finite
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table, write_batches
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
 from planner.algebra.relations import Project, Relation, Scan, Snapshot, With
 from planner.algebra.scalars import Column, Literal, Value
@@ -36,8 +36,8 @@ from planner.lowering import lowered
 from planner.lowering.outer_values import uses_equal_values
 from planner.placement import Power
 from planner.rules import optimise, unnest, with_ordered_joins
-from planner.rules.guard_subqueries import may_fail
-from planner.rules.inline_shared import inline_shared
+from planner.rules.errors.guard_subqueries import may_fail
+from planner.rules.subqueries.inline_shared import inline_shared
 from planner.statistics import Statistics, TableStatistics
 
 if TYPE_CHECKING:

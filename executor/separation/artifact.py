@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from catalog.codec import classes, decode, encode
-from catalog.typed import Typed
+from catalog.struct_types import Typed
 from catalog.values.errors import SqlError
 from catalog.values.types import INT8, Composite, Enumeration, SqlType
 from executor.carriers import packed_schema, packed_table, unpacked_table
@@ -38,9 +38,9 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.separation.slicing import EngineName
-from executor.trace.checked import WRONG
-from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
-from planner.algebra.allowed import check_call, require_zone
+from executor.traces.checked import WRONG
+from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
+from planner.algebra.allow_list import check_call, require_zone
 from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate

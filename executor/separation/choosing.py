@@ -30,7 +30,7 @@ from planner.algebra.scalars import Value
 from planner.algebra.walk import replace_parameters, walk
 from planner.placement import BREAKERS
 from planner.rules import with_ordered_joins
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
 from planner.separation.common_results import compute_once
 from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_bare, with_order_above
 
@@ -237,7 +237,7 @@ def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
 
 
 def _rows_of_states(view: ViewRuntime) -> int:
-    return max((sum(table.num_rows for table in state.tables) for state in view.contents.values()), default=0)
+    return max((sum(table.num_rows for table in state.tables) for state in view.states.values()), default=0)
 
 
 def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:

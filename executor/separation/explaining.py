@@ -9,8 +9,8 @@ from executor.database.core import Core
 from executor.separation.choosing import Steps
 from executor.separation.forecasting import Forecasting
 from planner.explain.plans import explain_relation, relation_json
+from planner.separation.carried_state import Decision, Forecast, decide
 from planner.separation.cuts import Pipeline, Pipelined, select_state
-from planner.separation.leaving import Decision, Forecast, decide
 
 
 def pipelines_text(core: Core, steps: Steps) -> list[str]:

@@ -20,10 +20,10 @@ from executor.separation.artifact import StoredRun
 from executor.separation.shared_files import SharedFiles, is_shared, shared_apart
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.walk import walk
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
+from planner.separation.carried_state import Forecast
 from planner.separation.cuts import Pipelined
 from planner.separation.inputs import inputs_apart
-from planner.separation.leaving import Forecast
 from planner.statistics import Statistics, TableStatistics
 
 #: Bytes of a value of which the type does not tell.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.system_errors import UNREADABLE
+from catalog.os_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member

@@ -14,7 +14,7 @@ from executor.carriers import of_fields, with_values
 
 
 def own_values(column: pa.ChunkedArray, kind: SqlType, own: SqlType) -> pa.ChunkedArray:
-    """A column of a type, as one of the same type here (``catalog.own_types``)."""
+    """A column of a type, as one of the same type here (``catalog.type_mapping``)."""
     if kind == own:
         return column
     return pa.chunked_array([_own(chunk, kind, own) for chunk in column.chunks], own.arrow)

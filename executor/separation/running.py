@@ -18,7 +18,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
-from planner.separation.leaving import Way
+from planner.separation.carried_state import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
 #: How many times longer than a copy of its state takes a query runs on before the next one.
@@ -46,7 +46,7 @@ class Request(Struct):
     by_cost: bool = True
     #: Whether it was found better to wait for the pipeline that runs now.
     is_waiting: bool = False
-    #: By which way the query leaves, once it does (``planner/separation/leaving``).
+    #: By which way the query leaves, once it does (``planner/separation/carried_state``).
     way: Way = "move"
     begun: float = field(default_factory=time.monotonic)
     ended: float = 0.0

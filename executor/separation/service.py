@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from catalog.own_types import numbered
+from catalog.type_mapping import numbered
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims

@@ -18,7 +18,7 @@ from executor.queries.statistics import all_statistics_of
 from planner.algebra.relations import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
 from planner.placement import BREAKERS, EMBEDDED_ROWS, SPARK_ROWS, SPARK_START
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
 from planner.separation.cuts import Pipelined
 from planner.separation.slicing import Driver, Leaf, driver, gathered, in_slice, in_two_phases, partials
 from planner.statistics import Statistics

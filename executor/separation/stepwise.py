@@ -22,8 +22,8 @@ from executor.separation.forecasting import Forecasting
 from executor.separation.running import Request, RunningQuery, unknown
 from executor.separation.slicing import Sliced
 from planner.algebra.relations import Relation, Snapshot
+from planner.separation.carried_state import LEAST, Decision, decide
 from planner.separation.cuts import Pipeline, Pipelined, remaining, select_state
-from planner.separation.leaving import LEAST, Decision, decide
 from planner.separation.slicing import Leaf, merged, rest
 
 

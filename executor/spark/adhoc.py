@@ -32,11 +32,11 @@ from executor.spark.gathered import GATHERED
 from executor.spark.sums import Around, sum_of_intervals
 from executor.spark.temporal import ZONED
 from executor.spark.textual import TEXTUAL
+from planner.algebra.construction import SUBQUERIES
 from planner.algebra.functions import AGGREGATES
 from planner.algebra.relations import Relation, SortKey, Unnest
 from planner.algebra.scalars import AggregateCall, Call, Cast, Literal, Scalar, WindowCall
 from planner.algebra.walk import children
-from planner.rules.support import SUBQUERIES
 
 #: Conversions between times in UTC.
 _TIMES: Final = frozenset(("date", "timestamp", "timestamptz"))

@@ -27,6 +27,16 @@ from catalog.values.types import BOOL, TEXT
 from executor.printing.nodes import Expr, function, number
 from executor.spark.carried import is_held, require_compared, require_groups, spark_name
 from executor.spark.overflows import is_long
+from planner.algebra.construction import (
+    SUBQUERIES,
+    Fresh,
+    conjunction,
+    conjuncts,
+    has_subquery,
+    keep_columns,
+    volatility,
+)
+from planner.algebra.failures import may_raise
 from planner.algebra.relations import (
     Aggregate,
     Filter,
@@ -46,9 +56,7 @@ from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef, InSu
 from planner.algebra.serialize import encode_relation
 from planner.algebra.walk import RELATIONS, SCALARS, Node, children, descend, inputs, transform, used_columns, walk
 from planner.lowering.intervals import length
-from planner.rules.cardinality import Cardinality
-from planner.rules.raising import may_raise
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, has_subquery, keep_columns, volatility
+from planner.rules.joins.cardinality import Cardinality
 from planner.statistics import Statistics
 
 #: The call in algebra: the expression's document, the time zone, whether it is volatile, and its arguments.

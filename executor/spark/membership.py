@@ -13,10 +13,10 @@ null-aware anti join. Anything else sees the difference.
 from __future__ import annotations
 
 from catalog.values.types import BOOL
+from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.relations import Filter, Relation
 from planner.algebra.scalars import Call, Case, ColumnRef, Exists, InSubquery, Literal, Scalar
 from planner.algebra.walk import Node, transform
-from planner.rules.support import conjunction, conjuncts
 
 
 def three_valued(relation: Relation) -> Relation:

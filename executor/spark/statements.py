@@ -18,11 +18,11 @@ from executor.spark.dialect import SparkPrinter, has_scalar_subquery
 from executor.spark.frames import Frame
 from executor.spark.loops import Loop, without_loops
 from executor.spark.membership import three_valued
+from planner.algebra.construction import conjunction, conjuncts
 from planner.algebra.relations import Aggregate, Delta, Filter, Join, Project, Relation, Snapshot
 from planner.algebra.scalars import AggregateCall, ColumnRef
 from planner.algebra.walk import Node, transform, walk
 from planner.incremental.programs.program import State, Statement
-from planner.rules.support import conjunction, conjuncts
 
 
 class View(Struct, frozen=True):

@@ -23,9 +23,9 @@ from executor.queries.identity_cache import Remembered
 from executor.sql.definitions import ddl
 from executor.sql.transaction import Transaction
 from executor.streams.runtime import fed_otherwise
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
+from planner.algebra.bound_rows import bound
 from planner.algebra.relations import Project, Relation, Values
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef
 from planner.statements.statement import CopyIn
 

@@ -27,13 +27,14 @@ from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.sql.result import Result
 from executor.sql.transaction import Transaction
 from executor.streams.arriving import with_values
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
 from planner.explain.changes import Explained, change_json, explain_change, relations_of
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
-from planner.rules.cardinality import Cardinality
+from planner.rules.joins.cardinality import Cardinality
 from planner.statements.statement import (
     CreateTableAs,
     CreateView,

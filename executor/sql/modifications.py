@@ -22,7 +22,7 @@ from executor.sql.definitions import ddl
 from executor.sql.result import Result, changed
 from executor.sql.transaction import Transaction
 from executor.streams.runtime import fed_otherwise
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateTable
 from planner.statements.statement import CreateTableAs, Delete, Insert, Merge, Modifying, Query, Update

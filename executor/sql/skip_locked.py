@@ -20,13 +20,14 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
-from executor.rows.row_shapes import Columns, Key, identity_of
+from executor.rows.row_shapes import identity_of
 from executor.sql.transaction import Transaction
+from executor.traces.keyed_rows import Columns, Key
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import conjunction, equality
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef, Value
 from planner.algebra.walk import walk
-from planner.rules.support import conjunction, equality
 from planner.statements.statement import Query
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from catalog.catalog import Catalog
-from catalog.merging import merged
+from catalog.merge import merged
 from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError

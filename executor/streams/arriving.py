@@ -15,9 +15,9 @@ import pyarrow as pa
 from executor.engine import Inputs, Job
 from executor.sql.transaction import Transaction
 from executor.streams.scanning import ArrivalScan, Interval, StreamScan
+from executor.traces.state import StateTrace
 from executor.views.change_scan import ChangeScan
-from executor.views.content import Content
-from executor.views.runtime import named, reads_places
+from executor.views.path_runner import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Statement
@@ -100,14 +100,14 @@ class ArrivingQuery:
     def _finished(self) -> Iterator[pa.RecordBatch]:
         """The result when the stream has ended."""
         assert self._planned.final is not None
-        contents = {
-            state.name: Content(state, named((state,), state.name, self._engine.merge(state, ())))
+        states = {
+            state.name: StateTrace(state, named((state,), state.name, self._engine.merge(state, ())), self._engine)
             for state in self._planned.states
         }
         for interval in self._scan.intervals(self._places) if self._planned.statements else ():
             for name, run in self._runs(interval).items():
-                contents[name].add(run, self._engine)
-        leaves = {f"s_{name}": content.snapshot(self._engine) for name, content in contents.items()}
+                states[name].append(run, interval.upto)
+        leaves = {f"s_{name}": state.snapshot() for name, state in states.items()}
         leaves |= {f"s_{name}": table for name, table in self._statics.items()}
         table = self._engine.query(self._planned.final, leaves, (), self._time_zone, self._scan)
         yield from table.to_batches()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from catalog.values.errors import undefined_table
 from executor.streams.scanning import PAUSE, ArrivalScan, Interval
-from executor.trace.layout import LSN, ORDINAL
+from executor.traces.layout import LSN, ORDINAL
 from executor.views.changes import Difference
 from planner.algebra.relations import CHANGE_SOURCES
 from planner.stream_queries import Changes

@@ -1,10 +1,13 @@
 """How a continuous view is maintained: its plan taken apart into a program (architecture, section 3).
 
-Owns one method, the split maintenance of the thesis (4.2): rows of a stream go through a stream pipeline into the
-state of the first grouping above (``regions``, ``groupings``, ``aggregates``); all that is above the groupings is the
-program's final relation, which reads the states (``reading``). ``pipelines`` refuses what the rules of the thesis
-(4.2.2, 4.2.3) do not allow, in the words of ``view_rules``.
+``plan.plan`` makes the program of a view:
 
-    plan.plan(query):   decorrelate -> rewrite -> first rows -> prepare -> check -> share equal groupings
-                        -> keep windows -> prune -> take apart
+1. ``plan.normalise`` decorrelates and rewrites the query; ``rewrites`` bring it into the form that methods expect.
+2. ``checks.check`` refuses what no method maintains (thesis 4.2.2, 4.2.3), by ``properties`` of its relations.
+3. ``rewrites.share_groupings`` makes equal groupings one, ``retention.keep_windows`` says when their rows expire.
+4. ``plan.maintained`` asks each of ``methods`` in turn whether it maintains an operator: the method adds states and
+   statements, and gives a relation that reads them.
+5. The rest of the query is the program's final relation, which is computed when the view is read.
+
+``programs`` are the result as data, and what is done with them later.
 """

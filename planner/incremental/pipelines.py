@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT8, array
+from planner.algebra.construction import Fresh, conjunction, keep_columns
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import (
     Aggregate,
@@ -54,8 +55,7 @@ from planner.algebra.walk import (
     used_columns,
     walk,
 )
-from planner.incremental.view_rules import RULES, Places
-from planner.rules.support import Fresh, conjunction, keep_columns
+from planner.view_rules import RULES, Places
 
 Kind = Literal["static", "upper", "stream"]
 _KINDS: Final[tuple[Kind, ...]] = ("static", "upper", "stream")  # an operator is of its inputs' last

@@ -11,31 +11,34 @@ from typing import Any, Final
 from msgspec import Struct
 
 from catalog.values.errors import unsupported
+from planner.algebra.construction import Fresh, keep_columns
+from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Aggregate, Filter, Project, Relation, Scan, Snapshot
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.validate import validate
 from planner.algebra.walk import transform, walk
-from planner.incremental.event_time import Keeping
-from planner.incremental.first_rows import first_rows
-from planner.incremental.groupings import Groupings
-from planner.incremental.inner_limits import number_inner_limits
+from planner.incremental.checks import check
+from planner.incremental.methods.method import Gathered, Method
+from planner.incremental.methods.split.groupings import Groupings
+from planner.incremental.methods.split.regions import Regions
+from planner.incremental.methods.split.split import SplitMaintenance
+from planner.incremental.methods.split.statics import Statics, scanned_tables
 from planner.incremental.names import stored_name
-from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
 from planner.incremental.programs.program import Program, State, paths_of, states_read
-from planner.incremental.reading import read
-from planner.incremental.regions import Regions
+from planner.incremental.properties import Kinds, is_grouping
 from planner.incremental.retention import keep_windows, require_windows
-from planner.incremental.share import share_groupings
-from planner.incremental.statics import Statics, scanned_tables
-from planner.incremental.view_rules import Places
+from planner.incremental.rewrites.first_rows import first_rows
+from planner.incremental.rewrites.inner_limits import number_inner_limits
+from planner.incremental.rewrites.prepare import prepare
+from planner.incremental.rewrites.share_groupings import share_groupings
 from planner.rules import REWRITES, decorrelate, optimise, rewrite
-from planner.rules.cardinality import Cardinality
-from planner.rules.order_lists import order_lists
-from planner.rules.prune_columns import prune_columns
-from planner.rules.support import Fresh, keep_columns
-from planner.rules.unnest_in_place import unnest_in_place
+from planner.rules.joins.cardinality import Cardinality
+from planner.rules.joins.unnest_in_place import unnest_in_place
+from planner.rules.projections.prune_columns import prune_columns
+from planner.rules.row_order.order_lists import order_lists
 from planner.statements.statement import Query
 from planner.statistics import Statistics
+from planner.view_rules import Places
 
 _NOWHERE: Final = Places()
 _AFTER_SHARING: Final = (prune_columns,)
@@ -72,16 +75,12 @@ def plan(
     kinds = Kinds()
     statics = Statics(scope, fresh)
     cardinality = Cardinality(relation, statistics) if statistics else None
-    regions = Regions(statics, fresh, kinds, cardinality)
-    groupings = Groupings(scope, statics, regions, fresh, windows.horizons)
-
-    def separate(node: Any) -> Any:
-        return read(groupings.plan(node), fresh) if is_grouping(node, kinds) else node
-
-    final: Relation = transform(relation, separate)
+    regions, gathered = Regions(statics, fresh, kinds, cardinality), Gathered()
+    groupings = Groupings(scope, statics, regions, fresh, gathered, windows.horizons)
+    final = maintained(relation, (SplitMaintenance(groupings, kinds, fresh),))
     final = optimise(keep_columns(final, query.relation.columns))
-    states = tuple(groupings.gathered.states)
-    paths = paths_of(groupings.gathered.statements)
+    states = tuple(gathered.states)
+    paths = paths_of(gathered.statements)
     relations = [statement.relation for path in paths for statement in path.statements]
     _require_kept(relations)
     final = statics.frozen(final, scanned_tables(statics.planned([*relations, final])).keys())
@@ -96,6 +95,18 @@ def plan(
     )
     _validate(program)
     return Planned(program, notices(program))
+
+
+def maintained(relation: Relation, methods: Sequence[Method]) -> Relation:
+    """The relation with each operator that a method maintains read from its traces; the first method that applies
+    counts. What no method maintains is computed when the view is read."""
+
+    def change(node: Any) -> Any:
+        method = next((item for item in methods if item.applies(node)), None)
+        return node if method is None else method.plan(node)
+
+    found: Relation = transform(relation, change)
+    return found
 
 
 def _require_kept(statements: Sequence[Relation]) -> None:

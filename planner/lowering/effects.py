@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from catalog.values.errors import unsupported
 from catalog.values.types import INT4
+from planner.algebra.bound_rows import bound
+from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.algebra.functions import DRAWN_FUNCTIONS
 from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import children, descend, produced_columns, transform, used_columns, walk
-from planner.rules.support import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 
 _NOTHING: Final = Literal(0, INT4)
 _LAZY: Final = frozenset(("coalesce", "and", "or"))

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from catalog.objects import Index, Stream, Table, UniqueKey, View
 from catalog.values.types import SqlType
+from planner.algebra.event_time import Keeping
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Column, Scalar
-from planner.incremental.event_time import Keeping
-from planner.incremental.view_rules import Places
 from planner.parse.parser import Raw
 from planner.statements.definitions import Definition
 from planner.statements.do_blocks import DoBlock
+from planner.view_rules import Places
 
 #: A new row's columns with their values once those of generated columns are computed; empty where there are none.
 Generated = tuple[tuple[Column, Scalar], ...]

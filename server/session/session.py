@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec.structs import replace
 
 from catalog.objects import is_temporary
-from catalog.system.names import names_of
+from catalog.system.names.oid_names import names_of
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType
 from executor.database.memory import held_share
@@ -47,7 +47,7 @@ from planner.statements.statement import (
 )
 from protocol import encoder
 from protocol import messages as m
-from protocol.transcoding import transcoder
+from protocol.values.transcoding import transcoder
 from server.fastpath import answer_routes as answers
 from server.fastpath.pipelined_reads import Series
 from server.fastpath.recognised_requests import Express

@@ -15,7 +15,7 @@ from planner.bind.state.context import Context
 from planner.bind.statement import bind
 from planner.parse.parser import parse
 from planner.rules import rewrite
-from planner.rules.order_lists import order_lists
+from planner.rules.row_order.order_lists import order_lists
 from planner.statements.definitions import CreateTable, Truncate
 from planner.statements.statement import Delete, Insert, Query, Statement, Update
 

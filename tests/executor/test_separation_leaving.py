@@ -14,7 +14,7 @@ from executor.embedded.kept import KeptResults
 from executor.separation import service, stepwise
 from executor.separation.running import Request, RunningQuery
 from planner.algebra.relations import Relation, Snapshot
-from planner.separation.leaving import Decision, decide
+from planner.separation.carried_state import Decision, decide
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, separable, whole
 

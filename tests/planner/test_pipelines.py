@@ -12,8 +12,10 @@ from planner.algebra.relations import Aggregate, Join, Limit, Relation, Sort
 from planner.algebra.scalars import Call
 from planner.algebra.validate import validate
 from planner.algebra.walk import walk
-from planner.incremental.pipelines import Kinds, check, is_grouping, prepare
+from planner.incremental.checks import check
 from planner.incremental.plan import normalise
+from planner.incremental.properties import Kinds, is_grouping
+from planner.incremental.rewrites.prepare import prepare
 from tests.planner.builders import (
     Leaf,
     agg,

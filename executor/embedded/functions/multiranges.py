@@ -1,7 +1,7 @@
 """Multiranges in DuckDB: a BLOB (``catalog.values.multiranges``), taken apart into lists of ranges and put together
 again.
 
-Owns: unions (``catalog.values.multirange_unions``, a batch at a time) and complements, of which all else is made, and
+Owns: unions (``catalog.values.multiranges``, a batch at a time) and complements, of which all else is made, and
 the operators and functions over them. All are NULL for NULL.
 """
 
@@ -16,8 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from catalog.values import ranges
-from catalog.values.multirange_unions import united
-from catalog.values.multiranges import range_of
+from catalog.values.multiranges import range_of, united
 from catalog.values.types import MULTIRANGES, SqlType
 from executor.embedded.functions.batches import ColumnFunctions
 from executor.embedded.functions.ranges import number_of

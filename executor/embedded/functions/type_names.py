@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from catalog.system.functions import NO_MODIFIER
-from catalog.values.times.intervals import FIELD_RANGES, fields_text
+from catalog.values.interval_fields import FIELD_RANGES, fields_text
 from executor.embedded.functions.batches import Functions
 
 _BPCHAR: Final = 1042

@@ -308,7 +308,8 @@ def _item_texts(printer: DuckPrinter, items: Expr, element: SqlType) -> Expr:
 
 
 def own_text(digits: Expr, source: SqlType) -> Expr:
-    """A numeric, with all digits that are stored, as its type alone shows it (``protocol.values.decimal_text``)."""
+    """A numeric, with all digits that are stored, as its type alone shows it
+    (``protocol.values.numbers.numeric_text``)."""
     if not source.is_loose:
         return digits
     if source.modifiers == UNCONSTRAINED:

@@ -28,8 +28,8 @@ from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.upserting import Meetings, check_once, meetings, undisputed
 from executor.printing.nodes import column_name
 from executor.rows.row_shapes import schema_of
+from planner.algebra.bound_rows import bound
 from planner.algebra.relations import Filter, Project, Relation, Values
-from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.lowering.repeated_rows import TRACE, repeated_rows
 from planner.statements.statement import (

@@ -51,7 +51,6 @@ from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
-from planner.incremental.view_rules import RULES
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -78,6 +77,7 @@ from planner.statements.definitions import (
 )
 from planner.statements.statement import CreateView
 from planner.statistics import Statistics
+from planner.view_rules import RULES
 
 if TYPE_CHECKING:
     from executor.database.database import Database

@@ -14,6 +14,7 @@ from pglast.enums import OnConflictAction
 
 from catalog.objects import Index, Stream, Table, UniqueKey, subject
 from catalog.values.errors import SqlError, unsupported
+from planner.algebra.construction import conjuncts, substitute
 from planner.algebra.scalars import Column, ColumnRef, Scalar
 from planner.algebra.walk import used_columns
 from planner.bind.changes.assignments import assignments, scope_of_target
@@ -22,7 +23,6 @@ from planner.bind.changes.updatable_views import EXCLUDED, Through
 from planner.bind.scalars.expressions import bind_boolean
 from planner.bind.state.environment import Environment, Level, Scope, source_of
 from planner.bind.state.from_names import Entry
-from planner.rules.support import conjuncts, substitute
 from planner.statements.statement import Conflict, Upsert
 
 

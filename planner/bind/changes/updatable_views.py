@@ -18,6 +18,7 @@ from pglast.enums import SetOperation
 from catalog.objects import CatalogObject, Table, View
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL
+from planner.algebra.construction import SUBQUERIES
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import replace_columns, walk
@@ -30,7 +31,6 @@ from planner.bind.state.collected_calls import Groups, Sets, Windows
 from planner.bind.state.environment import Binding, Environment, Level, Scope, source_of
 from planner.bind.state.from_names import Entry
 from planner.parse.parser import nodes
-from planner.rules.support import SUBQUERIES
 from planner.statements.statement import Checks, OfView
 
 #: What a view's query must not have, and what PostgreSQL calls it.

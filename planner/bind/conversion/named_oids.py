@@ -13,12 +13,13 @@ from catalog.catalog import Catalog
 from catalog.objects import PG_TEMP, Table, View
 from catalog.postgres import functions, operators, rows, type_oids
 from catalog.system.functions import READ, SHOWN
-from catalog.system.indexes import indexes_of
-from catalog.system.names import NAMED
+from catalog.system.names.oid_names import NAMED
+from catalog.system.relations.indexes import indexes_of
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.identifiers import split_name
 from catalog.values.nested_texts import split_array
 from catalog.values.types import TEXT, SqlType, array
+from planner.algebra.construction import has_subquery
 from planner.algebra.scalars import Call, Literal, Scalar
 from planner.bind.conversion.catalog_bodies import bind_body
 from planner.bind.conversion.requirements import wrong_for
@@ -31,7 +32,6 @@ from planner.bind.state.bind_state import BindState
 from planner.bind.state.context import Context
 from planner.bind.state.environment import Binding
 from planner.parse.parser import parse
-from planner.rules.support import has_subquery
 
 #: What a computed text is that names nothing.
 _UNNAMED: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catalog.own_types import own_type, shown_type
+from catalog.type_mapping import own_type, shown_type
 from catalog.values.errors import SqlError, unsupported
 from planner.algebra.relations import Project, Relation, Scan
 from planner.algebra.scalars import Cast, ColumnRef

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4
+from planner.algebra.construction import volatility
 from planner.algebra.relations import Aggregate, Join, Project, Relation, SetOperation, Values
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import RELATIONS, SCALARS, children, descend, used_columns
@@ -33,7 +34,6 @@ from planner.bind.scalars.equal_expressions import of_queries
 from planner.bind.state.collected_calls import GROUPING, Groups
 from planner.bind.state.environment import Binding, Scope
 from planner.incremental.pipelines import Kinds
-from planner.rules.support import volatility
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 

@@ -18,6 +18,7 @@ from pglast.enums import LimitOption
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.opaque import check_equality
 from catalog.values.types import BOOL, INT8
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Aggregate, Filter, Limit, Project, Relation, Sort, SortKey, Window
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar, WindowCall
 from planner.algebra.walk import used_columns, walk
@@ -28,7 +29,6 @@ from planner.bind.lookup.type_names import display
 from planner.bind.scalars.select_lists import Target
 from planner.bind.state.environment import Binding, Environment, Level, Scope
 from planner.bind.state.from_names import BoundQuery
-from planner.rules.support import has_subquery
 
 #: More rows than there are.
 _MANY: Final = 1 << 62

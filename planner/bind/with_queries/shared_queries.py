@@ -18,7 +18,7 @@ from planner.bind.state.bind_state import Shared
 from planner.bind.state.environment import Binding, Cte
 from planner.bind.state.from_names import BoundQuery
 from planner.bind.with_queries.cte_queries import bind_cte
-from planner.rules.inline_shared import inline_shared
+from planner.rules.subqueries.inline_shared import inline_shared
 
 #: What a query does that is computed again as fast as it is read again.
 _CHEAP: Final = (Scan, Snapshot, Values, Filter, Project)

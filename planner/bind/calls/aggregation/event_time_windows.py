@@ -18,6 +18,7 @@ from typing import Any, Final, TypeGuard
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, INT4, INTERVAL, TIMESTAMP, SqlType
+from planner.algebra.event_time import later, microseconds
 from planner.algebra.relations import Filter, Join, Relation, Values
 from planner.algebra.scalars import Call, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -27,7 +28,6 @@ from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding, Environment
-from planner.incremental.event_time import later, microseconds
 
 #: The calls that hop() and session() are until their query's groups are known.
 HOP: Final = "hop"

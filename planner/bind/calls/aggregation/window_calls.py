@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, INTERVAL, TEXT, SqlType
+from planner.algebra.construction import has_subquery
 from planner.algebra.functions import WINDOW_FUNCTIONS
 from planner.algebra.relations import SortKey
 from planner.algebra.scalars import (
@@ -45,7 +46,6 @@ from planner.bind.conversion.requirements import required
 from planner.bind.lookup.dotted_names import names_of
 from planner.bind.lookup.type_names import display
 from planner.bind.state.environment import Binding, Environment
-from planner.rules.support import has_subquery
 
 #: Results by name; None: the type of the value that the call is about.
 _RESULTS: Final[dict[str, SqlType | None]] = {

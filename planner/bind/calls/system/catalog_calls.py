@@ -25,6 +25,7 @@ from catalog.system.functions import (
 )
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import BOOL, NAMED_OIDS, TEXT, SqlType, array, by_name, by_oid, is_known
+from planner.algebra.construction import has_subquery
 from planner.algebra.relations import Project
 from planner.algebra.scalars import Call, Cast, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -50,7 +51,6 @@ from planner.bind.lookup.search_path import session_path
 from planner.bind.lookup.type_names import type_or_domain
 from planner.bind.state.environment import Environment, Level
 from planner.bind.state.from_names import BoundQuery
-from planner.rules.support import has_subquery
 
 
 def _signature(name: str, types: Sequence[str]) -> str:

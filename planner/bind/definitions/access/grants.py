@@ -27,6 +27,7 @@ from catalog.objects import (
     SystemView,
     Table,
     View,
+    column_grants,
 )
 from catalog.privileges import (
     DATABASE,
@@ -40,7 +41,6 @@ from catalog.privileges import (
     OF_TYPE,
     Grant,
     Rights,
-    column_grants,
 )
 from catalog.roles import EVERYBODY
 from catalog.routines import Function, every

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 from pglast.enums import AlterTableType, ObjectType
 
-from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, is_temporary
-from catalog.privileges import Rights, column_grants
+from catalog.objects import CatalogObject, Schema, Sequence, SystemView, Table, column_grants, is_temporary
+from catalog.privileges import Rights
 from catalog.roles import Role
 from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported

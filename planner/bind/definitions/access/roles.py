@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from pglast.enums import RoleSpecType, RoleStmtType
 
 from catalog.default_privileges import DefaultRights
-from catalog.objects import Sequence, SystemView
+from catalog.objects import Sequence, SystemView, column_grants
 from catalog.passwords import is_empty, is_md5
-from catalog.privileges import column_grants
 from catalog.roles import BOOTSTRAP, Membership, Role, Roles, is_predefined
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType

@@ -29,7 +29,7 @@ from planner.bind.definitions.relations.tables import check_reading, stream_opti
 from planner.bind.definitions.relations.watermarks import bind_watermark, keeps_windows
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import follow_columns
-from planner.rules.fold_constants import fold_constants
+from planner.rules.filters.fold_constants import fold_constants
 from planner.scales.changes import keeping
 from planner.scales.expressions import of_literal
 from planner.statements.definitions import Redefine

@@ -13,11 +13,11 @@ from typing import Any, Final
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.intervals import parse_interval
+from planner.algebra.event_time import Keeping, Watermark, microseconds, span
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.bind.binder import bind_expression
 from planner.bind.scalars.stored_expressions import is_expression
 from planner.bind.state.environment import Binding
-from planner.incremental.event_time import Keeping, Watermark, microseconds, span
 
 #: Microseconds that added to the times of a window leave a time that both engines know: a thousand years.
 _LONGEST: Final = 365_250 * 86_400_000_000

@@ -16,7 +16,7 @@ from pglast.enums import DropBehavior
 
 from catalog.extensions import About, BaseType, Extension, available, members
 from catalog.routines import Argument, Function, every
-from catalog.system.naming import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
+from catalog.system.own_objects import EXTENSIONS, PLPGSQL, PLPGSQL_COMMENT
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.identifiers import quote_name
 from catalog.values.types import RECORD_OID, is_known

@@ -33,8 +33,8 @@ from planner.bind.lookup.type_names import display
 from planner.bind.queries.select import bind_query
 from planner.bind.state.context import Context
 from planner.bind.state.environment import Binding
+from planner.incremental.methods.split.statics import scanned_tables
 from planner.incremental.plan import plan
-from planner.incremental.statics import scanned_tables
 from planner.parse.parser import parse
 from planner.statements.statement import CreateView
 

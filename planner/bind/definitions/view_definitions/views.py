@@ -37,10 +37,10 @@ from planner.bind.queries.select import bind_query
 from planner.bind.scalars.select_lists import check_columns
 from planner.bind.state.environment import Binding
 from planner.incremental.programs.renaming import reads_of
-from planner.incremental.view_rules import RULES, Places
 from planner.parse.parser import text_after_as
 from planner.statements.definitions import AlterView
 from planner.statements.statement import CreateTableAs, CreateView, NoOperation, Output, Query
+from planner.view_rules import RULES, Places
 
 _CHECK: Final = "check_option"
 #: Options with their values.

@@ -1,0 +1,385 @@
+"""A stream's recent rows in memory, and the way back to the log for those that memory has no room for.
+
+Owns which rows are in memory. Rows are batches as they arrived, or values of single rows (the *tail*), of which a batch
+is made when somebody asks or enough have gathered; the two columns that tell their place, ``__lsn`` and
+``__ordinal`` (position within the LSN, from 0), are made when somebody asks. A chunk is a run of rows: *warm* with its
+batches, or *cold* when the budget is exceeded, and then read back from the log. Large batches are never copied. Small
+appends are merged 64 at a time, and those 64 at a time again, so that a row is copied at most three times; single rows
+become a chunk 256 at a time, so that ten thousand are some forty.
+
+Does not know who reads; ``release`` says what no view will ask for again, and the log must keep what is not released.
+A scan of the stream has a *bookmark*: what lies behind that stays in memory as long as the budget lets it, and no
+longer; the log keeps nothing for it, and no writer waits (thesis 3.2.4).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import Struct, field
+
+from catalog.values.errors import SqlError
+from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
+from executor.commit.recovery import StreamReader
+from executor.traces.bookmark import Bookmark
+from executor.traces.layout import Layout
+
+BUDGET: Final = 1024 * 1024 * 1024
+
+#: Bytes of a batch that are not worth an exact account.
+_LITTLE: Final = 256 << 10
+_FAN_IN: Final = 64
+#: Parts of values, after which a batch is made of them: it costs as much as some hundred rows.
+_PARTS: Final = 256
+#: Appends of at most so many rows are merged, into chunks of at most so many: a writer waits while they are copied.
+_SMALL: Final = 256
+_MERGED: Final = 16384
+#: Rows that are kept as values.
+_VALUES: Final = 1024
+_READERS: Final = 4
+
+_Integers = npt.NDArray[np.int64]
+_Batches = tuple[pa.RecordBatch, ...]
+
+
+#: A StreamRows or RowValues part: its LSN, and its number among those of this stream in the record.
+_Place = tuple[int, int]
+
+
+class _Chunk(Struct):
+    """Rows of consecutive parts: row ``ends[i]`` is the first behind those of part i, whose LSN is ``lsns[i]`` and
+    whose first row's ordinal is ``ordinals[i]``.
+
+    ``start`` counts the stream's rows before the chunk. ``load`` reads the batches back. ``level`` says how often the
+    rows were merged; -1 is never. ``first`` and ``last`` are the parts' places.
+    """
+
+    lsns: _Integers
+    ends: _Integers
+    ordinals: _Integers
+    start: int
+    batches: _Batches | None
+    size: int
+    level: int
+    first: _Place
+    last: _Place
+    load: Callable[[], _Batches]
+
+    @property
+    def rows(self) -> int:
+        return int(self.ends[-1])
+
+    def rows_upto(self, lsn: int) -> int:
+        """How many of the rows have an LSN of at most ``lsn``."""
+        at = int(np.searchsorted(self.lsns, lsn, side="right"))
+        return int(self.ends[at - 1]) if at else 0
+
+    def places(self, first: int, end: int) -> tuple[_Integers, _Integers]:
+        """LSNs and ordinals of rows [first, end)."""
+        low = int(np.searchsorted(self.ends, first, side="right"))
+        high = int(np.searchsorted(self.ends, end, side="left")) + 1
+        starts = np.concatenate(([self.ends[low - 1] if low else 0], self.ends[low : high - 1]))
+        counts = np.minimum(self.ends[low:high], end) - np.maximum(starts, first)
+        ordinals = np.arange(first, end) + np.repeat(self.ordinals[low:high] - starts, counts)
+        return np.repeat(self.lsns[low:high], counts), ordinals
+
+
+class _Tail(Struct):
+    """RowValues parts that are no chunk yet, and their rows: of each part its place, its rows' first ordinal, and how
+    many rows there are up to its last."""
+
+    places: list[_Place] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+
+
+class Ring:
+    """One stream's ring. Safe for many threads; ``publish`` must come in LSN order."""
+
+    def __init__(self, layout: Layout, reader: StreamReader, budget: int = BUDGET) -> None:
+        """``layout`` has the stream's own columns; ``budget`` is in bytes."""
+        self._layout = layout
+        self._reader = reader
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._chunks: list[_Chunk] = []
+        self._lasts: list[int] = []  # the last LSN of each chunk
+        self._tail = _Tail()  # behind all chunks
+        self._first_warm = 0  # chunks before this index are cold
+        self._bytes = 0
+        self._total = 0  # rows ever appended
+        self._freed = 0  # what the log need not keep
+        self._released = 0  # what is gone
+        self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
+        self._lsn = 0  # the newest, with its StreamRows and RowValues parts and its rows so far
+        self._number = 0
+        self._ordinal = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory."""
+        return self._bytes
+
+    def lay_out(self, layout: Layout) -> None:
+        """The stream's columns have changed: rows are shown so from now on, whenever they came."""
+        with self._lock:
+            self._settle()
+            self._layout = layout
+
+    @property
+    def buffered_rows(self) -> int:
+        """Rows in memory."""
+        with self._lock:
+            self._settle()
+            return sum(chunk.rows for chunk in self._chunks[self._first_warm :] if chunk.batches is not None)
+
+    @property
+    def total_rows(self) -> int:
+        """Rows ever appended."""
+        return self._total
+
+    def append(self, lsn: int, batches: Sequence[pa.RecordBatch]) -> int:
+        """Adds rows that the log has as one StreamRows part; returns how many."""
+        return self.publish(lsn, StreamRows(self._reader.stream, tuple(batches)))
+
+    def publish(self, lsn: int, part: StreamRows | RowValues | Spooled) -> int:
+        """Adds a part of this stream; the parts of a record come one by one, in their order. Returns its rows."""
+        assert part.stream == self._reader.stream
+        with self._lock:
+            assert lsn >= self._lsn, "parts come in LSN order"
+            if lsn > self._lsn:
+                self._lsn, self._number, self._ordinal = lsn, 0, 0
+            before = self._total
+            if isinstance(part, RowValues):
+                self._add_values(lsn, part)
+                return len(part.rows)
+            self._settle()
+            if isinstance(part, StreamRows):
+                self._add_rows(lsn, part)
+            else:
+                for reference in part.references:
+                    self._add_spooled(lsn, reference)
+            self._evict()
+            return self._total - before
+
+    def rows(self, after: int, upto: int) -> int:
+        """How many rows the interval (after, upto] has."""
+        with self._lock:
+            self._settle()
+            self._check(after, upto)
+            return self._position(upto) - self._position(after)
+
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        """The rows of (after, upto] in arrival order, with ``__lsn`` and ``__ordinal``.
+
+        Without ``places`` these two are null: for who does not read them, since they take as long to make as a large
+        delta takes to aggregate. Raises 72000 for rows that were released.
+        """
+        with self._lock:
+            self._settle()
+            self._check(after, upto)
+            first, end = self._position(after), self._position(upto)
+            layout = self._layout
+            chosen = [
+                (chunk, chunk.batches, max(first - chunk.start, 0), min(end - chunk.start, chunk.rows))
+                for chunk in self._chunks[bisect_right(self._lasts, after) :]
+                if chunk.start < end and chunk.start + chunk.rows > first
+            ]
+        loaded = _load([chunk for chunk, batches, _, _ in chosen if batches is None])
+        result: list[pa.RecordBatch] = []
+        for chunk, batches, start, stop in chosen:
+            found = next(loaded) if batches is None else batches
+            cut = _cut([layout.seen(batch) for batch in found], start, stop)
+            result += layout.placed(cut, *chunk.places(start, stop)) if places else cut
+        return pa.Table.from_batches(result if places else layout.unplaced(result), layout.with_places)
+
+    def mark(self) -> Bookmark:
+        """A bookmark before all rows that are there; whoever has it moves it on."""
+        with self._lock:
+            found = Bookmark(self._released)
+            self._bookmarks.add(found)
+            return found
+
+    def check(self) -> None:
+        """Nothing keeps clients' rows from coming."""
+
+    def release(self, upto: int) -> None:
+        """No view will ask for rows up to this LSN any more."""
+        with self._lock:
+            self._settle()
+            self._freed = max(self._freed, upto)
+            self._drop(min([self._freed, *(bookmark.after for bookmark in self._bookmarks)]))
+            cold = bisect_right(self._lasts, self._freed, 0, self._first_warm)
+            if cold:  # the log may write over them from now on
+                self._drop(self._lasts[cold - 1])
+
+    def _drop(self, upto: int) -> None:
+        self._released = max(self._released, upto)
+        gone = bisect_right(self._lasts, upto)
+        self._bytes -= sum(chunk.size for chunk in self._chunks[:gone] if chunk.batches is not None)
+        del self._chunks[:gone]
+        del self._lasts[:gone]
+        self._first_warm = max(self._first_warm - gone, 0)
+
+    def _check(self, after: int, upto: int) -> None:
+        assert after <= upto
+        if after < self._released and upto > after:
+            raise SqlError("72000", "the stream's rows were overwritten before they were read")
+
+    def _position(self, lsn: int) -> int:
+        """How many rows, ever, have an LSN of at most ``lsn``."""
+        at = bisect_right(self._lasts, lsn)
+        if at == len(self._chunks):
+            return self._total
+        return self._chunks[at].start + self._chunks[at].rows_upto(lsn)
+
+    def _add_values(self, lsn: int, part: RowValues) -> None:
+        tail, count = self._tail, len(part.rows)
+        tail.places.append((lsn, self._number))
+        tail.ordinals.append(self._ordinal)
+        tail.rows += self._layout.widened_values(part.rows)
+        tail.ends.append(len(tail.rows))
+        self._number += 1
+        self._ordinal += count
+        self._total += count
+        if len(tail.places) >= _PARTS or len(tail.rows) > _VALUES:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Makes a chunk of the tail: of as many parts as a merge joins, or more, it is what a merge gives."""
+        tail = self._tail
+        if not tail.places:
+            return
+        self._tail = _Tail()
+        columns = zip(*tail.rows, strict=True)
+        schema = self._layout.schema
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        first, last = tail.places[0], tail.places[-1]
+        level = int(len(tail.places) >= _FAN_IN)
+        lsns = [lsn for lsn, _ in tail.places]
+        lsn_column, ends, ordinals = (np.array(item, dtype=np.int64) for item in (lsns, tail.ends, tail.ordinals))
+        start = self._total - batch.num_rows
+        self._chunks.append(
+            _Chunk(
+                lsn_column,
+                ends,
+                ordinals,
+                start,
+                (batch,),
+                batch.nbytes,
+                level,
+                first,
+                last,
+                lambda: self._read(first, last),
+            )
+        )
+        self._lasts.append(last[0])
+        self._bytes += batch.nbytes
+        while self._merge(level):
+            level += 1
+        self._evict()
+
+    def _add_rows(self, lsn: int, part: StreamRows) -> None:
+        batches = tuple(self._layout.widened(batch) for batch in part.batches if batch.num_rows)
+        rows = sum(batch.num_rows for batch in batches)
+        place = (lsn, self._number)
+        self._number += 1
+        if not rows:
+            return
+        level = 0 if rows <= _SMALL else -1
+        self._add(place, rows, batches, level, lambda: self._read(place, place))
+        while level >= 0 and self._merge(level):
+            level += 1
+
+    def _add_spooled(self, lsn: int, reference: SpoolReference) -> None:
+        stored = SpoolReference(reference.segment, reference.offset, reference.rows, reference.size)
+        batches = None if reference.batch is None else (self._layout.widened(reference.batch),)
+        if reference.rows:
+            self._add((lsn, -1), reference.rows, batches, -1, lambda: self._reader.spooled(stored))
+
+    def _add(
+        self, place: _Place, rows: int, batches: _Batches | None, level: int, load: Callable[[], _Batches]
+    ) -> None:
+        size = sum(map(_size, batches)) if batches is not None else 0
+        lsns, ends, ordinals = (np.array([value], dtype=np.int64) for value in (place[0], rows, self._ordinal))
+        self._chunks.append(_Chunk(lsns, ends, ordinals, self._total, batches, size, level, place, place, load))
+        self._lasts.append(place[0])
+        self._ordinal += rows
+        self._total += rows
+        self._bytes += size
+
+    def _merge(self, level: int) -> bool:
+        """Makes one chunk of the last 64 of a level, if there are so many; whether it did."""
+        last = self._chunks[-_FAN_IN:]
+        if len(last) < _FAN_IN or last[0].level != level or sum(chunk.rows for chunk in last) > _MERGED:
+            return False
+        if any(chunk.batches is None or chunk.level != level for chunk in last):
+            return False
+        merged = pa.concat_batches([self._layout.widened(batch) for chunk in last for batch in chunk.batches or ()])
+        first, end = last[0].first, last[-1].last
+        joined = _Chunk(
+            lsns=np.concatenate([chunk.lsns for chunk in last]),
+            ends=np.concatenate([chunk.ends + (chunk.start - last[0].start) for chunk in last]),
+            ordinals=np.concatenate([chunk.ordinals for chunk in last]),
+            start=last[0].start,
+            batches=(merged,),
+            size=merged.nbytes,
+            level=level + 1,
+            first=first,
+            last=end,
+            load=lambda: self._read(first, end),
+        )
+        self._bytes += joined.size - sum(chunk.size for chunk in last)
+        self._chunks[-_FAN_IN:] = [joined]
+        self._lasts[-_FAN_IN:] = [end[0]]
+        return True
+
+    def _read(self, first: _Place, last: _Place) -> _Batches:
+        """Reads rows back that were not written ahead."""
+        found = self._reader.rows(first[0] - 1, last[0])
+        return tuple(batch for lsn, number, own in found if first <= (lsn, number) <= last for batch in own)
+
+    def _evict(self) -> None:
+        """Gives up the batches of the oldest chunks until the budget holds."""
+        while self._bytes > self._budget and self._first_warm < len(self._chunks):
+            chunk = self._chunks[self._first_warm]
+            if chunk.batches is not None:
+                chunk.batches = None
+                self._bytes -= chunk.size
+            self._first_warm += 1
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    """Bytes in memory. What a slice shares with others is only told apart where it may be much: it takes 30 us."""
+    whole: int = batch.get_total_buffer_size()
+    return whole if whole <= _LITTLE else batch.nbytes
+
+
+def _cut(batches: Sequence[pa.RecordBatch], first: int, end: int) -> list[pa.RecordBatch]:
+    """Rows [first, end) of batches in a row, without copying."""
+    result, start = [], 0
+    for batch in batches:
+        low, high = max(first - start, 0), min(end - start, batch.num_rows)
+        if low < high:
+            result.append(batch if high - low == batch.num_rows else batch.slice(low, high - low))
+        start += batch.num_rows
+    assert start >= end, "the log has the rows that the ring counted"
+    return result
+
+
+def _load(chunks: Sequence[_Chunk]) -> Iterator[_Batches]:
+    """The cold chunks' batches, in order; decompressed by several threads."""
+    if len(chunks) <= 1:
+        return iter([chunk.load() for chunk in chunks])
+    with ThreadPoolExecutor(_READERS) as pool:
+        return iter(list(pool.map(lambda chunk: chunk.load(), chunks)))

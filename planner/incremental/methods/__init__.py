@@ -1,0 +1,7 @@
+"""The methods by which a continuous view's operators are maintained.
+
+``method`` is the interface of a method; ``planner.incremental.plan.plan`` lists those that it tries. A method is a
+folder or a file here:
+
+    split    split maintenance (thesis 4.2): a stream's rows go into the state of the first grouping above them
+"""
