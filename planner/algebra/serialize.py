@@ -72,7 +72,7 @@ class Writer:
         try:
             _require_small(self._entries)
         except ValueError as error:
-            raise unsupported("to write down a plan so large") from error
+            raise unsupported("a plan of this size") from error
         columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
         return {"columns": columns, "nodes": self._entries, name: body}
 

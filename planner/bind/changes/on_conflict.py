@@ -46,7 +46,9 @@ def bind_conflict(
     env = Environment(binding, scope, "index predicates", level)
     keys = _keys(env, target, old, clause.infer, through)
     if updates and len(keys) > 1 and isinstance(keys[0], Index):
-        raise unsupported("ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Have one of them.")
+        raise unsupported(
+            "ON CONFLICT DO UPDATE by several indexes of a part of the rows", "Keep one of these indexes."
+        )
     if not updates:
         return Conflict(keys, None)
     excluded = source_of(EXCLUDED, _entries(row))

@@ -76,7 +76,7 @@ def read_oid(binding: Binding, scalar: Scalar, target: SqlType, node: Any = None
     if target.name == "regclass" and (known := binding.relation_named(scalar)) is not None:
         return known
     if body is None:
-        raise unsupported(f"a cast of something computed to {target}", position=binding.position(node))
+        raise unsupported(f"a cast of a computed value to {target}", position=binding.position(node))
     number = f"WHEN $1 ~ '^[0-9]+$' THEN $1::oid::{target.name} WHEN $1 = '-' THEN 0::oid::{target.name}"
     found = _computed(binding, f"CASE {number} ELSE {body} END", scalar, target)
     return Call("coalesce", (found, wrong_for(scalar, target, *_UNNAMED[target.name])), target)

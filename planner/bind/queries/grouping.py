@@ -33,7 +33,7 @@ from planner.bind.queries.grouping_sets import Keys
 from planner.bind.scalars.equal_expressions import of_queries
 from planner.bind.state.collected_calls import GROUPING, Groups
 from planner.bind.state.environment import Binding, Scope
-from planner.incremental.pipelines import Kinds
+from planner.incremental.properties import Kinds
 
 _Item = TypeVar("_Item", bound=Scalar | WindowCall)
 

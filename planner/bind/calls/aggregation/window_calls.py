@@ -264,7 +264,7 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, wo
     clause = call.mode.upper()
     scalar = env.without_aggregates(clause).bind(node)
     if has_subquery(scalar):
-        instead = "Compute the number in a query before."
+        instead = "Compute the number in an earlier query."
         raise unsupported("a subquery in the frame of a window", instead, env.binding.start(node))
     if used_columns(scalar):
         raise env.error("42P10", f"argument of {clause} must not contain variables", node)
@@ -284,7 +284,7 @@ def _offset(env: Environment, call: WindowCall, over: _Definition, node: Any, wo
     if call.mode == "range":
         negative = "invalid preceding or following size in window function"
     if not isinstance(found, Literal):
-        what = f"a {words} offset of a window frame that is no constant"
+        what = f"a {words} offset of a window frame that is not a constant"
         return _checked_offset(
             env.binding, found, null, negative, unsupported(what, position=env.binding.position(node))
         )

@@ -183,7 +183,7 @@ def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) 
     """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
     if not isinstance(text, Literal):
-        raise unsupported(f"{name}() of something computed", "Write the name.", env.binding.position(node))
+        raise unsupported(f"{name}() with a computed argument", "Write the name.", env.binding.position(node))
     if text.value is None:
         return Literal(None, kind)
     _check_spelling(text, name)
@@ -202,7 +202,7 @@ def _current_schemas(env: Environment, arguments: list[Scalar], node: Any) -> Sc
     if isinstance(implicit, Cast):
         implicit = implicit.argument
     if not isinstance(implicit, Literal):
-        raise unsupported("current_schemas() of something computed", position=env.binding.position(node))
+        raise unsupported("current_schemas() with a computed argument", position=env.binding.position(node))
     given = session_path(env.binding)
     everything = str(implicit.value).lower() in ("true", "t", "1")
     catalog = env.binding.context.catalog

@@ -34,7 +34,7 @@ def new_owner(commands: Any) -> Any:
     """The role of OWNER TO among ALTER TABLE's commands, if it is one. Raises 0A000 beside others."""
     found = [item.newowner for item in commands if item.subtype == AlterTableType.AT_ChangeOwner]
     if found and len(commands) > 1:
-        raise unsupported("OWNER TO beside other commands", "Give it a statement of its own.")
+        raise unsupported("OWNER TO beside other commands", "Use a separate statement.")
     return found[0] if found else None
 
 

@@ -223,7 +223,7 @@ def _limited(binding: Binding, role: Role, argument: Any) -> Role:
 def _with_password(binding: Binding, role: Role, argument: Any) -> Role:
     text = None if argument is None or is_empty(argument.sval) else argument.sval
     if text is not None and is_md5(text):
-        raise unsupported("an MD5 password", "Give the password itself: a SCRAM-SHA-256 verifier is kept of it.")
+        raise unsupported("an MD5 password", "Write the password itself: the server stores its SCRAM-SHA-256 verifier.")
     return replace(role, password=text)
 
 

@@ -174,13 +174,13 @@ def _default(change: _Change, command: Any) -> None:
         return
     column = defaulting(change.binding, known, command.def_)
     if column.sequences:
-        raise unsupported("a sequence as a stream's default", "Give the values.")
+        raise unsupported("a sequence as a stream's default", "Insert the values.")
     change.put(column)
 
 
 def _set_not_null(change: _Change, command: Any) -> None:
     if not change.column(command.name).not_null:
-        instead = "Rows with NULL may be there or on their way: filter them in the views, or create another stream."
+        instead = "Rows with NULL may have arrived: filter them in the views, or create another stream."
         raise unsupported("SET NOT NULL of a stream's column", instead)
 
 

@@ -173,7 +173,7 @@ def bind_alter_extension(binding: Binding, node: Any) -> Statement:
         raise unsupported("ALTER EXTENSION", _BUILT_IN)
     found = _found(binding, node.extname)
     if type(node).__name__ != "AlterExtensionStmt":
-        raise unsupported("ALTER EXTENSION ... ADD and DROP", "An extension's members are its own.")
+        raise unsupported("ALTER EXTENSION ... ADD and DROP", "The members of an extension are fixed.")
     wanted = next((item.arg.sval for item in node.options or () if item.defname == "new_version"), found.version)
     if wanted != found.version:
         words = f'extension "{found.name}" has no update path from version "{found.version}" to version "{wanted}"'
