@@ -51,7 +51,7 @@ from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.sql.session import DatabaseSession
-    from executor.tables.store import WriteTransaction
+    from executor.tables.transaction import WriteTransaction
 
 #: What serializable transactions that write lock, one after the other.
 _SERIAL: Final = Definition(-1)
