@@ -1,7 +1,7 @@
-"""INSERT, UPDATE and DELETE in WITH: their RETURNING as a relation for the rest of the statement.
+"""INSERT, UPDATE and DELETE in WITH: their RETURNING is a relation for the rest of the statement.
 
 Owns: where they may stand, and which of them may change one table together. All parts of a statement see the tables as
-they were before it; none sees another's changes. See
+they were before the statement, and none sees another's changes. See
 https://www.postgresql.org/docs/15/queries-with.html#QUERIES-WITH-MODIFYING.
 """
 

@@ -1,6 +1,6 @@
-"""Statements about the session: transactions, settings, EXPLAIN, PREPARE and what has nothing to do here.
+"""Statements about the session: transactions, settings, EXPLAIN, PREPARE, LOCK, and those without an effect (VACUUM).
 
-Owns: their parse nodes' meaning. Names and values of settings are checked by the server.
+Owns: what their parse nodes mean. The server checks names and values of settings.
 """
 
 from __future__ import annotations
