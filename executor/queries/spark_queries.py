@@ -285,7 +285,8 @@ class Analytics:
     def _unnested(
         spark: SparkEngine, statement: Statement, state: State, time_zone: str
     ) -> tuple[Statement, Printed] | None:
-        """The statement with joins for its subqueries; None where that is the same, not known or refused, too."""
+        """The statement with joins for its subqueries; None where that changes nothing, is not known or is refused,
+        too."""
         relation = _with_joins(statement.relation)
         if relation is None or relation == statement.relation:
             return None

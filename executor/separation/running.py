@@ -26,8 +26,8 @@ _PAUSE: Final = 9
 
 
 class Client(Struct, frozen=True):
-    """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
-    there any more to take the rows."""
+    """The client of a query: the process number of the session, its role, and the statement's text; whether it has
+    disconnected."""
 
     process: int = 0
     role: str = ""
@@ -114,7 +114,7 @@ class RunningQuery:
         self._lock = threading.Lock()
         self._requests: list[Request] = []
         self._ended = False
-        #: Whether all that is left of it is on storage, for who goes on with it.
+        #: Whether all that is left of it is on storage, from which another server can continue.
         self.is_suspended = False
 
     @property
@@ -124,7 +124,7 @@ class RunningQuery:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will, about; None while nobody can tell."""
+        """The estimated seconds until the end; None while they are unknown."""
         done = self.progress
         return self.seconds * (1 - done) / done if done else None
 
@@ -141,7 +141,7 @@ class RunningQuery:
         efforts, step = self._efforts, (self.finished, self.share, self.until)
         finished, share, until = step
         measured = self.measure()
-        if step == (self.finished, self.share, self.until):  # else nobody knows of which step that is
+        if step == (self.finished, self.share, self.until):  # else the step of the progress is unknown
             share += max(0.0, until - share) * measured
         done = sum(efforts[:finished]) + share * sum(efforts[finished : finished + 1])
         with self._lock:
@@ -215,7 +215,8 @@ class RunningQuery:
             self.dismiss(request)
 
     def dismiss(self, request: Request) -> None:
-        """Answers what nobody does any more: who wanted the state on storage has it where somebody else did so, too."""
+        """Answers requests that come too late: a request for the state on storage succeeds if an earlier request wrote
+        it."""
         if not request.is_answered:
             request.answer(self.is_suspended and request.wish != "migrate")
 
@@ -261,7 +262,7 @@ class RunningQueries:
 
 
 def unknown() -> float:
-    """How much is done of what nobody measures."""
+    """The progress of work that is not measured."""
     return 0.0
 
 

@@ -178,7 +178,7 @@ def _below(relation: Relation) -> tuple[Compiler, list[Computed], Delta] | None:
 
 
 def _projected(relation: Project, below: Compiler) -> Compiler:
-    """The columns of a projection that are computed here; one that nobody uses does not matter."""
+    """The columns of a projection that are computed here; unused ones do not matter."""
     scope, sources = {}, {}
     for column, scalar in relation.outputs:
         found = below.compiled(scalar)

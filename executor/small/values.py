@@ -151,7 +151,7 @@ _KNOWN: Final[dict[int, tuple[weakref.ref[pa.Table], dict[int, Cells]]]] = {}
 
 
 def known_cells(table: pa.Table, index: int) -> Cells:
-    """``cells_of`` a small table's column, which nobody may change."""
+    """``cells_of`` a small table's column, which must not be changed."""
     columns = _columns_of(table)
     cells = columns.get(index)
     if cells is None:

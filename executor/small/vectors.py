@@ -1,7 +1,7 @@
 """Columns of a few thousand rows as numpy arrays, and back.
 
 Owns: ``Vector``, how an Arrow column becomes one and how results become columns. Exact numbers are 64-bit counts of
-their last decimal, each vector with a limit on their size, so that whoever computes knows beforehand what cannot
+their last decimal, each vector with a limit on their size, so that a computation knows beforehand that it cannot
 overflow. A value that 64 bits do not hold, or that is no finite number, raises ``Unusual``: the engine's matter.
 """
 

@@ -47,7 +47,7 @@ class AtOnce:
         return self._database.appender.append(insert, rows, self._session.synchronous_commit, done)
 
     def append_durably(self, insert: Insert, parameters: tuple[Value, ...], durable: Callable[[], None]) -> bool:
-        """The rows of one such INSERT, durable and visible when this returns: for a thread that nobody else waits for.
+        """The rows of one such INSERT, durable and visible when this returns: for a thread that has no other clients.
         ``durable`` is called as soon as the disk has them."""
         if not self._appends(insert) or not self._session.synchronous_commit:
             return False

@@ -57,8 +57,8 @@ class Appender:
 
     ``append`` is called on one thread, an event loop's, once ``serve`` has said how that thread is called back. Then
     the rows of one turn of the loop, and those that come while the disk is busy with the record before or soon after,
-    become one record, which the loop's thread commits without waiting for the disk. Where that cannot be, or somebody
-    else commits, the log's writer thread fetches the rows when it is ready for the next record.
+    become one record, which the loop's thread commits without waiting for the disk. Where that cannot be, or another
+    thread commits, the log's writer thread fetches the rows when it is ready for the next record.
     """
 
     def __init__(self, log: Log, sequencer: Sequencer) -> None:
@@ -179,8 +179,8 @@ class Appender:
         self._submit(parts, gathered)
 
     def _committed(self, gathered: list[_Waiting], error: Exception | None) -> None:
-        """On the loop's thread: the disk is given its next record before it is said who is on it, unless those who
-        are told so should join that record."""
+        """On the loop's thread: starts the next disk write before answering the clients of this record, unless these
+        clients should join that write."""
         here = _statements(self._waiting.values())
         self._delay.expect(_statements(gathered) + here)
         if self._delay.goes_on(here):
@@ -264,7 +264,7 @@ def _statements(gathered: Iterable[_Waiting]) -> int:
 
 
 def _finish(gathered: list[_Waiting], error: BaseException | None) -> None:
-    """Tells everybody whose rows are durable, or why they are not."""
+    """Answers all clients whose rows are durable, or have failed."""
     known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
     for waiting in gathered:
         for done in waiting.done:

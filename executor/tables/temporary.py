@@ -41,7 +41,7 @@ class TemporaryOids:
             return first
 
     def drop(self, oids: Iterable[int]) -> None:
-        """Tables that no session has any more go; nobody else can have locked them."""
+        """Drops tables of ended sessions, which no other transaction can have locked."""
         writer = self._tables.begin_write()
         try:
             for oid in writer.definitions.keys() & set(oids):

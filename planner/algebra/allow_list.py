@@ -1,4 +1,4 @@
-"""What a relation that somebody else wrote may call: whoever reads one from a file or a socket asks this first.
+"""The functions that a relation from a file or a socket may call: each such relation is checked first.
 
 Owns: the allow-list of calls, and the zones that there are. The classes of which a relation may consist are
 ``serialize``'s.

@@ -54,7 +54,7 @@ def _below(lines: list[str], indent: int) -> Iterator[str]:
 
 
 def change_json(statement: Explained, planned: Planned) -> dict[str, Any]:
-    """The same as EXPLAIN (FORMAT JSON) nests it."""
+    """The change in the form of EXPLAIN (FORMAT JSON)."""
     match statement:
         case Query(relation=relation):
             return relation_json(planned(relation))

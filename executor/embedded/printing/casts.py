@@ -82,7 +82,7 @@ def cast(printer: DuckPrinter, argument: Expr, node: Cast) -> Expr:
         return _from_text(printer, argument, target)
     if source.name == "numeric" == target.name:
         if target.modifiers == UNCONSTRAINED and source.scale > target.scale and not source.is_loose:
-            return macro("ms_narrow18", argument)  # nobody asked for rounding
+            return macro("ms_narrow18", argument)  # rounding is not declared
         same = source.scale == target.scale and source.precision <= target.precision and not printer.wide
         return argument if same else _to(printer, argument, source, target)
     if source.name in FLOATS and target.name == "numeric":
