@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.database.core import Core
-from executor.files.arrived import FileFeed
-from executor.files.following import verify
+from executor.files.arrived_files import FileFeed
+from executor.files.followed_folders import verify
 from executor.moving import artifact
 from executor.moving.ownership import Owned, all_owned
 from executor.traces.layout import home_of

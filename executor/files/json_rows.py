@@ -24,8 +24,8 @@ from catalog.objects import ColumnDefinition
 from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.files import plain_json
-from executor.files.following import Owner
-from executor.files.parallel import parsed_ahead
+from executor.files.followed_folders import Owner
+from executor.files.parallel_parsing import parsed_ahead
 from protocol.compute import constant, pc
 from protocol.copy.format import CopyTarget
 from protocol.copy.split import count_byte

@@ -36,8 +36,8 @@ from executor.cluster.failpoints import failpoint
 from executor.cluster.storage import Storage
 from executor.commit.files import disk_error, read_document, replace_file, sync_folder
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files.arrived import ArrivedFiles
-from executor.files.following import FORMATS
+from executor.files.arrived_files import ArrivedFiles
+from executor.files.followed_folders import FORMATS
 from executor.moving.ownership import FOLDER, Owned
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed

@@ -19,7 +19,7 @@ from catalog.catalog import Catalog
 from catalog.objects import Stream, View
 from catalog.values.errors import SqlError
 from executor.database.core import Core
-from executor.files.arrived import ArrivedFiles
+from executor.files.arrived_files import ArrivedFiles
 from executor.moving import artifact, entering, enums, rebuilding
 from executor.moving.advancing import brought
 from executor.moving.artifact import LeavingView

@@ -29,7 +29,7 @@ from executor.commit.files import replace_file
 from executor.commit.following import BUDGET, EVERY, Arrived, LogFollower
 from executor.commit.records import FilesArrived, Followed, StreamRows
 from executor.database.core import Core
-from executor.files.arrived import ArrivedFiles, FileFeed
+from executor.files.arrived_files import ArrivedFiles, FileFeed
 from executor.files.reader import read_files
 from executor.moving import enums
 from executor.streams.runtime import is_followed

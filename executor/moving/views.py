@@ -27,7 +27,7 @@ from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.database.periodic import Periodic
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.moving import artifact
 from executor.moving.adopting import Adopting
 from executor.moving.checkpoints import Checkpoints
@@ -38,7 +38,7 @@ from executor.moving.ownership import NOBODY, Owned, Ownership
 from executor.moving.placing import is_guest, staged
 from executor.moving.replica import replica_of
 from executor.moving.taking import PASSING, Taking
-from executor.separation.moving import Pace
+from executor.separation.query_moves import Pace
 from executor.traces.checked import WRONG
 from executor.views.runtime import ViewRuntime
 

@@ -35,9 +35,9 @@ from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.commit.files import disk_error, read_document, sync_file
 from executor.embedded.printing.dialect import DuckPrinter
-from executor.files.foreign import FileColumn
+from executor.files.file_tables import FileColumn
+from executor.separation.results import EngineName
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.separation.slicing import EngineName
 from executor.traces.checked import WRONG
 from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allow_list import check_call, require_zone

@@ -22,22 +22,24 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
+from executor.database.core import Core
 from executor.embedded.connection import NOTHING, Bindings, Connection
-from executor.embedded.kept import KeptResults
-from executor.files.foreign import FileRows, folders
+from executor.embedded.pipeline_results import KeptResults
+from executor.files.file_tables import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
+from executor.queries.client import Client
 from executor.queries.reader import SPARK_FAILED
-from executor.queries.spark_queries import leaves_of
+from executor.queries.spark_queries import Analytics, leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
-from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
-from executor.separation.forecasting import Forecasting
-from executor.separation.moving import Moving
-from executor.separation.on_spark import SparkResults
-from executor.separation.own_values import own_values
-from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
+from executor.separation.enum_values import own_values
+from executor.separation.forecasts import Forecasting
+from executor.separation.query_moves import Moving, MovingViews
+from executor.separation.results import EngineName, Results
+from executor.separation.running_queries import Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
-from executor.separation.slicing import EngineName
-from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
+from executor.separation.spark_results import SparkResults
+from executor.separation.step_runner import Moved, NotInSteps, Stepwise
+from executor.separation.steps import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
@@ -45,9 +47,8 @@ from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
 
 if TYPE_CHECKING:
-    from executor.database.database import Database
     from executor.queries.plans import Plan
-    from executor.queries.reader import Moment, Reader
+    from executor.queries.reader import Moment, OwnReader, Reader
     from executor.sql.transaction import Transaction
 
 FOLDER: Final = "queries"
@@ -58,8 +59,16 @@ _ROWS: Final = "rows"
 class Separation:
     """The separable queries of one server."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Core,
+        analytics: Analytics,
+        reader: Callable[[], OwnReader],
+        views: Callable[[], MovingViews],
+    ) -> None:
+        """``reader`` makes a reader of the server's own, ``views`` gives the views that leave a draining server."""
         self._database = database
+        self._analytics = analytics
         self.counts = RowCounts(database.tables)
         self.known = KnownSteps(lambda: database.tables_lsn)
         self.running = RunningQueries()
@@ -67,7 +76,7 @@ class Separation:
         self.stored = SeparatedQueries(database.shared.folder / FOLDER, self.claims)
         self.claims.drop_void()
         self.stored.drop_orphans()
-        self.moving = Moving(database, self)
+        self.moving = Moving(database, self, reader, views)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -122,7 +131,7 @@ class Separation:
         steps = steps_of(reader, plan, parameters, transaction, "spark")
         if steps.plan is None:
             return None
-        analytics, pipelined = self._database.analytics, steps.plan
+        analytics, pipelined = self._analytics, steps.plan
         query, about = self._begun(reader, steps, outputs, "spark")
         forecasting = Forecasting(self._database, pipelined, steps.efforts, steps.speed)
 
@@ -326,7 +335,7 @@ class Separation:
         available and computes it."""
         if reader.query_engine != "auto":
             return "spark" if reader.query_engine == "spark" else "embedded"
-        analytics = self._database.analytics
+        analytics = self._analytics
         if query.engine == "embedded" or query.files or analytics.unready() is not None:
             return "embedded"
         wanted = analytics.query(query.relation, (), {}, query.time_zone)
@@ -371,7 +380,7 @@ class Separation:
         assert steps.plan is not None
         if query.files:
             raise unsupported("continuing a query that reads shared files on Spark", "SET query_engine = 'embedded'.")
-        analytics = self._database.analytics
+        analytics = self._analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
         about = _about(query, "spark")

@@ -21,7 +21,7 @@ from catalog.values.errors import SqlError
 from catalog.values.types import SqlType
 from executor.commit.files import disk_error
 from executor.embedded.connection import Bindings
-from executor.files.foreign import FileColumn, FileRows
+from executor.files.file_tables import FileColumn, FileRows
 from executor.printing.nodes import leaf_name
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.walk import descend, walk

@@ -16,14 +16,14 @@ import pyarrow as pa
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
 from executor.embedded.connection import plainly
-from executor.files import foreign as files
+from executor.files import file_tables
 from executor.moving.replica import replica_of
 from executor.queries.engine_choice import Choice
 from executor.queries.plans import Plan
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
-from executor.separation.choosing import CALLING, steps_of
-from executor.separation.explaining import pipelines_json, pipelines_text
+from executor.separation.step_texts import pipelines_json, pipelines_text
+from executor.separation.steps import CALLING, steps_of
 from executor.sql.result import Result
 from executor.sql.transaction import Transaction
 from executor.streams.arriving import with_values
@@ -171,7 +171,7 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
     """How many of the files of each foreign table a plan reads."""
     found = {}
     for reading in plan.files:
-        every = files.find(files.table_of(reader.database.catalog, reading.scan))
+        every = file_tables.find(file_tables.table_of(reader.database.catalog, reading.scan))
         kept = len(reader.files_of(reading, reader.database.catalog, parameters).files)
         of = f" of {len(every.files)}" if kept < len(every.files) else ""
         found[f"Files of {reading.scan.name}"] = f"{kept}{of}"

@@ -2,7 +2,7 @@
 
 Owns: what the two kinds of feed behind a stream have in common. Rows that clients send lie in a ring
 (executor/traces/ring); a stream that follows a folder has only the names of the files that arrived
-(executor/files/arrived).
+(executor/files/arrived_files).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
-from executor.files.arrived import ROW_BYTES, FileFeed
+from executor.files.arrived_files import ROW_BYTES, FileFeed
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.traces.trace import InputTrace

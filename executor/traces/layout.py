@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
+from catalog.values.times.infinite_dates import require_finite
 from executor.queries.identity_cache import Remembered
-from executor.tables.infinite_dates import require_finite
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"

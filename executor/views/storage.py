@@ -31,7 +31,7 @@ from catalog.values.errors import SqlError, undefined_table
 from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
-from executor.files.arrived import ArrivedFiles, begin_store
+from executor.files.arrived_files import ArrivedFiles, begin_store
 from executor.traces.checked import as_written, pack, unpack
 from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
 from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table

@@ -3,11 +3,11 @@
 Owns: the thread that looks at the resident size, the estimate of what each session has taken, and the choice of what
 ends. The size of the whole process is the only figure that counts everything; what grows between two looks is
 attributed to the sessions whose threads computed meanwhile, in proportion to their processor time, and to cancelled
-statements that still compute (``executor/embedded/apart``). Beyond ``_HIGH`` of the limit freed memory goes back to the
-system first. If that is not enough, the session with the largest estimate ends its statement with 53200, by the same
-way as a cancel request; where cancelled statements have more, these end first. Beyond the limit itself the system is
-told to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a function that
-computes one value hears no interrupt, but gets no memory either.
+statements that still compute (``executor/embedded/detached_statements``). Beyond ``_HIGH`` of the limit freed memory
+goes back to the system first. If that is not enough, the session with the largest estimate ends its statement with
+53200, by the same way as a cancel request; where cancelled statements have more, these end first. Beyond the limit
+itself the system is told to refuse what would make the process much larger, until the size is below ``_HIGH`` again: a
+function that computes one value hears no interrupt, but gets no memory either.
 """
 
 from __future__ import annotations

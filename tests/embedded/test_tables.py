@@ -11,7 +11,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.commit.records import TableChange
-from executor.embedded.tables.store import TableStore
+from executor.tables.store import TableStore
 from tests.embedded.sql import Tables, rows_of
 from tests.rig.beside import Beside
 

@@ -17,11 +17,11 @@ from catalog.values.errors import SqlError
 from catalog.values.types import INT4
 from executor.cluster import storage as storage_module
 from executor.database.database import Database
-from executor.embedded.kept import Kept, KeptResults
-from executor.files.foreign import FileColumn
-from executor.separation import artifact, choosing
-from executor.separation.running import Client as Asker
-from executor.separation.running import RunningQuery
+from executor.embedded.pipeline_results import Kept, KeptResults
+from executor.files.file_tables import FileColumn
+from executor.queries.client import Client as Asker
+from executor.separation import artifact, steps
+from executor.separation.running_queries import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.traces import parquet
 from planner.algebra.relations import Relation, Snapshot
@@ -192,7 +192,7 @@ def test_what_runs_whole(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     client.run(QUERY)
     client.run("COMMIT")
     client.session.reader.separable = "auto"
-    monkeypatch.setattr(choosing, "LONG", 60.0)
+    monkeypatch.setattr(steps, "LONG", 60.0)
     client.run(QUERY)
     client.session.reader.separable = "off"
     client.run(QUERY)

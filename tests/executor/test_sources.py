@@ -14,7 +14,7 @@ import pytest
 from catalog.objects import ColumnDefinition, Stream
 from catalog.values.errors import SqlError
 from catalog.values.types import BOOL, DATE, FLOAT8, INT8, TEXT, TIMESTAMP, numeric
-from executor.files.following import ROW_BITS, FileSource, SourceFile
+from executor.files.followed_folders import ROW_BITS, FileSource, SourceFile
 from executor.files.reader import read_files
 
 COLUMNS = (

@@ -26,8 +26,9 @@ from catalog.objects import (
     null_value,
 )
 from catalog.values.errors import SqlError, undefined_table, unsupported
+from catalog.values.times.infinite_dates import require_finite
 from executor.database.core import Core
-from executor.files.watching import arrived_before
+from executor.files.folder_watcher import arrived_before
 from executor.moving.pinning import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.definitions.altering import alter_rows
@@ -40,7 +41,6 @@ from executor.sql.definitions.user_types import define_type, forget_types, move_
 from executor.sql.result import Result
 from executor.sql.transaction import NewView, OutdatedError, Transaction
 from executor.streams.runtime import is_followed
-from executor.tables.infinite_dates import require_finite
 from executor.tables.temporary import drop_temporary
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
