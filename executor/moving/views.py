@@ -1,15 +1,15 @@
 """Continuous views that go from server to server: given away, taken, and kept in step with what the storage says.
 
-Owns: what somebody asks for, and the thread that looks at the storage and at other servers' logs. There are no messages
-but what lies on the storage, and no step undoes another, so that whoever dies goes on where the storage says it is when
-it is there again (``giving``, ``taking``):
+Owns: requests to move views, and the thread that looks at the storage and at other servers' logs. There are no messages
+but what lies on the storage, and no step undoes another, so that a server that fails continues after its restart where
+the storage says (``giving``, ``taking``):
 
     giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
     taker   makes a view of them, and says so in the entry
     giver   sees that, and stops: a guest is dropped, and at home the view is **away** (``elsewhere``)
 
-Until then the giver goes on, whose answers are right as well. The home's log keeps all above the entry's LSN, from
-which the owner goes on, or whoever comes after it (``checkpoints``, ``heirs``).
+Until then the giver continues, whose answers are right as well. The home's log keeps all above the entry's LSN, from
+which the owner continues, or a later one (``checkpoints``, ``heirs``).
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ class ViewMoving:
             return self._giving.forget(self._database.view(view.oid))
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
-        False where there are others, or the view is on its way."""
+        """Deletes automatic copies, also one that is being written; False if there are requested ones, or the view is
+        being moved."""
         return self._giving.forget_unasked(runtime)
 
     def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:

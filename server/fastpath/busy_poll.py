@@ -1,12 +1,12 @@
-"""Who has the floor: whether one client has had the event loop to itself lately, so that it may wait in its place.
+"""The floor: whether one client has had the event loop to itself lately, so that the loop may wait for it.
 
-A pool keeps connections open that nobody uses, so their number says nothing. Who counts is who sends bytes, which ends
-the other's time at once, and whose statement runs, which is looked for now and then.
+Pools keep unused connections open, so their number says nothing. A client counts if it sends bytes, which ends the
+other's time at once, or if its statement runs, which is checked now and then.
 
-Who has the floor is also listened to: the loop's thread looks for its next bytes for a moment instead of going to
-sleep, which with being woken, and with caches that others have used meanwhile, costs a fifth of a durable INSERT and
-more than half of a read. A client that takes longer than that moment more often than now and then is not listened to
-again for a while. Owns these judgements only.
+The loop also listens to the client that has the floor: the loop's thread looks for its next bytes for a moment instead
+of going to sleep, which with being woken, and with caches that others have used meanwhile, costs a fifth of a durable
+INSERT and more than half of a read. A client that takes longer than that moment more often than now and then is not
+listened to again for a while. Owns these judgements only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from server.net.connection import Connection
 
-#: Statements in a row, after which it is looked who else is busy.
+#: Statements in a row, after which other busy clients are looked for.
 LOOK: Final = 32
 #: Seconds for which one is listened to: a client on this machine has seen its answer and sent the next request by then.
 _MOMENT: Final = 150e-6
@@ -35,7 +35,7 @@ class Floor:
 
     def __init__(self, connections: Collection[Connection]) -> None:
         self._connections = connections
-        #: Who sent bytes last.
+        #: The client that sent bytes last.
         self.speaker: Connection | None = None
         self._statements = 0
         self._alone = False
@@ -44,12 +44,13 @@ class Floor:
         self.listens = False
 
     def give(self, connection: Connection) -> None:
-        """Somebody else has sent bytes."""
+        """Gives the floor to another client, which has sent bytes."""
         self.speaker, self._statements, self._alone, self.listens = connection, 0, False, False
 
     def take(self) -> bool:
-        """At each statement of the speaker that goes by express: whether it has the floor, since nobody else has sent
-        anything since so many of them, and nothing ran for anybody else at the last look. It is listened to then."""
+        """At each statement of the speaker that goes by express: whether it has the floor, since no other client has
+        sent anything since so many of them, and no other statement ran at the last check. The loop listens to it
+        then."""
         self._statements += 1
         if self._statements % LOOK == 0:
             self._alone = not any(each.is_busy for each in self._connections if each is not self.speaker)

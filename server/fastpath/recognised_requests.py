@@ -143,7 +143,7 @@ class RowChange:
         self.done, self.durable = self._done, self._durable
 
     def answer(self, fields: tuple[bytes, ...]) -> bytes | None:
-        """Nothing when the row was taken: it was answered if nobody else was there to wait for the disk, or the
+        """Nothing when the row was taken: it was answered if no other client had to wait for the disk, or the
         connection is held until it is. None when it was not."""
         session = self.session
         try:
@@ -160,7 +160,7 @@ class RowChange:
 
     def _writes(self, values: tuple[Value, ...]) -> bool:
         """Whether a stream's row is on the disk now. It is published behind its answer, while the client reads that;
-        who hears of it asks this thread next."""
+        clients that learn of it ask this thread next."""
         statement = self.statement
         if not isinstance(statement, Insert) or not isinstance(statement.target, Stream):
             return False
