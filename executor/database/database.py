@@ -58,8 +58,8 @@ from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.tables.statements.effect_calls import Drawings
-from executor.tables.store import WriteTransaction
 from executor.tables.temporary import Temporary, TemporaryOids
+from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission

@@ -29,7 +29,7 @@ from executor.sql.result import Result
 from executor.sql.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.algebra.scalars import Value
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.cancellation import Calls
 from planner.parse.parser import Raw
 from planner.parse.string_escapes import Conforming, conforming
