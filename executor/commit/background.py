@@ -1,4 +1,4 @@
-"""Writes and syncs that the kernel carries out while the thread that began them goes on (``aio``).
+"""Writes and syncs that the kernel executes while the thread that began them continues (``aio``).
 
 An event loop that syncs on its own thread keeps its clients waiting; a thread that is woken for every sync costs more
 than the sync, since both then want Python's lock. The kernel needs neither: it signals a descriptor, which the loop

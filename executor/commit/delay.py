@@ -31,7 +31,7 @@ class CommitDelay:
     def expect(self, known: int) -> None:
         """A sync has ended, and ``known`` statements are answered now or wait: those that the next record may have.
 
-        Who did not come back in time is not waited for, except now and then.
+        Clients that did not come back in time are not waited for, except now and then.
         """
         if known > self._prompt:
             self._records += 1

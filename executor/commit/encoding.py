@@ -90,7 +90,7 @@ def encode_record(record: TransactionRecord) -> Encoded:
 
 
 def _encode_values(part: RowValues) -> Encoded:
-    """The same of a record that is nothing but rows that came one by one, in one piece."""
+    """A record of nothing but single rows, in one piece."""
     length = len(part.frame)
     padding = _PADDING[-length % 8]
     size = _BLOCK.size + length + len(padding)

@@ -74,7 +74,7 @@ class Files:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
     def write_direct(self, descriptor: int, memory: memoryview, offset: int) -> None:
-        """The same while the caller waits."""
+        """Writes while the caller waits."""
         if os.pwrite(descriptor, memory, offset) != len(memory):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -98,7 +98,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Makes the content of a file that somebody wrote durable."""
+    """Makes the content of a written file durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -104,7 +104,7 @@ class Apart(Generic[_Result]):
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody waits for its end."""
+        """Whether no thread waits for its end."""
         return self._is_left
 
     def _work(self) -> None:

@@ -89,7 +89,7 @@ class EmbeddedEngine:
         self._merges: OrderedDict[int, Merging] = OrderedDict()
         self._readings: OrderedDict[int, Reading] = OrderedDict()
         self._lock = Lock()
-        #: Held while an instance is made, which nobody waits for who needs another.
+        #: Held while an instance is made; threads that need another instance do not wait for it.
         self._making = Lock()
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class EmbeddedEngine:
         owner: object = None,
         parameters: Parameters = (),
     ) -> pa.Table:
-        """The same for a relation that makes of few rows few: where the inputs have few, no other thread is woken."""
+        """The rows of a relation that makes few rows of few: if the inputs have few, no other thread is woken."""
         return self._query(self._suited(bindings), relation, bindings, parameters, timezone, owner)
 
     def _query(

@@ -136,7 +136,7 @@ class Instance:
                 self._is_left = True
 
     def _fail(self, error: SqlError) -> None:
-        """Nobody knows any more what the tables hold."""
+        """Marks the content of the tables as unknown."""
         self._failure = error
 
     def _query(self, relation: Relation, bindings: Bindings, timezone: str) -> pa.Table:

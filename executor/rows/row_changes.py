@@ -176,7 +176,7 @@ class RowChanges:
         for done in group.done:
             try:
                 done(None if error is None else _known(error))
-            except Exception:  # its owner's fault, and nobody else's
+            except Exception:  # an error of its owner alone
                 _LOGGER.exception("an answer to a change failed")
 
     def close(self) -> None:

@@ -91,7 +91,7 @@ class TableKeys:
         return rows if rows is not None and rows.is_of(table) else None
 
     def at_hand(self, table: Table) -> TableRows | None:
-        """The same where it takes no time."""
+        """The rows by key, if they are available at once."""
         rows = self._rows.get(table.oid)
         return rows if rows is not None and not rows.is_worn and rows.is_of(table) else None
 

@@ -43,7 +43,7 @@ _MOST_PARTITIONS: Final = 256
 _LOOK: Final = 0.1
 #: Seconds that Spark has to end a job that was cancelled; one that it plans hears nothing, as does a JVM that hangs.
 _HEARS: Final = 0.7
-#: Seconds between two requests to end a job that nobody waits for any more.
+#: Seconds between two requests to end a job that is not needed any more.
 _AGAIN: Final = 5.0
 
 
@@ -106,7 +106,7 @@ class SparkEngine:
     def printed_query(self, statement: Statement, state: State, time_zone: str) -> Printed | str:
         """A query by itself in a session's time zone, or why Spark does not compute it.
 
-        It may be what no path of a view is (``adhoc``), and is kept by who asked: no other has its statement.
+        It may be what no path of a view is (``adhoc``), and is kept by the caller, since no other has its statement.
         """
         from executor.spark.printing import print_query
 

@@ -102,7 +102,7 @@ def of_session(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "256",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # A plan is printed for each job, for nobody: as little of it as can be.
+        # A plan is printed for each job although it is not read: as little of it as possible.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "100",
         "spark.sql.debug.maxToStringFields": "1",

@@ -270,7 +270,7 @@ def _finish(gathered: list[_Waiting], error: BaseException | None) -> None:
         for done in waiting.done:
             try:
                 done(known)
-            except Exception:  # its owner's fault, and nobody else's
+            except Exception:  # an error of its owner alone
                 _LOGGER.exception("an answer to rows failed")
 
 

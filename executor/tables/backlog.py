@@ -166,7 +166,7 @@ class _Waiting(Struct):
 
 
 class Backlog:
-    """What waits for DuckDB. Whoever adds has the sequencer's lock, and waits for nobody; ``apply`` is for any
+    """Changes that wait for DuckDB. ``add`` is called with the sequencer's lock and never blocks; ``apply`` is for any
     thread."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Backlog:
         #: Held for moments only: event loops add.
         self._lock = threading.Lock()
         self._waiting = _Waiting()
-        #: Held by who gives DuckDB what goes there now.
+        #: Held while changes are given to DuckDB.
         self._applying = threading.Lock()
         self._going = _Waiting()
 

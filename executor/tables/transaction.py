@@ -196,7 +196,7 @@ class WriteTransaction:
             self._replay(entry)
 
     def _begin_again(self) -> None:
-        """The same, and all that was committed meanwhile."""
+        """Begins the transaction again, with all that was committed meanwhile."""
         assert self._connection is not None
         self._connection.rollback()
         self._at = self._store.applied_lsn
@@ -264,7 +264,7 @@ class WriteTransaction:
 
     @property
     def _computing(self) -> Connection:
-        """The same for what changes nothing: it may be left behind where there is nothing to undo."""
+        """A context for a statement that changes nothing: it may be left running where there is nothing to undo."""
         connection = self.connection
         connection.may_be_left = not self.journal
         return connection
@@ -287,7 +287,8 @@ class WriteTransaction:
             return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
 
     def open(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | OpenRows:
-        """The same, read while it is computed where it is large. An error breaks the transaction whenever it comes."""
+        """Opens a result, which is read while it is computed if it is large. An error breaks the transaction whenever
+        it comes."""
         with self._statement():
             found = self._of_keys(relation, bindings, parameters, timezone)
             if found is not None:
@@ -330,7 +331,7 @@ class WriteTransaction:
                 if effect is not None and self._keyed.takes(effect, self.definitions):
                     self._note(effect.changes)
                     return Changes(effect.count, effect.returned)
-                self.locks.release_after(mark)  # who waits for all rows holds none that others wait for
+                self.locks.release_after(mark)  # a transaction that waits for all rows holds none that others wait for
             if effect is None or not isinstance(statement, Insert):  # of the others, row ids are unknown
                 effect = self._by_query(statement, arguments, tables)
             else:
@@ -425,8 +426,8 @@ class WriteTransaction:
         return self.locks.mark() > mark
 
     def _has_all(self, oid: int) -> bool:
-        """Whether it has locked all rows of a table: one that has locked very many takes the others, too, where nobody
-        else has one."""
+        """Whether it has locked all rows of a table: a transaction that has locked very many rows also locks the
+        others, if no other transaction has locked one."""
         rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
         if locks.has(*rows):
             return True
@@ -434,7 +435,7 @@ class WriteTransaction:
             return False
         refused = locks.refused
         has_it = locks.try_take(*rows)
-        locks.refused = refused  # nobody waits for these
+        locks.refused = refused  # no transaction waits for these
         return has_it
 
     def find_row(self, table: Table, columns: Columns, key: Key) -> Row | None:

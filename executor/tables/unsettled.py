@@ -25,8 +25,8 @@ _Changed = dict[Key, tuple[int, Row]]
 
 
 class Unsettled:
-    """What is neither durable nor given up. Who adds and who reads a row has locked it; ``settle`` runs
-    under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
+    """What is neither durable nor given up. Rows are added and read by transactions that have locked them; ``settle``
+    runs under the sequencer's, or when the chain has failed: never beside an ``add`` that is to last."""
 
     def __init__(self) -> None:
         self._settled: Final = threading.Condition()
@@ -85,7 +85,7 @@ class Unsettled:
             return chain.error is None and next(iter(self._journals), upto + 1) > upto
 
     def mend(self) -> None:
-        """Nobody stands on what was refused any more: for a writer that begins, once all are settled."""
+        """Forgets refused changes once all are settled and no transaction depends on them, for a writer that begins."""
         chain = self.chain
         if chain.error is None:
             return

@@ -1,4 +1,5 @@
-"""A Spark session behind a Connect endpoint (``sc://host:port``), whose JVM is somebody else's (child process only).
+"""A Spark session behind a Connect endpoint (``sc://host:port``), whose JVM belongs to another system (child process
+only).
 
 Owns: the sessions there, tags, and how soon an endpoint that does not answer counts as gone. The DataFrame API is all
 that there is: no job ids, no plans to keep, no functions of ours in its JVM. The endpoint reads and writes the same
@@ -15,8 +16,8 @@ from typing import Any, Final
 from executor.spark.driver.session import Session, Worker
 from executor.spark.settings import SparkSettings, of_session
 
-#: How often a call is tried again, after 50 ms, 200 ms, 800 ms and then 2 s each: for about 5 s. pyspark's own
-#: patience is 10 minutes, in which nobody would learn that the endpoint is gone.
+#: How often a call is tried again, after 50 ms, 200 ms, 800 ms and then 2 s each: for about 5 s. pyspark's own patience
+#: is 10 minutes, in which the loss of the endpoint would go unnoticed.
 _RETRIES: Final[dict[str, Any]] = {"max_retries": 5, "initial_backoff": 50, "max_backoff": 2000}
 
 
@@ -39,7 +40,7 @@ class ConnectSession(Session):
         """Nothing to watch: ``ping`` notices the endpoint's end."""
 
     def ping(self) -> None:
-        """Returns when the endpoint knows all of our sessions, which keeps them; it forgets what nobody uses."""
+        """Returns when the endpoint knows all of our sessions, which keeps them; it forgets unused ones."""
         for session in (self.spark, *self._sessions):
             session.conf.get("spark.sql.session.timeZone")  # always asked; pyspark remembers a version
 
@@ -69,7 +70,7 @@ class ConnectSession(Session):
             session.interruptTag(group)
 
     def stop(self) -> None:
-        """The endpoint forgets our sessions at once, rather than when nobody has used them for an hour."""
+        """The endpoint forgets our sessions at once, rather than after an hour without use."""
         for session in (*self._sessions, self.spark):
             session.stop()
 
@@ -84,7 +85,7 @@ class ConnectSession(Session):
 
 
 def is_alike(version: str, other: str) -> bool:
-    """Whether two Sparks compute the same: major and minor version are equal."""
+    """Whether two Sparks compute equal results: major and minor version are equal."""
     return version.split(".")[:2] == other.split(".")[:2]
 
 

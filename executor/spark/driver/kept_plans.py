@@ -81,7 +81,7 @@ class Plans:
     """The plans of one session, which runs one job at a time."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
-        """``folder`` is empty or missing, and nobody else's."""
+        """``folder`` is empty or missing, and not used otherwise."""
         self._spark = spark
         self._folder = folder
         self._made = 0

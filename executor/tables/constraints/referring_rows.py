@@ -1,6 +1,6 @@
 """Rows that refer to others, as a statement leaves them: the stored ones that do not go, and those that come.
 
-Owns: ``Referring``, which keys a statement takes away, and who refers to them. What becomes of these rows is
+Owns: ``Referring``: the keys that a statement removes, and the rows that refer to them. What becomes of these rows is
 ``actions.py``'s and ``constraints.py``'s.
 """
 

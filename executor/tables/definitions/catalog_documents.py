@@ -18,7 +18,7 @@ from executor.embedded.printing.dialect import STORE
 
 _META: Final = f"{STORE}.main.__millstream"
 _CHANGES: Final = f"{STORE}.main.__changes"
-#: Characters of changes for which nobody writes a whole document.
+#: Characters of changes below which no whole document is written.
 _FEW: Final = 64 << 10
 
 

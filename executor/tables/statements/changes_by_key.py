@@ -50,13 +50,13 @@ _FIRST: Final = pa.array([0], pa.int64())
 
 
 class KeyedTables(Protocol):
-    """Who keeps tables' committed rows by key, and computes what reads no table."""
+    """The keeper of tables' committed rows by key, which also computes what reads no table."""
 
     def find(self, table: Table) -> TableRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
 
     def at_hand(self, table: Table) -> TableRows | None:
-        """The same where it takes no time."""
+        """The rows by key, if they are available at once."""
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str
