@@ -113,7 +113,7 @@ class Reader:
         self.separable = "auto"
         #: Seconds between two copies of the state of those that do; 0 for none.
         self.checkpoint_interval = 0.0
-        #: For whom they run.
+        #: The client for which they run.
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.

@@ -255,7 +255,7 @@ class Analytics:
         output: Path,
         is_cancelled: Callable[[], bool],
     ) -> tuple[Path, ...]:
-        """The same in files, whose columns are carried as Spark carries them."""
+        """Writes the result to files, whose columns are carried as Spark carries them."""
         assert self._spark is not None
         states = (query.state,)
         job = Job(number, (query.statement,), states, Inputs({}, inputs), 0, 0, output, query.time_zone)

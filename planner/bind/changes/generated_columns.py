@@ -1,4 +1,5 @@
-"""Columns GENERATED ALWAYS AS (expression) STORED: what their expressions may hold, and who gives them a value.
+"""Columns GENERATED ALWAYS AS (expression) STORED: what their expressions may contain, and that statements give them no
+value.
 
 Owns: the checks of a definition and of an INSERT or UPDATE (428C9). The values themselves are computed over the whole
 row before anything is checked. See https://www.postgresql.org/docs/15/ddl-generated-columns.html.

@@ -1,7 +1,7 @@
 """Type names in SQL text -> SqlType, modifiers included.
 
 Owns: PostgreSQL's aliases, numeric(p, s), varchar(n), arrays and the fields of interval. What PostgreSQL knows and
-Millstream does not is 0A000, what nobody knows is 42704.
+Millstream does not is 0A000, an unknown type is 42704.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """has_table_privilege(), pg_has_role() and their kin.
 
-Owns: whose privileges are asked for, on what, and the SQL that looks them up. Of what there are no grants, the first
-ones of PostgreSQL count: everybody may use languages and servers, and nobody tablespaces and parameters but superusers,
-who may do everything.
+Owns: the role, object and privileges that are asked for, and the SQL that looks them up. Of what there are no grants,
+the first ones of PostgreSQL count: PUBLIC may use languages and servers, and only
+superusers tablespaces and parameters; superusers may do everything.
 
 https://www.postgresql.org/docs/15/functions-info.html#FUNCTIONS-INFO-ACCESS-TABLE
 """
@@ -174,7 +174,7 @@ def _kinds(name: str, words: Literal) -> list[str] | None:
     if _NAMED[name] == _DATABASE:
         kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
     for kind, written in zip(kinds, str(words.value).split(","), strict=True):
-        if (name, kind) == ("has_table_privilege", "RULE"):  # one until PostgreSQL 8.2, which nobody has
+        if (name, kind) == ("has_table_privilege", "RULE"):  # a privilege until PostgreSQL 8.2, which no role has
             continue
         letter = LETTERS.get(kind.removesuffix(" WITH GRANT OPTION"), " ")
         if (kind not in _MEMBERSHIPS) if name == "pg_has_role" else (letter not in _EVERY[name]):

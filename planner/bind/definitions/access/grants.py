@@ -1,7 +1,7 @@
-"""GRANT and REVOKE of privileges, and who owns what.
+"""GRANT and REVOKE of privileges, and owners.
 
-Owns: which objects and privileges are meant, who may give them, and what becomes of what was given on, with
-PostgreSQL's errors and warnings (aclchk.c). What a statement needs is ``planner.bind.privileges``'.
+Owns: the objects and privileges that are meant, the roles that may grant them, and the fate of grants that depend on
+them, with PostgreSQL's errors and warnings (aclchk.c). What a statement needs is ``planner.bind.privileges``'.
 
 https://www.postgresql.org/docs/15/sql-grant.html
 """
@@ -95,7 +95,7 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
 
 
 def grantees_of(binding: Binding, node: Any) -> list[int]:
-    """To whom is given, or from whom is taken. Raises 42704 and 0LP01."""
+    """The grantees. Raises 42704 and 0LP01."""
     return [_grantee(binding, node, item) for item in node.grantees]
 
 
@@ -235,7 +235,7 @@ def _of_column(
     grantees: list[int],
     notices: list[SqlError],
 ) -> Rights:
-    """A column's rights after the statement: who may give those of the relation may give the column's."""
+    """A column's rights after the statement: a role that may grant those of the relation may grant the column's."""
     whole = binding.context.catalog.rights_of(target.oid)
     both = replace(whole, grants=(*whole.listed(target.every), *column.grants))
     grantor, may = _grantor(binding, both, target)

@@ -1,7 +1,7 @@
 """ALTER ROLE ... SET and ALTER DATABASE ... SET: settings with which sessions begin.
 
-Owns: whose they are, and who may say so. Which settings and values there are, the server knows; it applies them when
-somebody connects.
+Owns: the roles and databases they apply to, and the privileges needed. The server knows the settings and their values,
+and applies them when a client connects.
 
 https://www.postgresql.org/docs/15/sql-alterrole.html
 """

@@ -1,7 +1,7 @@
 """ALTER FOREIGN TABLE of a stream: columns that come and go, defaults, and options.
 
-Owns: what may change of rows that nobody can change any more. Views go on meaning what they did; records keep their
-layout (``catalog.objects.Stream``), so that what was written before the change is read after it.
+Owns: what may change of rows that cannot be changed any more. Views keep their meaning; records keep their layout
+(``catalog.objects.Stream``), so that what was written before the change is read after it.
 
 https://www.postgresql.org/docs/15/sql-alterforeigntable.html
 """
