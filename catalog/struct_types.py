@@ -1,6 +1,6 @@
 """Whether what was read into a struct is of the types that the struct declares: msgspec builds one of any values.
 
-Owns: that check, for structs that come from where somebody else may have written. A text is one that a client could
+Owns: that check, for structs read from places to which other processes can write. A text is one that a client could
 have sent, and an integer has 64 bits, so that whatever is made of them, here or by an engine, can be shown; what may be
 anything is a constant.
 """
@@ -31,7 +31,7 @@ class Typed:
         """Raises TypeError or ValueError where a field of a struct is not of its type."""
         for name, kind in self._hints[type(item)].items():
             if not self._fits(getattr(item, name), kind):
-                raise TypeError(f"{name} of {type(item).__name__} is of another type")
+                raise TypeError(f"{name} of {type(item).__name__} has the wrong type")
 
     def _fits(self, value: Any, kind: Any) -> bool:
         arguments, origin = get_args(kind), get_origin(kind)

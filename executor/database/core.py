@@ -27,19 +27,18 @@ from executor.commit.control import Control
 from executor.commit.files import Files
 from executor.commit.log import Log
 from executor.commit.sequencer import Sequencer
-from executor.database import consistency as confirming
-from executor.database import recycled_log as forgotten
+from executor.database import consistency, recycled_log
 from executor.database.memory import engine_share
 from executor.database.options import Options
 from executor.database.recycled_log import Forgotten
 from executor.embedded.engine import EmbeddedEngine
-from executor.embedded.tables.store import TableStore
 from executor.queries.catalog_results import CatalogResults
 from executor.queries.plans import PlanCache
 from executor.queries.versions import Versions
 from executor.sql.definitions import stored_catalog
 from executor.streams.runtime import StreamRuntime
 from executor.tables.sequences import SequenceStore
+from executor.tables.store import TableStore
 from executor.tables.temporary import TemporaryOids
 from executor.views.pins import PinnedLsns
 from executor.views.runtime import ViewRuntime
@@ -82,8 +81,8 @@ class Core:
             self.control = Control(directory / "control")
             self.log = Log(options.log_directory, options.log_segment_bytes, files=files, control=self.control)
             #: What the log has forgotten.
-            self.forgotten = forgotten.read(directory)
-            confirming.require_tables(self)
+            self.forgotten = recycled_log.read(directory)
+            consistency.require_tables(self)
             self.sequences = SequenceStore(directory / "sequences", self.control)
         except BaseException:
             self.abandon()
@@ -110,7 +109,7 @@ class Core:
         """What is noted of what the log has forgotten becomes another one. Raises 53100, 58030."""
         with self._noting:
             noted = change(self.forgotten)
-            forgotten.write(self.options.server_directory, noted)
+            recycled_log.write(self.options.server_directory, noted)
             self.forgotten = noted
 
     def abandon(self) -> None:

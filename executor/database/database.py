@@ -39,15 +39,15 @@ from executor.database.options import Options
 from executor.database.recovery import recover_tables, refill_streams
 from executor.database.recycled_log import Forgotten
 from executor.database.reopening import reopen
-from executor.embedded.tables.store import WriteTransaction
-from executor.files.arrived import FileFeed
-from executor.files.watching import SourceWatcher
+from executor.files.arrived_files import FileFeed
+from executor.files.folder_watcher import SourceWatcher
 from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
 from executor.moving.placing import is_own, place, staged
 from executor.moving.replica import Replicas
 from executor.moving.views import ViewMoving
+from executor.queries.reader import OwnReader
 from executor.queries.spark_queries import Analytics
 from executor.queries.system_relations import server_catalog, system_table
 from executor.rows.row_changes import RowChanges
@@ -57,8 +57,9 @@ from executor.sql.definitions import stored_catalog
 from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
-from executor.tables.effect_calls import Drawings
+from executor.tables.statements.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
+from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
@@ -119,7 +120,7 @@ class Database(Core):
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        self.separation = Separation(self)
+        self.separation = Separation(self, self.analytics, lambda: OwnReader(self), lambda: self.view_moving)
         self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
 
@@ -371,7 +372,7 @@ class Database(Core):
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def open_view(self, view: View, stored: StoredView) -> None:
-        """A view is there. Raises XX001 where a run is not what was written."""
+        """A view is there. Raises XX001 where a run is damaged."""
         inputs = {oid: self.streams[oid].feed for oid in stored.program.inputs}
 
         def keep(failed: ViewError) -> None:

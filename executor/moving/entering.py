@@ -19,7 +19,7 @@ from catalog.objects import Stream, View
 from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError, duplicate_table
 from executor.commit.records import Followed
-from executor.files.following import FileSource
+from executor.files.followed_folders import FileSource
 from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode

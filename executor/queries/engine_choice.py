@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.files import foreign as files
-from executor.files.following import OwnFiles
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
 from executor.queries.plans import Plan
 from executor.queries.spark_queries import SparkQuery
 from executor.queries.statistics import statistics_of
@@ -64,7 +64,7 @@ def _suited(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> Choice
     analytics = reader.database.analytics
     found = _found(reader, plan, parameters)
     scans = (reading.scan for reading in plan.files if reading.scan.oid in found)
-    sizes = {scan.oid: files.size(found[scan.oid], scan.sources) for scan in scans}
+    sizes = {scan.oid: file_tables.size(found[scan.oid], scan.sources) for scan in scans}
     rows = {oid: size.rows for oid, size in sizes.items()}
     cost = estimate(plan.relation, sizes.values(), reader.database.engine.power, analytics.power)
     if cost.embedded <= cost.spark:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
-from executor.files.pruning import FileReading, filters_of
+from executor.files.partition_pruning import FileReading, filters_of
 from executor.queries.identity_cache import Remembered
 from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of

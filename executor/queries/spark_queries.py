@@ -18,13 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError, unsupported
+from catalog.values.times.infinite_dates import require_finite
 from catalog.values.types import INT4
 from executor.carriers import packed_schema, packed_table, unpacked_table
 from executor.engine import EngineRefused, EngineUnavailable, Inputs, Job, JobResult
-from executor.files import foreign
-from executor.files.following import OwnFiles
+from executor.files import file_tables
+from executor.files.followed_folders import OwnFiles
 from executor.spark.engine import SparkEngine
-from executor.tables.infinite_dates import require_finite
 from executor.traces.manifest import schema_of
 from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
@@ -173,10 +173,10 @@ def write_files(found: OwnFiles, leaf: Leaf, folder: Path, is_cancelled: Callabl
             require_finite((batch,), "a query on Spark")
             yield from packed_table(pa.Table.from_batches([batch])).to_batches()
 
-    schema = packed_schema(foreign.schema_of(found, names))
+    schema = packed_schema(file_tables.schema_of(found, names))
     for place in range(len(found.files)):
         path = folder / f"{leaf.trace}-{place}.parquet"
-        write_batches(path, schema, carried(foreign.batches_of(found, place, names, is_cancelled)), synced=False)
+        write_batches(path, schema, carried(file_tables.batches_of(found, place, names, is_cancelled)), synced=False)
         yield path
 
 

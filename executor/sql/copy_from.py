@@ -18,11 +18,11 @@ from catalog.values.scales import scale_name
 from catalog.values.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.embedded.tables.effects import numbered
 from executor.queries.identity_cache import Remembered
 from executor.sql.definitions import ddl
 from executor.sql.transaction import Transaction
 from executor.streams.runtime import fed_otherwise
+from executor.tables.statements.effects import numbered
 from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.bound_rows import bound
 from planner.algebra.relations import Project, Relation, Values

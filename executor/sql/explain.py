@@ -16,14 +16,14 @@ import pyarrow as pa
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
 from executor.embedded.connection import plainly
-from executor.files import foreign as files
+from executor.files import file_tables
 from executor.moving.replica import replica_of
 from executor.queries.engine_choice import Choice
 from executor.queries.plans import Plan
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
-from executor.separation.choosing import CALLING, steps_of
-from executor.separation.explaining import pipelines_json, pipelines_text
+from executor.separation.step_texts import pipelines_json, pipelines_text
+from executor.separation.steps import CALLING, steps_of
 from executor.sql.result import Result
 from executor.sql.transaction import Transaction
 from executor.streams.arriving import with_values
@@ -35,8 +35,9 @@ from planner.explain.changes import Explained, change_json, explain_change, rela
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
-from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,
@@ -171,7 +172,7 @@ def _files_in_words(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -
     """How many of the files of each foreign table a plan reads."""
     found = {}
     for reading in plan.files:
-        every = files.find(files.table_of(reader.database.catalog, reading.scan))
+        every = file_tables.find(file_tables.table_of(reader.database.catalog, reading.scan))
         kept = len(reader.files_of(reading, reader.database.catalog, parameters).files)
         of = f" of {len(every.files)}" if kept < len(every.files) else ""
         found[f"Files of {reading.scan.name}"] = f"{kept}{of}"
@@ -220,7 +221,7 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     setting = database.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
-        "what is left when the view is read"
+        "the rest when the view is read"
     )
     found = {}
     for progress in runtime.paths:
@@ -229,9 +230,9 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
         watermark = ", ".join(filter(None, (database.streams[oid].stream.option("watermark") for oid in path.inputs)))
         if away is not None:
-            when = "in the background; what is left when the view is read"
+            when = "in the background; the rest when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[path.id] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            found[path.id] = facts if away.server else Facts("once the view is resumed", "-", watermark)
             continue
         found[path.id] = Facts(f"{when} ({reached})", where, watermark)
     return found

@@ -27,7 +27,7 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Relation as RelationLock
 from executor.moving.pinning import require_changeable
 from executor.queries.reader import ATTEMPTS, Reader
-from executor.sql import modifications as changing
+from executor.sql import modifications
 from executor.sql.advisory_locks import EXCLUSIVE, SHARED, Holder
 from executor.sql.array_widening import run_widening
 from executor.sql.copy_from import CopySink
@@ -43,16 +43,18 @@ from executor.sql.transaction import OutdatedError, Transaction
 from executor.sql.transactions import Block
 from executor.streams.arriving import ArrivingQuery
 from executor.streams.scanning import Notify, Patience
-from executor.tables import effect_calls as drawing
-from executor.tables.effect_calls import Caller
 from executor.tables.sequences import SessionSequences
+from executor.tables.statements import effect_calls
+from executor.tables.statements.effect_calls import Caller
 from executor.tables.temporary import Temporary, drop_temporary
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
-from planner.statements.definitions import CreateTableAs, CreateView, Truncate
+from planner.statements.definitions import Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,
@@ -95,8 +97,8 @@ class DatabaseSession:
         self.owner = Owner()
         self.advisory = Holder(self.locks, self.owner, self.is_cancelled)
         #: Takes the notifications that statements make.
-        self.notify: drawing.Notify = lambda channel, payload: None
-        self.ask: drawing.Ask = lambda function, arguments: None
+        self.notify: effect_calls.Notify = lambda channel, payload: None
+        self.ask: effect_calls.Ask = lambda function, arguments: None
         #: Takes what statements say meanwhile.
         self.warn: Notify = lambda notice: None
         #: Reads in the session's transactions.
@@ -316,14 +318,14 @@ class DatabaseSession:
             case CopyOut(query=query):
                 return replace(self.run(query, parameters, transaction), tag="COPY")
             case Insert():
-                return changing.insert(self, statement, parameters, transaction)
+                return modifications.insert(self, statement, parameters, transaction)
             case Update() | Delete() | Merge() | Modifying():
-                return changing.change(self, statement, parameters, transaction)
+                return modifications.change(self, statement, parameters, transaction)
             case Truncate():
                 ddl.truncate(self, transaction, statement)
                 return Result("TRUNCATE TABLE")
             case CreateTableAs():
-                return changing.create_as(self, statement, parameters, transaction)
+                return modifications.create_as(self, statement, parameters, transaction)
             case Explain():
                 return explain(self, statement, parameters, transaction)
             case SetConstraints(named=named, deferred=deferred):

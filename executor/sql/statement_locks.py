@@ -3,7 +3,7 @@
 Owns: which modes statements take on the relations that they name, as in PostgreSQL, FOR UPDATE, LOCK TABLE, and NOWAIT.
 A plan is made first: where a lock had to be waited for and the catalog has changed meanwhile, it is made again, and
 what it then names is locked as well (``session``). Locks on the rows that a statement changes are its own matter
-(``executor/embedded/tables/writing``).
+(``executor/tables/transaction``).
 
 https://www.postgresql.org/docs/15/explicit-locking.html
 """
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
-from executor.embedded.tables.keyed import NotByKey, Readings
-from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Relation, Row, Rows
 from executor.queries.identity_cache import Remembered
@@ -26,14 +24,17 @@ from executor.sql.definitions import ddl
 from executor.sql.definitions.needs import definition_needs
 from executor.sql.skip_locked import skipping
 from executor.sql.transaction import Transaction
+from executor.tables.statements.changes_by_key import NotByKey, Readings
+from executor.tables.statements.lock_needs import Need, needs, neighbours, of_insertion
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
-from planner.statements.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.statements.definitions import AlterSequence, Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
     DeclareCursor,
     Delete,
     Explain,
@@ -49,8 +50,8 @@ from planner.statements.statement import (
 from planner.statements.walk import roots
 
 if TYPE_CHECKING:
-    from executor.embedded.tables.store import WriteTransaction
     from executor.sql.session import DatabaseSession
+    from executor.tables.transaction import WriteTransaction
 
 #: What serializable transactions that write lock, one after the other.
 _SERIAL: Final = Definition(-1)

@@ -19,12 +19,13 @@ from catalog.objects import Table, View
 from catalog.roles import BOOTSTRAP
 from catalog.values.errors import SqlError
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
-from executor.embedded.tables.deferral import Timing
-from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
-from executor.files.arrived import ArrivedFiles
+from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
 from executor.sql.savepoints import Savepoints
+from executor.tables.constraints.deferral import Timing
+from executor.tables.store import ReadSnapshot
 from executor.tables.temporary import Temporary
+from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
 from planner.algebra.relations import Relation, Scan

@@ -15,7 +15,7 @@ from catalog.values.errors import SqlError
 from executor.commit.lines import End
 from executor.database.core import Core
 from executor.database.recycled_log import Forgotten
-from executor.files.arrived import FileFeed
+from executor.files.arrived_files import FileFeed
 from executor.moving.replica import Replicas
 from executor.views.runtime import ViewRuntime
 

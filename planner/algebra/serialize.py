@@ -16,7 +16,7 @@ nodes have in common is written once, but a tree is walked as a whole: one that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
@@ -43,8 +43,6 @@ def checked(*parts: type) -> Typed:
 
 
 _NO_PARTS: Final[Classes] = {}
-#: What makes a struct of its fields, by the name that a document has for its class.
-Makers = Mapping[str, Callable[..., Any]]
 _TYPED: Final = checked()
 
 
@@ -75,7 +73,7 @@ class Writer:
         try:
             _require_small(self._entries)
         except ValueError as error:
-            raise unsupported("to write down a plan so large") from error
+            raise unsupported("a plan of this size") from error
         columns = [[item.id, item.name, encode(item.type), item.nullable] for item in self._columns]
         return {"columns": columns, "nodes": self._entries, name: body}
 
@@ -108,7 +106,7 @@ class Writer:
 class Reader:
     """Reads one document, whose nodes and ``parts`` have fields of the types that ``typed`` knows."""
 
-    def __init__(self, data: Mapping[str, Any], parts: Makers = _NO_PARTS, typed: Typed = _TYPED) -> None:
+    def __init__(self, data: Mapping[str, Any], parts: Classes = _NO_PARTS, typed: Typed = _TYPED) -> None:
         self._parts = parts
         self._typed = typed
         columns = data["columns"]
@@ -120,7 +118,7 @@ class Reader:
         for entry in data["nodes"]:
             self._nodes.append(self._built(entry, _TREES))
 
-    def _built(self, entry: list[Any], allowed: Makers) -> Any:
+    def _built(self, entry: list[Any], allowed: Classes) -> Any:
         built = allowed[entry[0]](*map(self.value, entry[1:]))
         self._typed.require(built)
         return built

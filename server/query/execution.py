@@ -21,7 +21,7 @@ from executor.sql.replanning import Planned
 from executor.sql.result import Result
 from planner.algebra.relations import Project, Values
 from planner.algebra.scalars import Column, Value
-from planner.bind.utility import execute_argument
+from planner.bind.commands.utility import execute_argument
 from planner.scales import showing
 from planner.statements.definitions import (
     AlterExtension,
@@ -39,9 +39,7 @@ from planner.statements.definitions import (
     CreateSequence,
     CreateStream,
     CreateTable,
-    CreateTableAs,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -53,6 +51,8 @@ from planner.statements.do_blocks import DoBlock
 from planner.statements.statement import (
     CloseCursor,
     CopyIn,
+    CreateTableAs,
+    CreateView,
     Deallocate,
     DeclareCursor,
     Delete,

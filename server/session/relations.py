@@ -16,7 +16,7 @@ from catalog.system.relations.time_zones import abbreviation_rows, zone_rows
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
 from executor.queries.system_relations import system_rows
-from executor.separation.running import RunningQuery
+from executor.separation.running_queries import RunningQuery
 from server.operations.config import ConfigError
 from server.session.identity import may_examine
 from server.session.lock_relations import awaited, lock_rows, sessions, wait_rows

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from catalog.values.errors import SqlError
-from executor.moving import artifact as of_views
-from executor.moving import entering
+from executor.moving import artifact, entering
 from executor.separation.artifact import digest
 from tests.executor.client import Client
 from tests.executor.moving import Servers
@@ -85,7 +84,7 @@ class Given:
         owned = self.database.view_moving.ownership.get(self._name)
         assert owned is not None
         try:
-            entering.enter(self.database, owned, of_views.read(self.database.shared.folder, owned))
+            entering.enter(self.database, owned, artifact.read(self.database.shared.folder, owned))
         except SqlError as error:
             return error.sqlstate
         (runtime,) = self.database.runtimes()

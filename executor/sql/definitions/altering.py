@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from catalog.codec import encode
 from catalog.objects import Table, subject
 from catalog.values.errors import SqlError
-from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.rows.row_shapes import schema_of
 from executor.sql.transaction import Transaction
+from executor.tables.definitions.altering import Step, add_step
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Project, Relation, Scan, Values
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar

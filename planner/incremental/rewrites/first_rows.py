@@ -156,8 +156,8 @@ def _ordered(order: Sequence[SortKey]) -> tuple[str, tuple[Scalar, ...]]:
         if None not in values:
             return ("max" if descending and order else "min"), tuple(part for parts in values for part in parts or ())
     raise unsupported(
-        "the first rows of a stream in an order of texts or the like that both ascends and descends",
-        "Let those of no number or time go one way.",
+        "the first rows of a stream ordered by texts in both directions",
+        "Order by all columns that are not numbers or times in one direction.",
     )
 
 
