@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.commit.following import EVERY, LogFollower
+from executor.commit.log_follower import EVERY, LogFollower
 from executor.commit.records import Followed, StreamRows
 from executor.moving.replica import log_of, placed
 from tests.executor.client import Client
