@@ -16,7 +16,7 @@ nodes have in common is written once, but a tree is walked as a whole: one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ def checked(*parts: type) -> Typed:
 
 
 _NO_PARTS: Final[Classes] = {}
+#: What makes a struct of its fields, by the name that a document has for its class.
+Makers = Mapping[str, Callable[..., Any]]
 _TYPED: Final = checked()
 
 
@@ -106,7 +108,7 @@ class Writer:
 class Reader:
     """Reads one document, whose nodes and ``parts`` have fields of the types that ``typed`` knows."""
 
-    def __init__(self, data: Mapping[str, Any], parts: Classes = _NO_PARTS, typed: Typed = _TYPED) -> None:
+    def __init__(self, data: Mapping[str, Any], parts: Makers = _NO_PARTS, typed: Typed = _TYPED) -> None:
         self._parts = parts
         self._typed = typed
         columns = data["columns"]
@@ -118,7 +120,7 @@ class Reader:
         for entry in data["nodes"]:
             self._nodes.append(self._built(entry, _TREES))
 
-    def _built(self, entry: list[Any], allowed: Classes) -> Any:
+    def _built(self, entry: list[Any], allowed: Makers) -> Any:
         built = allowed[entry[0]](*map(self.value, entry[1:]))
         self._typed.require(built)
         return built

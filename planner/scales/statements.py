@@ -52,6 +52,8 @@ from planner.statements.statement import (
     Merge,
     Modifying,
     Query,
+    RowChange,
+    RowStatement,
     Statement,
     Update,
 )
@@ -117,7 +119,7 @@ def _meets(statement: Statement, objects: Objects) -> bool:
     if isinstance(statement, Query) and not scans:
         return any(map(_is_mixed, _mixing(nodes)))
     parts = statement.statements if isinstance(statement, Modifying) else (statement,)
-    targets = [item.target for item in parts if isinstance(item, Insert | Update | Delete | Merge | CopyIn)]
+    targets = [item.target for item in parts if isinstance(item, RowChange | CopyIn)]
     if any(map(keeps, targets)):
         return True
     keeping = {column for scan in scans for column in keeping_columns(scan, objects.get(scan.oid))}
@@ -198,9 +200,7 @@ def _is_mixed(node: Cast | Call | Literal) -> bool:
             return False
 
 
-def _scaled(
-    carrying: Carrying, statement: Query | Insert | Update | Delete | Merge | Modifying | CopyIn
-) -> Query | Insert | Update | Delete | Merge | Modifying | CopyIn:
+def _scaled(carrying: Carrying, statement: RowStatement | CopyIn) -> RowStatement | CopyIn:
     match statement:
         case Query():
             return _query(carrying, statement)

@@ -1,4 +1,4 @@
-"""x IN (subquery) with three truth values: Spark has them where the condition is a filter's, and elsewhere only two.
+"""x IN (subquery) with three truth values: Spark has three where the condition is a filter's, and elsewhere only two.
 
 Owns: ``three_valued``, which writes what Spark would get wrong as EXISTS, which is never NULL:
 
@@ -6,8 +6,8 @@ Owns: ``three_valued``, which writes what Spark would get wrong as EXISTS, which
                      WHEN EXISTS (S with s IS NULL OR x IS NULL) THEN NULL
                      ELSE false END
 
-A filter takes false for NULL, so there IN stays under AND and OR, and NOT IN stays as a conjunct, which Spark makes a
-null-aware anti join. Anything else sees the difference.
+A filter treats NULL as false, so IN stays under AND and OR there, and NOT IN stays as a conjunct, which Spark makes a
+null-aware anti join. Every other context tells NULL from false.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from catalog.objects import (
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from executor.database.core import Core
-from executor.files.folder_watcher import arrived_before
 from executor.moving.pinning import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.definitions.altering import alter_rows
@@ -42,6 +41,7 @@ from executor.sql.result import Result
 from executor.sql.transaction import NewView, OutdatedError, Transaction
 from executor.streams.runtime import is_followed
 from executor.tables.temporary import drop_temporary
+from executor.upkeep.folder_watcher import arrived_before
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
 from planner.bind.definitions.sequences import call_of, require_within
@@ -51,6 +51,7 @@ from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
+from planner.statements import definitions
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -83,30 +84,8 @@ if TYPE_CHECKING:
     from executor.database.database import Database
     from executor.sql.session import DatabaseSession
 
-Definition = (
-    CreateSchema
-    | AlterSchema
-    | CreateTable
-    | CreateStream
-    | CreateView
-    | CreateSequence
-    | CreateType
-    | Drop
-    | DropType
-    | CreateFunction
-    | DropFunction
-    | CreateExtension
-    | AlterExtension
-    | DropExtension
-    | AlterView
-    | AlterSequence
-    | AlterTable
-    | AlterType
-    | Redefine
-    | ChangeRoles
-    | ChangeRights
-    | ChangeDefaults
-)
+#: What ``define`` runs.
+Definition = definitions.Definition | CreateView
 
 
 #: A notice with this SQLSTATE is a WARNING.
