@@ -38,7 +38,7 @@ class ColumnDefinition(Struct, frozen=True):
     type of a ``domain`` (its oid), or an array of that one's (the oid of the domain's array type, which is even).
     ``keeps_scale``: each of its numerics has decimals of its own, which are stored in a column beside it
     (``with_scales``). ``collation`` is the oid of a declared one, 0 that of the type. ``grants`` are of this column
-    alone. A view's ``is_computed`` column has digits, or a length, that nobody declared.
+    alone. A view's ``is_computed`` column has digits, or a length, that are not declared.
     """
 
     name: str
@@ -273,7 +273,7 @@ class View(Struct, frozen=True):
 
     @property
     def reads_as_invoker(self) -> bool:
-        """Whether what it reads is read in the name of who reads the view (security_invoker)."""
+        """Whether the view reads its relations with the privileges of the reading role (security_invoker)."""
         return dict(self.options).get("security_invoker") in ("true", "on", "yes", "1")
 
 
@@ -345,7 +345,7 @@ BUILT_IN: Final = (
     Schema(11, PG_CATALOG, "system catalog schema"),
     Schema(2200, PUBLIC, "standard public schema"),
     Schema(13_207, "information_schema"),
-    Schema(14_999, "millstream", "what runs, how far it is, and what it costs"),
+    Schema(14_999, "millstream", "state and progress of streams, views, queries and servers"),
 )
 SYSTEM_SCHEMAS: Final = frozenset(item.name for item in BUILT_IN) - {PUBLIC}
 

@@ -62,5 +62,5 @@ def exhausted(error: BaseException) -> SqlError | None:
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         return SqlError(_EXHAUSTED[error.errno], reason(error))
     if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
-        return SqlError("53000", "cannot start a thread: the system has no room for one more")
+        return SqlError("53000", "cannot start a thread: the limit of threads is reached")
     return None

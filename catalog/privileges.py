@@ -1,4 +1,4 @@
-"""Who owns an object and who may do what with it: PostgreSQL's access control lists.
+"""Owners of objects and PostgreSQL's access control lists.
 
 Owns: ``Rights`` of one object, its privileges as letters, and whether a role has one of them. What statements need is
 the binder's matter; an object without rights of its own belongs to the superuser of the beginning.
@@ -39,7 +39,7 @@ OF_SCHEMA: Final = "UC"
 OF_DATABASE: Final = "CTc"
 OF_FUNCTION: Final = "X"
 OF_TYPE: Final = "U"
-#: Kinds of objects that everybody may use until that is revoked.
+#: Kinds of objects that PUBLIC may use until that is revoked.
 _OPEN: Final = (OF_FUNCTION, OF_TYPE)
 #: The database's oid, of which there is one.
 DATABASE: Final = 5
@@ -55,7 +55,7 @@ class Grant(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """An object's owner and grants; None as long as nobody has granted or revoked anything."""
+    """An object's owner and grants; None before the first GRANT or REVOKE."""
 
     owner: int = BOOTSTRAP
     grants: tuple[Grant, ...] | None = None
@@ -68,7 +68,8 @@ class Rights(Struct, frozen=True):
         return (Grant(EVERYBODY, self.owner, every), own) if every in _OPEN else (own,)
 
     def allows(self, roles: Roles, role: int, letters: str, every: str) -> bool:
-        """Whether a role has all of these privileges: by itself, as everybody, or as a member of others."""
+        """Whether a role has all of these privileges: by its own grants, by grants to PUBLIC, or as a member of
+        others."""
         return roles.is_superuser(role) or not set(letters) - self.held(roles, role, every)
 
     def held(self, roles: Roles, role: int, every: str) -> set[str]:
@@ -109,7 +110,7 @@ class Rights(Struct, frozen=True):
         return replace(self, grants=tuple(kept))
 
     def owned_by(self, owner: int) -> Rights:
-        """With another owner, who gets the former's place in all grants (aclnewowner)."""
+        """With another owner, which takes the former owner's place in all grants (aclnewowner)."""
         if self.grants is None:
             return Rights(owner)
         moved = Rights(owner, ())
@@ -120,7 +121,7 @@ class Rights(Struct, frozen=True):
         return moved
 
     def names(self, oid: int) -> bool:
-        """Whether somebody else's grants name a role."""
+        """Whether grants of another role name this role."""
         return any(oid in (item.grantee, item.grantor) for item in self.grants or ())
 
 
@@ -131,7 +132,7 @@ PUBLIC_SCHEMA: Final = Rights(
 SYSTEM_SCHEMA: Final = Rights(BOOTSTRAP, (Grant(BOOTSTRAP, BOOTSTRAP, OF_SCHEMA), Grant(EVERYBODY, BOOTSTRAP, "U")))
 
 
-#: Everybody may come in and make temporary tables.
+#: PUBLIC may connect and create temporary tables.
 DATABASE_RIGHTS: Final = Rights(
     BOOTSTRAP, (Grant(EVERYBODY, BOOTSTRAP, "Tc"), Grant(BOOTSTRAP, BOOTSTRAP, OF_DATABASE))
 )

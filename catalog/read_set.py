@@ -1,10 +1,10 @@
-"""What somebody has looked at in a catalog: what was concluded from it holds as long as that stays.
+"""What a reader has looked up in a catalog: a result computed from it is valid while these look-ups give equal answers.
 
 Owns: ``Look``, a catalog whose mappings note what is asked of them, and ``Seen``, what was asked and how another
 version of the catalog would have answered. A plan, or a system relation's rows, thus outlive definitions that have
 nothing to do with them. Nothing can be missed, since a catalog is known by its fields alone: roles, default privileges
-and whether there is anything temporary count as wholes; its version and next oid belong to who defines something, whose
-conclusions are not kept.
+and whether there is anything temporary count as wholes; its version and next oid are read by definitions only, whose
+results are not kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAPPINGS: Final = ("objects", "names", "schemas", "types", "rights", "functions
 
 
 class _Noted(Mapping[Any, Any]):
-    """A mapping that notes the keys that were looked up, found or not, and whether somebody went through all."""
+    """A mapping that notes the keys that were looked up, found or not, and whether the whole mapping was iterated."""
 
     __slots__ = ("_items", "keys_asked", "was_walked")
 
@@ -61,7 +61,8 @@ class Seen(Struct, frozen=True, eq=False):
         return all(_agree(getattr(before, name), getattr(catalog, name), keys) for name, keys in self.parts)
 
     def within(self, catalog: Catalog) -> Seen:
-        """The same of another version for which it holds, so that the older one may go."""
+        """This read set for another version of the catalog for which it holds, so that the older version can be
+        freed."""
         return replace(self, catalog=catalog)
 
 

@@ -1,6 +1,6 @@
 """Whether what was read into a struct is of the types that the struct declares: msgspec builds one of any values.
 
-Owns: that check, for structs that come from where somebody else may have written. A text is one that a client could
+Owns: that check, for structs read from places to which other processes can write. A text is one that a client could
 have sent, and an integer has 64 bits, so that whatever is made of them, here or by an engine, can be shown; what may be
 anything is a constant.
 """
@@ -22,17 +22,16 @@ _CONSTANTS: Final = (NoneType, bool, int, float, str, bytes, Decimal, dt.date, d
 class Typed:
     """Classes of structs."""
 
-    def __init__(self, kinds: Iterable[type], within: Iterable[type] = (), **names: object) -> None:
-        """``within``: more of them, whose items are also checked where others have them in a field; ``names`` are those
-        in annotations that are no names in the classes' modules."""
+    def __init__(self, kinds: Iterable[type], within: Iterable[type] = ()) -> None:
+        """``within``: further classes, whose items are also checked where other structs have them in a field."""
         self._within = frozenset(within)
-        self._hints = {kind: get_type_hints(kind, localns=names) for kind in {*kinds, *self._within}}
+        self._hints = {kind: get_type_hints(kind) for kind in {*kinds, *self._within}}
 
     def require(self, item: Any) -> None:
         """Raises TypeError or ValueError where a field of a struct is not of its type."""
         for name, kind in self._hints[type(item)].items():
             if not self._fits(getattr(item, name), kind):
-                raise TypeError(f"{name} of {type(item).__name__} is of another type")
+                raise TypeError(f"{name} of {type(item).__name__} has the wrong type")
 
     def _fits(self, value: Any, kind: Any) -> bool:
         arguments, origin = get_args(kind), get_origin(kind)

@@ -30,7 +30,7 @@ def own_type(catalog: Catalog, kind: SqlType) -> SqlType | None:
 
 
 def shown_type(catalog: Catalog, kind: SqlType) -> SqlType:
-    """The same, or that of the values' texts; of an array those of its elements."""
+    """The type itself, or the type of the values' texts; for an array by its element type."""
     own = own_type(catalog, kind)
     if own is not None:
         return own

@@ -22,8 +22,8 @@ RULES: Final[dict[str, str]] = {
             ("streams", "a stream meets another stream only above the groupings of both."),
             ("tables", "the rows of a stream are joined with tables, which are read once, at the view's creation."),
             ("order", "LIMIT below a grouping has an ORDER BY; window functions and recursion stand above groupings."),
-            ("lateral", "what is evaluated for each row of a stream computes with it, or meets others by equalities."),
-            ("immutable", "its rows do not depend on when, or for whom, they are computed."),
+            ("lateral", "a subquery evaluated for each row of a stream uses that row alone, or joins by equalities."),
+            ("immutable", "its rows do not depend on when, or for which role, they are computed."),
         ),
         start=1,
     )

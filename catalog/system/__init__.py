@@ -204,7 +204,7 @@ def _system_view(catalog: Catalog, name: str) -> SystemView:
 
 
 def seen_table(catalog: Catalog, table: pa.Table, path: tuple[str, ...]) -> pa.Table:
-    """Rows with their texts as those see them who have a search path."""
+    """Rows with their texts as a session with this search path sees them."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if pa.types.is_string(column.type) and _has_marks(column):

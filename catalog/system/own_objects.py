@@ -15,7 +15,7 @@ from catalog.routines import Function
 from catalog.routines import named as called
 from catalog.values.identifiers import quote_name
 
-#: Whose everything is that nobody has made, and the one database.
+#: The owner of predefined objects, and the one database.
 ROLE: Final = BOOTSTRAP
 TABLESPACE: Final = 1663
 #: The schema of the session's temporary relations.
@@ -43,7 +43,7 @@ PG_REWRITE, PG_EXTENSION, PG_FOREIGN_DATA_WRAPPER, PG_FOREIGN_SERVER = 2618, 307
 PG_OPERATOR, PG_CAST, PG_OPCLASS, PG_OPFAMILY = 2617, 2605, 2616, 2753
 PG_AUTHID, PG_DATABASE, PG_TABLESPACE, PG_LANGUAGE, PG_COLLATION = 1260, 1262, 1213, 2612, 3456
 
-#: Schemas whose relations' rows are data, or nobody's matter.
+#: Schemas whose relations' rows are data or are not listed.
 _HIDDEN: Final = ("pg_catalog", "information_schema", "pg_lookups")
 
 
@@ -125,7 +125,8 @@ def default_text(catalog: Catalog, text: str) -> str:
 
 
 def as_seen(catalog: Catalog, text: str, path: tuple[str, ...] = (PUBLIC,)) -> str:
-    """A text with marks as those see it who have a search path: what that does not find is named with its schema."""
+    """A text with marks as a session with this search path sees it: objects that the path does not find are
+    qualified."""
 
     def seen(match: re.Match[str]) -> str:
         schema, name = map(_plain, match.groups()[:2])

@@ -103,7 +103,7 @@ def open_plain(path: Path) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise ValueError(f'"{path.name}" is no file')
+    raise ValueError(f'"{path.name}" is not a file')
 
 
 def read_document(path: Path) -> bytes:

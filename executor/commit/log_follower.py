@@ -187,7 +187,7 @@ class LogFollower:
         raise self._missed()
 
     def _missed(self) -> SqlError:
-        return SqlError("72000", f"what came behind LSN {self.position} is no longer in the log of the other server")
+        return SqlError("72000", f"rows after LSN {self.position} are no longer in the log of the other server")
 
     def _successor(self, current: Segment) -> Segment | None:
         """The next segment, where this one has been read to its end."""

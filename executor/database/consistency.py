@@ -14,7 +14,7 @@ from catalog.values.errors import SqlError
 if TYPE_CHECKING:
     from executor.database.core import Core
 
-_HINT = "Put the file back as it was, or the whole data folder from a backup."
+_HINT = "Restore the file, or restore the whole data folder from a backup."
 
 
 def require_tables(core: Core) -> None:
@@ -22,15 +22,13 @@ def require_tables(core: Core) -> None:
     it has forgotten. Raises XX001."""
     log, noted, applied = core.log, core.forgotten, core.tables.applied_lsn
     if noted.log is not None and log.first_lsn > noted.log:
-        message = (
-            f"the log is corrupted: it begins behind LSN {log.first_lsn}, and has forgotten no more than {noted.log}"
-        )
+        message = f"the log is corrupted: it begins after LSN {log.first_lsn}, and has recycled LSN {noted.log} at most"
         raise SqlError("XX001", f"{message}: its first segment is missing", hint=_HINT)
     if applied < min(noted.tables, log.first_lsn):
-        message = f'"tables.duckdb" is not what was written: it has changes up to LSN {applied} of {noted.tables}'
+        message = f'"tables.duckdb" is damaged: it has changes up to LSN {applied}, expected {noted.tables}'
         if core.tables.is_new:
             message = '"tables.duckdb" is missing'
-        raise SqlError("XX001", f"{message}, and the log begins behind LSN {log.first_lsn}", hint=_HINT)
+        raise SqlError("XX001", f"{message}, and the log begins after LSN {log.first_lsn}", hint=_HINT)
     if core.control.log.found is not None and applied > log.last_lsn:
         message = f"the log is corrupted: it ends at LSN {log.last_lsn}, and the tables have changes up to {applied}"
         raise SqlError("XX001", message, hint=_HINT)

@@ -58,8 +58,8 @@ from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
 from executor.tables.statements.effect_calls import Drawings
-from executor.tables.store import WriteTransaction
 from executor.tables.temporary import Temporary, TemporaryOids
+from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
@@ -366,7 +366,7 @@ class Database(Core):
         self.streams[stream.oid] = StreamRuntime(stream, layout.shown, feed, last_lsn)
 
     def open_view(self, view: View, stored: StoredView) -> None:
-        """A view is there. Raises XX001 where a run is not what was written."""
+        """A view is there. Raises XX001 where a run is damaged."""
         inputs = {oid: self.streams[oid].feed for oid in stored.program.inputs}
 
         def keep(failed: ViewError) -> None:

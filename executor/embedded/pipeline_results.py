@@ -188,7 +188,7 @@ class KeptResults:
             return self._connection.once(text, relation)
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The same, computed while it is read."""
+        """The rows, computed while they are read."""
         found = self._without_engine(relation)
         if found is not None:
             return iter(found.to_batches())

@@ -66,7 +66,7 @@ class RefusedFile(Struct, frozen=True):
     def raised(self) -> SqlError:
         """What a read raises: each its own, since an error that is raised again and again keeps the frames of all."""
         error = self.error
-        hint = "The stream goes on once the file is replaced or removed."
+        hint = "The stream continues once the file is replaced or removed."
         return SqlError(error.sqlstate, error.message, error.detail, hint, where=error.where)
 
 
@@ -304,7 +304,7 @@ def _arrived(lsn: int, files: list[list[Any]], rows: list[int | None], *place: i
 
 
 def _damaged(stream: Stream, store: Path) -> SqlError:
-    what = "is not what was written" if store.exists() else "is missing"
+    what = "is damaged" if store.exists() else "is missing"
     path = "/".join(store.parts[-3:])
     message = f'which files have arrived in stream "{stream.name}" is not known: "{path}" {what}'
-    return SqlError("XX001", message, hint="Put the file back as it was, or drop the stream and create it again.")
+    return SqlError("XX001", message, hint="Restore the file, or drop the stream and create it again.")

@@ -32,7 +32,7 @@ def listed(table: FileTable) -> OwnFiles:
     try:
         return _listed(table)
     except exceptions.TableNotFoundError:
-        message = f'"{table.option("path")}" of foreign table "{table.name}" is no Delta table'
+        message = f'"{table.option("path")}" of foreign table "{table.name}" is not a Delta table'
         raise SqlError("58P01", message) from None
     except exceptions.DeltaError as error:
         reason = str(error).splitlines()[0]
@@ -76,7 +76,7 @@ def _require_readable(table: FileTable, found: Any) -> None:
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise unsupported(f'a Delta table with column mapping (foreign table "{table.name}")')
     if "deletionVectors" in features and pa.table(found.deletion_vectors().read_all()).num_rows:
-        hint = "Rewrite it without: REORG TABLE ... APPLY (PURGE)."
+        hint = "Rewrite it without them: REORG TABLE ... APPLY (PURGE)."
         raise unsupported(f'a Delta table with deletion vectors (foreign table "{table.name}")', hint)
 
 
@@ -92,7 +92,7 @@ def _stat(table: FileTable, path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except FileNotFoundError:
-        raise SqlError("58P01", f'file "{path}" of foreign table "{table.name}" has vanished') from None
+        raise SqlError("58P01", f'file "{path}" of foreign table "{table.name}" no longer exists') from None
 
 
 def _partitions(table: FileTable, columns: Sequence[str], actions: pa.Table) -> dict[str, tuple[str | None, ...]]:

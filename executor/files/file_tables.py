@@ -228,7 +228,7 @@ def batches_of(
         for batch in batches(path, found.owner, _stored(found, wanted), is_cancelled):
             yield _whole(found, place, batch, schema)
     except FileNotFoundError:
-        raise SqlError("58P01", f'file "{path}" of foreign table "{name}" has vanished') from None
+        raise SqlError("58P01", f'file "{path}" of foreign table "{name}" no longer exists') from None
     except OSError as error:
         message = f'could not read file "{path}" of foreign table "{name}": {error.strerror or error}'
         raise SqlError(state_of(error), message) from None

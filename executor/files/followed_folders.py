@@ -48,7 +48,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "json": (".json", ".jsonl", ".ndjson"),
 }
 FORMATS: Final = tuple(_SUFFIXES)
-_AS_IT_WAS: Final = "Put it back as it was."
+_AS_IT_WAS: Final = "Restore the file."
 
 
 class FileSource:
@@ -137,7 +137,7 @@ def verify(file: SourceFile, stream: str) -> None:
 
 
 def _vanished(path: str, stream: str) -> SqlError:
-    return SqlError("58P01", f'file "{path}" of stream "{stream}" has vanished', hint=_AS_IT_WAS)
+    return SqlError("58P01", f'file "{path}" of stream "{stream}" no longer exists', hint=_AS_IT_WAS)
 
 
 def _changed(path: str, stream: str) -> SqlError:

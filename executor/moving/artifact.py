@@ -60,7 +60,7 @@ _FORMAT: Final = 1
 _ARRIVED: Final = pa.schema([("path", pa.string()), *((name, pa.int64()) for name in ("size", "mtime", "rows"))])
 #: What traces are called, as files are after them.
 _TRACE: Final = re.compile(r"v\d+_[a-z0-9_]+", re.ASCII)
-_TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant), Grant=Grant)
+_TYPED: Final = Typed((View, Stream), within=(ColumnDefinition, SqlType, Enumeration, Composite, Grant))
 _Decoded = TypeVar("_Decoded")
 
 
@@ -156,7 +156,7 @@ def read_about(storage: Path, owned: Owned) -> About:
 def _about(content: Any, folder: Path) -> About:
     view = decode(content["view"], CATALOG_CLASSES)
     if not isinstance(view, View):
-        raise ValueError("it is of no view")
+        raise ValueError("it describes no view")
     return About(view.schema, view.name, str(content["role"]))
 
 
@@ -167,27 +167,27 @@ def _read(storage: Path, owned: Owned, decoded: Callable[[Any, Path], _Decoded])
         if document["format"] != _FORMAT:
             raise SqlError("0A000", f'format {document["format"]} of the state of view "{owned.view}" is not supported')
         if document["sha256"] != digest(document["view"]):
-            raise ValueError("its checksum is another one")
+            raise ValueError("its checksum does not match")
         return decoded(document["view"], folder)
     except FileNotFoundError as error:
-        raise SqlError("XX001", f'the state of view "{owned.view}" is not all there: {error}') from error
+        raise SqlError("XX001", f'the state of view "{owned.view}" is incomplete: {error}') from error
     except (OSError, pa.ArrowException, *WRONG) as error:
         if isinstance(error, OSError) and error.errno is not None:  # else it is a file that is wrong
             raise disk_error(error, f'read the state of view "{owned.view}"') from error
-        raise SqlError("XX001", f'the state of view "{owned.view}" is not what was written: {error}') from error
+        raise SqlError("XX001", f'the state of view "{owned.view}" is damaged: {error}') from error
 
 
 def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
     view, streams = (decode(content[name], CATALOG_CLASSES) for name in ("view", "streams"))
     if not isinstance(view, View) or not streams or not all(isinstance(stream, Stream) for stream in streams):
-        raise ValueError("it is of no view")
+        raise ValueError("it describes no view")
     for item in (view, *streams):
         _TYPED.require(item)
     at = content["at"]
     if (streams[0].oid, content["handover"]) != (owned.stream, owned.handover) or type(at) is not int:
-        raise ValueError("it is another one")
+        raise ValueError("it belongs to another stream or move")
     if not 0 <= at <= owned.at:
-        raise ValueError("it is of another LSN")
+        raise ValueError("it is at another LSN")
     program = decode_program(content["program"])
     _check(program, view, streams)
     owners = tuple(map(str, content.get("owners", ("",) * len(streams))))  # an earlier version has not written them
@@ -208,7 +208,7 @@ def _decoded(content: Any, folder: Path, owned: Owned) -> LeavingView:
 def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
     """Whether a program is one that its home's server would make. Raises ValueError, among others."""
     if program.inputs != tuple(stream.oid for stream in streams):
-        raise ValueError("its program is over other streams")
+        raise ValueError("its program reads other streams")
     require_zone(view.time_zone)
     retargeted(program, {stream.oid: stream.oid for stream in streams}, f"v{view.oid}")
     traces = traces_of(program)
@@ -216,7 +216,7 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
         item.name: {stored_name(column): column.type for column in item.columns} for item in traces
     }
     if len(known) < len(traces) or not all(_TRACE.fullmatch(item.name) for item in traces):
-        raise ValueError("its states are called otherwise")
+        raise ValueError("its states have other names")
     for stream in streams:
         if is_followed(stream) and (not stream.option("path") or file_format(stream) not in FORMATS):
             raise ValueError("it follows no folder")
@@ -235,14 +235,14 @@ def _check(program: Program, view: View, streams: tuple[Stream, ...]) -> None:
             if not _are_alike(statement.relation.columns, target.columns):
                 raise ValueError(f"{target.name} has other columns")
     if not all(item.columns for item in program.borrowed):  # rows without columns have no number
-        raise ValueError("its tables have no columns")
+        raise ValueError("the tables that it reads have no columns")
     borrowed = {item.name for item in program.borrowed}
     for relation in relations_of(program):
         validate(relation)
         for node in walk(relation):
             _check_node(node, known)
             if isinstance(node, Snapshot) and node.trace in borrowed and relation is not program.final:
-                raise ValueError("its states are made of tables")
+                raise ValueError("its states read tables")
         with contextlib.suppress(SqlError):  # Spark may compute what the embedded engine does not
             DuckPrinter(wide=True).print_relation(relation)
 
@@ -268,7 +268,7 @@ def as_handover(owned: Owned, leaving: LeavingView, view: int, program: Program)
     states = {names[name]: rows for name, rows in leaving.states.items()}
     parts = _parts(found)
     if not all(part in parts for part in _parts(program)):
-        raise SqlError("XX001", f'the state of view "{owned.view}" is of another query')
+        raise SqlError("XX001", f'the state of view "{owned.view}" belongs to another query')
     return Handover(owned.name, owned.handover, {item.name: states[item.name] for item in program.states})
 
 

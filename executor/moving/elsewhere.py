@@ -127,7 +127,7 @@ class Elsewhere:
                     return found
                 if is_late:
                     raise SqlError(
-                        "55000", f'server "{away.server}" has not got all rows of view "{runtime.view.name}"'
+                        "55000", f'server "{away.server}" does not have all rows of view "{runtime.view.name}"'
                     )
             except SqlError as error:
                 if error.sqlstate != _NOT_HERE:
@@ -149,7 +149,7 @@ class Elsewhere:
         except Unwanted:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
-            return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+            return encode_error(SqlError(_NOT_HERE, "the view no longer exists"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
         """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
@@ -172,7 +172,7 @@ class Elsewhere:
 def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
     where = f" at {away.address}" if away.address else ""
     message = f'view "{runtime.view.name}" is on server "{away.server}", which cannot be reached{where}: {error}'
-    hint = "When that server is lost, the view comes back from its last checkpoint (millstream.servers, server_lease)."
+    hint = "If that server is lost, the view continues from its last checkpoint (millstream.servers, server_lease)."
     return SqlError("08001", message, hint=hint)
 
 
@@ -236,7 +236,7 @@ def _rows(reader: Reader, question: Question) -> Answer:
         raise _not_here(database) from error  # it has left meanwhile
     scan = question.scan
     if not set(scan.sources) <= set(table.column_names):
-        raise SqlError("08P01", "a question of another server is about other columns")
+        raise SqlError("08P01", "a request of another server names other columns")
     rows = table.select(scan.sources)
     if isinstance(question.relation, Filter):
         leaf = replace(scan, oid=runtime.view.oid)

@@ -54,7 +54,7 @@ def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tupl
     deadline = time.monotonic() + _PATIENCE
     while core.sequencer.visible < least:
         if time.monotonic() > deadline:
-            raise SqlError("55000", f"this server does not show yet what its log has up to LSN {least}")
+            raise SqlError("55000", f"this server does not show the rows of its log up to LSN {least} yet")
         time.sleep(_WAIT)
     with contextlib.ExitStack() as stack:
         for runtime in sorted(runtimes, key=lambda item: item.view.oid):  # as readers lock them

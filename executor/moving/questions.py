@@ -77,7 +77,7 @@ def decode_question(data: bytes) -> Question:
             raise ValueError("it reads more than the view")
         return found
     except WRONG as error:
-        raise SqlError("08P01", f"a question of another server cannot be read: {error}") from error
+        raise SqlError("08P01", f"a request of another server is malformed: {error}") from error
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -113,4 +113,4 @@ def decode_answer(data: bytes) -> Answer:
         with pa.ipc.open_stream(pa.py_buffer(data)[start:]) as reader:
             return Answer(int(document["at"]), reader.read_all())
     except (pa.ArrowException, *WRONG) as error:
-        raise SqlError("08P01", f"the answer of another server cannot be read: {error}") from error
+        raise SqlError("08P01", f"the answer of another server is malformed: {error}") from error

@@ -156,7 +156,7 @@ class ViewMoving:
             raise SqlError("55000", f'view "{given.view}" was dropped meanwhile')
         if found.error is not None:
             sqlstate, message = found.error
-            raise SqlError(sqlstate, f'server "{given.owner}" cannot take view "{given.view}": {message}')
+            raise SqlError(sqlstate, f'server "{given.owner}" cannot take over view "{given.view}": {message}')
         with self._lock:
             self._taking.settle(found)
 
@@ -263,7 +263,7 @@ class ViewMoving:
             self._prevented = ""
         except (OSError, SqlError) as error:
             if str(error) != self._prevented:
-                _LOGGER.warning("views do not go or come: %s", error)
+                _LOGGER.warning("views cannot migrate: %s", error)
             self._prevented = str(error)
 
     def _keep_up(self, noting: bool) -> None:
@@ -306,7 +306,7 @@ class ViewMoving:
         except (SqlError, *WRONG) as error:
             if self._told.get(owned.name) != str(error):
                 is_known = isinstance(error, SqlError)
-                _LOGGER.warning("view %s does not go or come: %s", owned.view, error, exc_info=not is_known)
+                _LOGGER.warning("view %s cannot migrate: %s", owned.view, error, exc_info=not is_known)
             self._told[owned.name] = str(error)
 
     def look_for(self, runtime: ViewRuntime) -> None:

@@ -1,4 +1,4 @@
-"""The system views of schema ``millstream``: what runs, how far it is, and what it costs.
+"""The system views of schema ``millstream``: state and progress of streams, views, queries and servers.
 
 Owns: their columns and how each is filled from the running database. Read like any relation, computed at each read.
 """

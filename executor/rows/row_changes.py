@@ -2,7 +2,7 @@
 
 Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
 and its way to the log's writer thread and back to the event loop's thread, which never waits. Which changes these are:
-``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
+``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from msgspec import Struct, field
 from catalog.catalog import Catalog
 from catalog.values.errors import SqlError
 from executor.database.core import Core
-from executor.tables.statements.row_plans import FAILURES, NotByKey, RowChange, RowPlan, row_plan
-from executor.tables.store import WriteTransaction
+from executor.small.values import FAILURES
+from executor.tables.statements.changes_by_key import NotByKey
+from executor.tables.statements.row_plans import RowChange, RowPlan, row_plan
+from executor.tables.transaction import WriteTransaction
 from planner.algebra.scalars import Value
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""Queries that go from server to server: given away, waited for, taken up, and taken over from who died.
+"""Queries that move between servers: sent, waited for, received, and taken over from a failed server.
 
-Owns: the thread that renews this server's lease and does what others want of it. There are no messages between servers
-but what lies on their storage: a claim that is **ordered** is a query to begin, an entry that is ``draining`` tells its
-server to give away what it runs, and rows come back as the artifact of a finished query. So it makes no difference who
-of them dies when, and rows for which nobody waits any more stay where they are, to be asked for by the query's id.
+Owns: the thread that renews this server's lease and executes the requests of others. There are no messages between
+servers but what lies on their storage: a claim that is **ordered** is a query to begin, an entry that is ``draining``
+tells its server to give away what it runs, and rows come back as the artifact of a finished query. So a failure of
+either server at any moment loses nothing, and rows without a waiting client stay on the storage, where they can be read
+by the query's id.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from executor.separation.step_runner import Moved
 if TYPE_CHECKING:
     from executor.views.runtime import ViewRuntime
 
-#: Seconds between two looks at the storage, and of who waits there for a query.
+#: Seconds between two checks of the storage, by the thread and by sessions that wait for a query.
 _LOOK: Final = 0.1
 _WAIT: Final = 0.02
 #: Queries of others that run at once.
@@ -148,9 +149,9 @@ class Moving:
         return found
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
-        """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
-        more, from here. Raises 57014; then it ends there, too, unless it is only that the client is gone. While the
-        storage cannot be read, nobody knows that it has ended."""
+        """The rows of a query that goes on elsewhere, as soon as it has ended there; of a query that no server runs any
+        more, from here. Raises 57014; then it ends there, too, unless only the client disconnected. While the storage
+        cannot be read, the end of the query is not noticed."""
         while True:
             self._wait(reader, query_id)
             failpoint("ended")
@@ -161,7 +162,7 @@ class Moving:
                     raise
 
     def _wait(self, reader: Reader, query_id: str) -> None:
-        """Until nobody works on a query, here or elsewhere. Raises 57014."""
+        """Waits until no server runs a query. Raises 57014."""
         while self._is_claimed(query_id) or self._separation.running.has(query_id):
             if reader.is_cancelled():
                 if not reader.client().is_gone:
@@ -183,7 +184,7 @@ class Moving:
         and views left, of which ``tell`` hears meanwhile. Raises 42704, 55000, 57014."""
         member = self._registry.require(name)
         if all(other.name == name or other.state != "up" for other in self._registry.all()):
-            raise SqlError("55000", f'there is no server to which the queries of "{name}" could go')
+            raise SqlError("55000", f'no server can take over the queries of server "{name}"')
         self._registry.mark(name, "draining")
         told = 0
         while True:
@@ -261,10 +262,10 @@ class Moving:
             with contextlib.suppress(Moved):
                 self._finish(query_id, reader)
                 self._claims.decline(query_id)
-        except Exception as error:  # whatever it is: who waits for the query goes on with it
+        except Exception as error:  # any error: the session that waits for the query continues it
             if isinstance(error, SqlError) and error.sqlstate == _IS_RUNNING:
-                return  # who waits for it goes on with it already
-            _LOGGER.warning("query %s of another server cannot go on: %s", query_id, error)
+                return  # the session that waits for it continues it already
+            _LOGGER.warning("query %s of another server cannot continue: %s", query_id, error)
             with contextlib.suppress(SqlError):
                 self._claims.decline(query_id)
         finally:

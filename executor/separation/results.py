@@ -27,7 +27,7 @@ class Results(Protocol):
         ...
 
     def progress(self) -> float:
-        """How much of what is computed now is done, 0 to 1, for any thread; 0 where that is not known."""
+        """The finished share of the running step, 0 to 1, for any thread; 0 if it is unknown."""
         ...
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
@@ -35,8 +35,8 @@ class Results(Protocol):
         ...
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """Computes one slice and adds its rows to those that are kept of the snapshot; ``sliced`` gives the relation
-        over what is numbered from ``low`` to below ``high``."""
+        """Adds the result of one slice to the rows that the snapshot has already; ``sliced`` gives the relation over
+        the rows numbered from ``low`` to below ``high``."""
         ...
 
     def numbers(self, leaf: Leaf) -> tuple[int, int]:
@@ -52,9 +52,9 @@ class Results(Protocol):
         ...
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """A relation's rows over what is kept, computed while they are read."""
+        """The rows, computed while they are read."""
         ...
 
     def drop(self, result: Snapshot) -> None:
-        """Removes a result that no pipeline will read any more."""
+        """Nothing will read a result any more."""
         ...

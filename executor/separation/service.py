@@ -216,7 +216,7 @@ class Separation:
         if client.role != query.client.role and not self._is_superuser(client):
             raise SqlError("42501", f'must be owner of query "{query_id}"')
         if wish == "suspend" and not query.client.process:
-            hint = "Let it migrate back, and suspend it by that session's process number."
+            hint = "Migrate it back, and suspend it by the process number of that session."
             raise SqlError("55000", f'a session of another server waits for query "{query_id}"', hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -227,9 +227,7 @@ class Separation:
         self._require_target(wish, target)
         query = self.running.of_process(process)
         if query is None:
-            hint = (
-                "millstream.queries shows those that can leave; SET separable = on lets any query that has pipelines."
-            )
+            hint = "millstream.queries lists the queries that can leave; SET separable = on allows all with pipelines."
             raise SqlError("55000", f"process {process} runs no query that can leave its server", hint=hint)
         return query.id if query.ask(wish, target).wait(is_cancelled) else None
 
@@ -362,12 +360,12 @@ class Separation:
         except SqlError as error:
             if error.sqlstate != "XX000":
                 raise
-            message = f'separated query "{query.id}" is none that the engine computes: {error.message}'
+            message = f'separated query "{query.id}" cannot be computed by the engine: {error.message}'
             raise SqlError("XX001", message) from error
 
     def _on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
-        """The same over the query's own files; where nobody asked for Spark and it fails, embedded. Raises 0A000 for
-        what Spark does not compute."""
+        """Runs the query on Spark over its own files, or on the embedded engine if Spark fails and was not requested.
+        Raises 0A000 for what Spark does not compute."""
         try:
             return self._only_on_spark(reader, query, steps, running)
         except SqlError as error:
@@ -381,9 +379,7 @@ class Separation:
     def _only_on_spark(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
         if query.files:
-            raise unsupported(
-                "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
-            )
+            raise unsupported("continuing a query that reads shared files on Spark", "SET query_engine = 'embedded'.")
         analytics = self._analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
@@ -409,12 +405,12 @@ class Separation:
 
     def _kept_rows(self, query: SeparatedQuery) -> pa.Table:
         if not isinstance(query.relation, Snapshot):
-            raise SqlError("XX001", f'separated query "{query.id}" has not finished as its manifest says')
+            raise SqlError("XX001", f'separated query "{query.id}" has no finished result, but its manifest says so')
         return self.stored.tables(query)[query.relation.trace].select(query.relation.sources)
 
     def forget(self, client: Client, query_id: str) -> bool:
-        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of one that only a superuser may
-        delete, since nobody can tell whose it is."""
+        """Deletes a separated query; whether there was one. Raises 42501, and XX001 of a query with an unknown owner,
+        which only a superuser may delete."""
         try:
             self._require_owner(client, self.stored.get(query_id))
         except SqlError as error:

@@ -50,7 +50,7 @@ class SparkResults:
         self._folders: dict[str, list[Path]] = {}
 
     def progress(self) -> float:
-        """How much of what is computed now is done: of a job nobody tells."""
+        """The finished share of the running step; unknown for a job of Spark."""
         return 0.0
 
     def keep(self, result: Snapshot, relation: Relation, readers: Sequence[Relation]) -> Kept:
@@ -64,7 +64,7 @@ class SparkResults:
         return Kept(rows, sum(path.stat().st_size for path in paths))
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """The same of one slice, beside those rows of the snapshot that are kept already."""
+        """Adds the result of one slice to the rows that the snapshot has already."""
         return self.keep(result, sliced(low, high), ())
 
     def numbers(self, leaf: Leaf) -> tuple[int, int]:
@@ -81,7 +81,7 @@ class SparkResults:
         return self._analytics.run(self._number, self._query(relation), self._stored, self._next(), self._is_cancelled)
 
     def batches(self, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The same in batches."""
+        """The rows in batches."""
         return iter(self.rows(relation).to_batches())
 
     def drop(self, result: Snapshot) -> None:

@@ -1,8 +1,8 @@
 """A query's pipelines one after the other, on one connection and over one snapshot of the tables.
 
-Owns: which results are kept how long, and what happens between two pipelines, or two slices of one: whoever asks for
-the query's state gets it now. What an engine raises before the end is not taken for the query's error: evaluated whole,
-the query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
+Owns: how long results are kept, and what happens between two pipelines, or two slices of one: requests for the query's
+state are answered then. What an engine raises before the end is not taken for the query's error: evaluated whole, the
+query may never have come to it (a subquery that no row asks for). So the caller runs it again as a whole, and that
 says.
 """
 
@@ -133,7 +133,7 @@ class Stepwise(Struct):
         return sum(item.rows for item in self._kept.values()), sum(item.size for item in self._kept.values())
 
     def _answer(self, plan: Pipelined, begun: dict[str, Relation]) -> None:
-        """Extracts the state for who asks for it, with what has ``begun``. Raises 57014 where the query was to be
+        """Extracts the requested state, with the slices that have ``begun``. Raises 57014 where the query was to be
         suspended, and Moved."""
         asked = self.query.asked()
         try:
@@ -168,6 +168,6 @@ class Stepwise(Struct):
 
 
 def suspended(query_id: str) -> SqlError:
-    """What the client hears who waits for the rows."""
+    """The error that the waiting client gets."""
     hint = f"SELECT * FROM millstream.resume('{query_id}') gives the rows."
     return SqlError("57014", f'query "{query_id}" was suspended', hint=hint)

@@ -19,7 +19,7 @@ def pipelines_text(core: Core, steps: Steps) -> list[str]:
 
 
 def pipelines_json(core: Core, steps: Steps) -> list[dict[str, Any]]:
-    """The same as JSON values."""
+    """The pipelines as JSON values."""
     return [_document(steps, *item) for item in _boundaries(core, steps)]
 
 

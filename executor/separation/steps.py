@@ -205,7 +205,7 @@ class KnownSteps:
     """
 
     def __init__(self, version: Callable[[], int]) -> None:
-        """``version`` tells whether tables are the same."""
+        """``version`` changes when a table changes."""
         self._version = version
         self._lock = threading.Lock()
         self._found: dict[tuple[int, Circumstances], tuple[Plan, int, Steps]] = {}
@@ -231,7 +231,7 @@ def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
     database = reader.database
     found = {}
     for oid in plan.views:
-        with suppress(SqlError):  # dropped meanwhile: who reads it hears that
+        with suppress(SqlError):  # dropped meanwhile: its read raises that
             views = [database.view(below) for below in database.views_below((oid,))]
             found[oid] = max(map(_rows_of_states, views), default=0)
     return found
@@ -269,7 +269,7 @@ def _is_breaker(place: Place) -> bool:
 
 
 def _is_worth_it(rows: Rows | None, place: Place) -> bool:
-    """The same, and subqueries and build sides of several tables, these where many ``rows`` are looked up in them."""
+    """Breakers, and also subqueries and build sides of several tables if many ``rows`` are looked up in them."""
     if place.breaker == "build" and place.probe is None:
         return sum(isinstance(node, Scan) for node in walk(place.relation)) > 1
     if place.probe is None or is_bare(place.relation):

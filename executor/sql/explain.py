@@ -35,8 +35,9 @@ from planner.explain.changes import Explained, change_json, explain_change, rela
 from planner.explain.plans import Facts, Rows, explain_program, explain_relation, program_json, relation_json
 from planner.incremental.programs.program import Path
 from planner.rules.joins.cardinality import Cardinality
-from planner.statements.definitions import CreateTableAs, CreateView
 from planner.statements.statement import (
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,
@@ -220,7 +221,7 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
     setting = database.engine_setting(runtime.view)
     when = (
         f"in the background after {options.maintenance_rows} rows or {options.maintenance_idle:g} s without any; "
-        "what is left when the view is read"
+        "the rest when the view is read"
     )
     found = {}
     for progress in runtime.paths:
@@ -229,9 +230,9 @@ def path_facts(database: Database, runtime: ViewRuntime) -> dict[int, Facts]:
         reached = f"durable up to LSN {progress.durable}, fresh up to LSN {progress.reached}"
         watermark = ", ".join(filter(None, (database.streams[oid].stream.option("watermark") for oid in path.inputs)))
         if away is not None:
-            when = "in the background; what is left when the view is read"
+            when = "in the background; the rest when the view is read"
             facts = Facts(when, f'on server "{away.server}"', watermark)
-            found[path.id] = facts if away.server else Facts("not before it is resumed", "-", watermark)
+            found[path.id] = facts if away.server else Facts("once the view is resumed", "-", watermark)
             continue
         found[path.id] = Facts(f"{when} ({reached})", where, watermark)
     return found

@@ -126,7 +126,7 @@ def split(call: AggregateCall, never_null: frozenset[Column]) -> Split | Child:
         case "min_rows" | "max_rows":
             return Split((StateColumn(call.function, call),), lambda columns: columns[0])
         case name if name not in _SELF_MERGING:
-            raise unsupported(f"{name}() over the rows of a stream", "Use it in a query of a view.")
+            raise unsupported(f"{name}() over the rows of a stream", "Use it in the query that reads the view.")
         case name:
             plain = AggregateCall(name, call.arguments, call.type, filter=call.filter)
             return Split((StateColumn(_named(name, call), plain),), lambda columns: columns[0])

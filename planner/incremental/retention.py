@@ -158,7 +158,7 @@ def _stream(node: Aggregate) -> Scan:
     if len(streams) != 1:
         raise unsupported(
             "retention or emit = 'final' of a UNION ALL below a grouping",
-            "Make a view of each stream, and a query that reads them.",
+            "Create a view for each stream, and a query that reads both.",
         )
     return streams[0]
 

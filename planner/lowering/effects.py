@@ -25,6 +25,7 @@ from catalog.values.types import INT4
 from planner.algebra.bound_rows import bound
 from planner.algebra.construction import SUBQUERIES, Fresh, conjunction, conjuncts, equality
 from planner.algebra.functions import DRAWN_FUNCTIONS
+from planner.algebra.identity import NodeMap
 from planner.algebra.relations import Aggregate, Filter, Join, Limit, Project, Relation, Sort, Values
 from planner.algebra.scalars import Call, Case, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import children, descend, produced_columns, transform, used_columns, walk
@@ -88,7 +89,7 @@ def take_apart(relation: Relation) -> Drawing:
         _refuse_search(query)
     rest = _within(taking, relation)
     for call in calls_of(rest):
-        raise unsupported(f"{_name(call)}() in this place", "call it in a select list, VALUES or SET")
+        raise unsupported(f"{_name(call)}() in this place", "Call it in a select list, VALUES or SET.")
     return Drawing(relation, tuple(taking.steps), rest)
 
 
@@ -118,7 +119,7 @@ def _change(taking: _Taking, node: Any) -> Any:
     if any(column in keys and _direct(scalar) for column, scalar in base.outputs):
         return node  # sorted by what is called: the projection itself is reached next
     if used_columns(base) - produced_columns(base):
-        raise unsupported("a function with an effect in a correlated subquery", "join the query instead")
+        raise unsupported("a function with an effect in a correlated subquery", "Join the query instead.")
     return _project(taking, base, above, keys)
 
 
@@ -127,10 +128,10 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
     conditions before it. Raises 0A000 where PostgreSQL's plan decides for which rows it is made."""
     *before, last = conjuncts(node.predicate)
     for call in (call for part in before for call in calls_of(part)):
-        raise unsupported(f"{_name(call)}() before another condition", "write it as the last one of WHERE")
+        raise unsupported(f"{_name(call)}() before another condition", "Write it as the last condition of WHERE.")
     (call, *_) = _direct(last) or calls_of(last)
     if any(isinstance(item, Join) for item in walk(node.input)):
-        raise unsupported(f"{_name(call)}() in WHERE over a join", "call it in a select list")
+        raise unsupported(f"{_name(call)}() in WHERE over a join", "Call it in a select list.")
     condition = conjunction(before)
     rows = node.input if condition is None else Filter(node.input, condition)
     kept = tuple((column, ColumnRef(column)) for column in node.columns)
@@ -140,15 +141,17 @@ def _filter(taking: _Taking, node: Filter) -> Relation:
 
 def _aggregate(taking: _Taking, node: Aggregate) -> Relation:
     """What aggregates calls, over a projection that makes them."""
-    called: dict[int, tuple[Column, Call]] = {}
+    called = NodeMap[Column]()
+    made: list[tuple[Column, Scalar]] = []
     for _, aggregate in node.aggregates:
         for call in (call for argument in aggregate.arguments for call in _direct(argument)):
-            called[id(call)] = taking.column(call), call
+            called[call] = taking.column(call)
+            made.append((called[call], call))
     kept = tuple((column, ColumnRef(column)) for column in node.input.columns)
-    rows = Project(node.input, (*kept, *called.values()))
+    rows = Project(node.input, (*kept, *made))
 
     def change(item: Any) -> Any:
-        return ColumnRef(called[id(item)][0]) if id(item) in called else item
+        return ColumnRef(called[item]) if item in called else item
 
     aggregates = tuple((column, transform(aggregate, change)) for column, aggregate in node.aggregates)
     return replace(node, input=rows, aggregates=aggregates)
@@ -158,7 +161,7 @@ def _refuse_search(query: Any) -> None:
     """A subquery in an expression that searches rows by a call, of which EXISTS and IN read as few as they can."""
     for item in walk(query):
         if isinstance(item, Filter) and not isinstance(item.input, Values) and (calls := calls_of(item.predicate)):
-            raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "put the subquery into FROM")
+            raise unsupported(f"{_name(calls[0])}() in WHERE of a subquery", "Put the subquery into FROM.")
 
 
 def _refuse_cut(node: Any) -> None:
@@ -166,7 +169,7 @@ def _refuse_cut(node: Any) -> None:
     while isinstance(node, Project | Filter):
         call = next(iter(calls_of(node.predicate)), None) if isinstance(node, Filter) else None
         if call is not None:
-            raise unsupported(f"{_name(call)}() in WHERE beside LIMIT", "cut the rows in a subquery in FROM")
+            raise unsupported(f"{_name(call)}() in WHERE beside LIMIT", "Apply the LIMIT in a subquery in FROM.")
         node = node.input
 
 
@@ -183,7 +186,7 @@ def _direct(scalar: Scalar) -> list[Call]:
         node, lazy = stack.pop()
         if isinstance(node, Call) and node.function in DRAWN_FUNCTIONS:
             if lazy:
-                raise unsupported(f"{_name(node)}() that depends on a condition", "call it for every row")
+                raise unsupported(f"{_name(node)}() that depends on a condition", "Call it for every row.")
             found.append(node)
         lazy = lazy or isinstance(node, Case) or (isinstance(node, Call) and node.function in _LAZY)
         if not isinstance(node, SUBQUERIES):
@@ -221,20 +224,20 @@ def _replaced(
     place: int = 0,
 ) -> Scalar:
     """An expression with its calls as columns; the sites, and what is to be passed for their arguments, are added."""
-    results: dict[int, Column] = {}
+    results = NodeMap[Column]()
     for call in _direct(scalar):
         arguments: list[Column | Literal] = []
         for argument in call.arguments:
             if calls_of(argument):
-                raise unsupported("a function with an effect of another one's value", "use two statements")
+                raise unsupported("a function with an effect over the value of another one", "Use two statements.")
             if isinstance(argument, Literal):
                 arguments.append(argument)
             else:
                 arguments.append(column := taking.column(argument))
                 passed[column] = argument
-        results[id(call)] = taking.column(call)
-        sites.append(Site(results[id(call)], call.function, tuple(arguments), selector, place))
-    changed: Scalar = transform(scalar, lambda node: ColumnRef(results[id(node)]) if id(node) in results else node)
+        results[call] = taking.column(call)
+        sites.append(Site(results[call], call.function, tuple(arguments), selector, place))
+    changed: Scalar = transform(scalar, lambda node: ColumnRef(results[node]) if node in results else node)
     return changed
 
 

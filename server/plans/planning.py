@@ -28,7 +28,7 @@ from planner.algebra.relations import Scan
 from planner.algebra.scalars import Call, Cast, Literal, Parameter, Value
 from planner.algebra.walk import by_class, find, kinds_of, walk
 from planner.bind import Context, bind
-from planner.bind.context import Separated, none_separated
+from planner.bind.state.context import Separated, none_separated
 from planner.cancellation import leave
 from planner.parse.lengths import LIMIT
 from planner.parse.literals import parameterise

@@ -17,8 +17,8 @@ from catalog.values.nested_texts import split_array
 from catalog.values.types import NAMED_OIDS, UNKNOWN, SqlType, shaped
 from executor.printing.literals import literal_value
 from planner.algebra.scalars import Literal, Value
-from planner.bind.calls.named_oids import oid_named
-from planner.bind.context import Context
+from planner.bind.conversion.named_oids import oid_named
+from planner.bind.state.context import Context
 from planner.statements.statement import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind

@@ -20,7 +20,7 @@ from executor.sql.replanning import Planned
 from executor.sql.result import Result
 from planner.algebra.relations import Project, Values
 from planner.algebra.scalars import Column, Value
-from planner.bind.utility import execute_argument
+from planner.bind.commands.utility import execute_argument
 from planner.scales import showing
 from planner.statements.definitions import (
     ChangeRoles,

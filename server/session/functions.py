@@ -151,7 +151,9 @@ def _constant(function: str, argument: Scalar) -> Value:
         case Cast(argument=Literal(value=value)) if type(value) in (type(None), str, int):
             return value  # an integer comes to a wider type
         case _:
-            raise unsupported(f"{function}() of something that is not a constant", "Give it a constant or a parameter.")
+            raise unsupported(
+                f"{function}() with an argument that is not a constant", "Give it a constant or a parameter."
+            )
 
 
 def _now(session: Session) -> datetime.datetime:

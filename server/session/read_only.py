@@ -20,9 +20,7 @@ from planner.statements.definitions import (
     CreateSequence,
     CreateStream,
     CreateTable,
-    CreateTableAs,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -32,6 +30,8 @@ from planner.statements.definitions import (
 )
 from planner.statements.statement import (
     CopyIn,
+    CreateTableAs,
+    CreateView,
     Delete,
     Insert,
     Merge,

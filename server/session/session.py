@@ -30,7 +30,7 @@ from executor.sql.result import Result
 from executor.sql.session import DatabaseSession
 from executor.streams.scanning import Patience
 from planner.algebra.scalars import Value
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.cancellation import Calls
 from planner.parse.parser import Raw
 from planner.parse.string_escapes import Conforming, conforming
@@ -420,10 +420,10 @@ class Session:
         if self._to_end is not told or not self.connection.is_busy or self.connection.is_lost:
             return
         if self.database.shared.pulse.is_silent:
-            detail = "The storage does not answer: what the statement has done is not known."
+            detail = "The storage does not answer: it is not known whether the statement took effect."
         elif waited >= _STOPS:
-            detail = "The statement does not stop: the session ends, and what the statement has done is not known."
-            logger.warning("left behind pid=%d a cancelled statement that does not stop", self.backend.process)
+            detail = "The statement does not stop, so the session ends: it is not known whether it took effect."
+            logger.warning("session ends pid=%d: its cancelled statement does not stop", self.backend.process)
         else:
             self.server.loop.call_later(_HEARS, self._leave_behind, told, reason, waited + _HEARS)
             return

@@ -14,7 +14,7 @@ from executor.commit.recovery import replay
 from executor.commit.ticket import Ticket
 from executor.database.database import Database
 from planner.bind import bind
-from planner.bind.context import Context
+from planner.bind.state.context import Context
 from planner.parse.parser import parse
 from planner.statements.statement import Insert
 from tests.executor.client import Client, open_database

@@ -58,7 +58,7 @@ def test_a_version_has_its_rows(client: Client, lake: Path, few: int, monkeypatc
     deltalake.DeltaTable(str(lake)).create_checkpoint()
     deltalake.DeltaTable(str(lake)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert client.run("SELECT sum(i) FROM d") == [(14,)]
-    with pytest.raises(SqlError, match="has vanished"):
+    with pytest.raises(SqlError, match="no longer exists"):
         client.run("SELECT * FROM old")
 
 

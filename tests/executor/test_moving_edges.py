@@ -21,7 +21,7 @@ from tests.executor.moving import READ, Rows, Servers, lost
 from tests.executor.test_suspended_views import checkpoint, copies, resume, suspend, view_of
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 @pytest.fixture(autouse=True)
@@ -248,7 +248,7 @@ def _session(database: Database) -> Session:
 
 
 def test_a_copied_view_whose_home_is_damaged(servers: Servers, a: Client, tmp_path: Path) -> None:
-    """It goes on from its copy."""
+    """It continues from its copy."""
     rows = Rows()
     rows.insert(a, 5)
     checkpoint(servers)
@@ -327,7 +327,7 @@ def test_another_folder_is_no_home(how: str, servers: Servers, a: Client, tmp_pa
     for other in ("before", "linked", "none"):
         if other != "none":
             shutil.copytree(tmp_path / other, tmp_path / "a", symlinks=other == "linked")
-        with pytest.raises(SqlError, match="is not that of server") as raised:
+        with pytest.raises(SqlError, match="does not belong to server") as raised:
             _ = servers["a"]
         assert raised.value.sqlstate == "55000"
         assert entry_of(servers["b"]).owner == owner

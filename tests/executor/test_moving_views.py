@@ -26,12 +26,12 @@ from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client
 from tests.executor.moving import READ, VIEW, Rows, Servers
-from tests.executor.test_separation import outcome
 from tests.rig.beside import Beside
 from tests.rig.process import wait_until
 from tests.rig.sampling import sample
+from tools.suite_results import outcome
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def test_there_and_back(servers: Servers, a: Client) -> None:
@@ -394,7 +394,7 @@ def test_a_name_that_is_taken(servers: Servers, a: Client) -> None:
     rows = Rows()
     rows.insert(a, 5)
     servers.client("b").run("CREATE TABLE v (k int)")
-    with pytest.raises(SqlError, match='42P07: server "b" cannot take view "v": relation "v" already exists'):
+    with pytest.raises(SqlError, match='42P07: server "b" cannot take over view "v": relation "v" already exists'):
         servers.migrate("a", "b")
     rows.insert(a, 5)
     assert a.run(READ) == rows.wanted()

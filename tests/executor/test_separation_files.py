@@ -22,7 +22,7 @@ from tests.executor.client import Client, open_database
 from tests.executor.separating import Leaving, go_on, leave, separable
 from tests.executor.separating import whole as as_a_whole
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices"), pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("everywhere", "in_slices"), pytest.mark.sample(9)]
 
 QUERIES = {
     "groups": "SELECT k % 7 AS m, count(*), sum(v), avg(v), max(s) FROM f GROUP BY 1 ORDER BY 1",
@@ -166,7 +166,7 @@ def test_files_that_are_no_longer_shared_or_the_same(
     file = Path(folder) / "f/4.parquet"
     found = file.stat()
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns + 1_000_000))
-    with pytest.raises(SqlError, match="is not as it was") as failed:
+    with pytest.raises(SqlError, match="has changed since the query left") as failed:
         client.run(query)
     assert failed.value.sqlstate == "XX001"
     os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -20,7 +20,7 @@ from tests.executor.client import Client
 from tests.executor.moving import READ, STREAM, VIEW, Rows, Servers
 from tests.rig.process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sample(6)]
+pytestmark = [pytest.mark.slow, pytest.mark.sample(9)]
 
 
 def view_of(database: Database, name: str = "v") -> View:
@@ -53,7 +53,7 @@ def test_at_home(servers: Servers, a: Client, tmp_path: Path) -> None:
         rows.insert(a, 4)
         with pytest.raises(SqlError, match='55000: view "v" is suspended') as raised:
             a.run(READ)
-        assert raised.value.hint == "SELECT millstream.resume('public.v') lets it go on."
+        assert raised.value.hint == "SELECT millstream.resume('public.v') continues it."
         with pytest.raises(SqlError, match="is suspended"):
             suspend(servers, "a")
         assert a.run("SELECT server, home, rows_behind FROM millstream.views") == [(None, "a", None)]

@@ -1,7 +1,6 @@
 """What oids that are shown by name are called: regclass, regtype, regproc, regnamespace and regrole as text.
 
-Owns: the names of those that a result holds, for whoever writes it. (A query's own casts to text are SQL, in
-``functions``.)
+Owns: the names of the oids in a result, for its encoders. (A query's own casts to text are SQL, in ``functions``.)
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def _attribute(relation: int, place: int, column: ColumnDefinition) -> Row:
 
 
 def _of_type(relation: int, place: int, kind: SqlType | None) -> Row:
-    """What a column has from its type; an index's computed part is of one that nobody asks for."""
+    """The fields that a column takes from its type; those of an index's computed column are not read."""
     row: Row = {
         "attrelid": relation,
         "attnum": place,
@@ -347,7 +347,8 @@ def pg_rewrite(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_foreign_table(catalog: Catalog) -> Iterator[Row]:
-    """Streams, and tables over files. A dump makes an own stream of another server's, whose options nobody gave."""
+    """Streams, and tables over files. A dump turns a stream of another server, which has no options of its own, into a
+    local stream."""
     for item in own_objects(catalog):
         if isinstance(item, Stream | FileTable):
             server = part_oid(0, "server", "stream" if isinstance(item, Stream) else "files")

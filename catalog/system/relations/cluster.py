@@ -104,7 +104,7 @@ def pg_authid(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_auth_members(catalog: Catalog) -> Iterator[Row]:
-    """Who is a member of which role."""
+    """The memberships of roles."""
     for item in catalog.roles.members:
         yield {
             "roleid": item.role,
@@ -153,7 +153,7 @@ def pg_available_extensions(catalog: Catalog) -> Iterator[Row]:
 
 
 def pg_available_extension_versions(catalog: Catalog) -> Iterator[Row]:
-    """The same by version, of which there is one."""
+    """Available extensions by version, of which there is one each."""
     kind = {"superuser": False, "trusted": True, "relocatable": False}
     for name, comment in EXTENSION_COMMENTS.items():
         about = {"installed": True, "schema": EXTENSIONS[name][1], "comment": comment}

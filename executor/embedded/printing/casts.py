@@ -282,7 +282,7 @@ def shown(printer: EntryPoints, value: Expr, kind: SqlType) -> Expr:
 
 def _array_text(printer: EntryPoints, argument: Expr, element: SqlType) -> Expr:
     if delimiter_of(element) != ",":
-        raise unsupported(f"the text of an array of {element}", "Show its elements.")
+        raise unsupported(f"the text of an array of {element}", "Convert its elements one by one.")
     joined = function("array_to_string", _item_texts(printer, argument, element), text(","))
     return operand(exp.DPipe(this=exp.DPipe(this=text("{"), expression=joined), expression=text("}")))
 

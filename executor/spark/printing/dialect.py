@@ -170,7 +170,7 @@ class SparkPrinter(Printer):
         for node in walk(relation):
             own = (item for item in children(node) if isinstance(node, RELATIONS) and not isinstance(item, RELATIONS))
             if any(is_long(walk(item)) for item in own):
-                raise unsupported("so long an expression of floating point numbers")
+                raise unsupported("an expression of floating point numbers of this length")
         return relation
 
     def parameter(self, parameter: Parameter) -> Expr:

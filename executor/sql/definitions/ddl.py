@@ -44,9 +44,9 @@ from executor.streams.runtime import is_followed
 from executor.tables.temporary import drop_temporary
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
-from planner.bind.context import Context
-from planner.bind.definitions.live_tables import live_text
 from planner.bind.definitions.sequences import call_of, require_within
+from planner.bind.definitions.view_definitions.live_tables import live_text
+from planner.bind.state.context import Context
 from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
@@ -68,7 +68,6 @@ from planner.statements.definitions import (
     CreateStream,
     CreateTable,
     CreateType,
-    CreateView,
     Drop,
     DropExtension,
     DropFunction,
@@ -76,6 +75,7 @@ from planner.statements.definitions import (
     Redefine,
     Truncate,
 )
+from planner.statements.statement import CreateView
 from planner.statistics import Statistics
 from planner.view_rules import RULES
 
@@ -367,10 +367,10 @@ def _frozen(catalog: Catalog, statement: CreateView, planned: Planned) -> list[S
         return []
     text = live_text(Context(catalog), statement)
     hint = (
-        "No other text of this view is known that reads it as it is. To read it anew, drop the view and create it"
-        " again, which then begins without the rows so far."
+        "There is no form of this view that follows the changes of the table. To read the table again, drop the view"
+        " and create it again; it then starts without the rows that have arrived."
         if text is None
-        else f"This view reads it as it is, and begins without the rows so far: {text}"
+        else f"This definition follows the changes of the table; it starts without the rows that have arrived: {text}"
     )
     *others, last = planned.notices
     return [*(SqlError(_WARNING, other) for other in others), SqlError(_WARNING, last, hint=hint)]
@@ -392,7 +392,7 @@ def _skipped_files(database: Database, transaction: Transaction, stream: Catalog
     if not count:
         return []
     files = "1 file that arrived before it is" if count == 1 else f"{count} files that arrived before it are"
-    return [f'continuous view "{view.name}" has the files of stream "{stream.name}" from now on: {files} skipped']
+    return [f'continuous view "{view.name}" starts with the next file of stream "{stream.name}": {files} skipped']
 
 
 def _replace_view(transaction: Transaction, catalog: Catalog, old: View, statement: CreateView) -> None:

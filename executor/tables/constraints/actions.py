@@ -101,7 +101,7 @@ class Actions:
         )
         if keys.num_rows and self._referring.refers(child, reference, keys):
             hint = "Change them in several statements, the last ones first."
-            raise unsupported(f'moving keys of "{table.name}" from row to row while others refer to them', hint)
+            raise unsupported(f'moving keys of "{table.name}" between rows while other rows refer to them', hint)
 
     def _action(self, child: Table, reference: ForeignKey, action: str, rows: pa.Table, change: Change) -> Change:
         old = rows.drop_columns([ROW_ID])

@@ -46,4 +46,4 @@ def require_storable(table: Table) -> None:
     """Raises 0A000 for columns that DuckDB does not keep apart."""
     lowered = [column.name.lower() for column in table.stored]
     if len(set(lowered)) < len(lowered) or "rowid" in lowered:
-        raise unsupported('columns that differ only in case, or one called "rowid"', "choose other names")
+        raise unsupported('columns that differ only in case, or one called "rowid"', "Choose other names.")

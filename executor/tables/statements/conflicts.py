@@ -101,7 +101,7 @@ def check_once(
     moved = not old.select(names).equals(new.select(names))
     if len(row_ids.unique()) < len(row_ids):
         if moved:
-            raise unsupported("ON CONFLICT DO UPDATE of a key that is proposed twice", "insert the rows one by one")
+            raise unsupported("ON CONFLICT DO UPDATE of a key that is proposed twice", "Insert the rows one by one.")
         raise _twice()
     if not moved:
         return

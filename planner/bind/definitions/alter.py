@@ -16,20 +16,20 @@ from pglast.enums import AlterTableType, ConstrType, DropBehavior, ObjectType
 
 from catalog.objects import Stream, SystemView, Table, View
 from catalog.values.errors import SqlError, unsupported
-from planner.bind.context import Binding
-from planner.bind.definitions import altered_columns, altered_constraints
-from planner.bind.definitions.alteration import (
+from planner.bind.definitions.access.owners import bind_owner, new_owner
+from planner.bind.definitions.alter_table import altered_columns, altered_constraints
+from planner.bind.definitions.alter_table.alteration import (
     Alteration,
     finish,
     start,
 )
-from planner.bind.definitions.altered_streams import bind_alter_stream
-from planner.bind.definitions.composites import bind_alter_composite
-from planner.bind.definitions.indexes import find_index
-from planner.bind.definitions.owners import bind_owner, new_owner
-from planner.bind.definitions.renames import relation_words
-from planner.bind.definitions.views import bind_alter_view
-from planner.bind.relations import look_up, require_object
+from planner.bind.definitions.alter_table.altered_streams import bind_alter_stream
+from planner.bind.definitions.named_objects import relation_words
+from planner.bind.definitions.relations.indexes import find_index
+from planner.bind.definitions.types.composites import bind_alter_composite
+from planner.bind.definitions.view_definitions.views import bind_alter_view
+from planner.bind.lookup.relations import look_up, require_object
+from planner.bind.state.environment import Binding
 from planner.statements.statement import NoOperation, Statement
 
 #: What has no meaning here: owners, storage, statistics, and what there is none of.
@@ -51,7 +51,7 @@ _NOTHING_OF_COLUMNS: Final = frozenset(
 )
 #: What is refused: its words, and what to do instead.
 _REFUSED: Final = {
-    AlterTableType.AT_SetTableSpace: ("SET TABLESPACE", "Leave it out: tables have one place."),
+    AlterTableType.AT_SetTableSpace: ("SET TABLESPACE", "Leave it out: there are no tablespaces."),
     AlterTableType.AT_DisableTrigAll: (
         "DISABLE TRIGGER ALL",
         "Foreign keys are always checked: fill the tables in their order, or make the keys DEFERRABLE.",
@@ -66,7 +66,7 @@ _REFUSED: Final = {
     AlterTableType.AT_DropInherit: ("NO INHERIT", "There is no inheritance."),
     AlterTableType.AT_AddOf: ("OF type", "Declare the columns."),
     AlterTableType.AT_DropOf: ("NOT OF", "There are no typed tables."),
-    AlterTableType.AT_AttachPartition: ("ATTACH PARTITION", "Use one table: it is scanned with zone maps."),
+    AlterTableType.AT_AttachPartition: ("ATTACH PARTITION", "Use one table."),
     AlterTableType.AT_DetachPartition: ("DETACH PARTITION", "There are no partitions."),
 }
 

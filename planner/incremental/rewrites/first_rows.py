@@ -67,8 +67,8 @@ def _changed(node: Any, kinds: Kinds, fresh: Fresh) -> Any:
     rows = _grouped(wanted, fresh)
     if isinstance(node, Filter):
         return replace(node, input=rows)
-    below = {id(wanted.relation): rows}
-    return transform(node, lambda item: below.get(id(item), item))
+    wanted_rows = wanted.relation
+    return transform(node, lambda item: rows if item is wanted_rows else item)
 
 
 def _wanted(node: Any, kinds: Kinds) -> _Wanted | None:
@@ -156,8 +156,8 @@ def _ordered(order: Sequence[SortKey]) -> tuple[str, tuple[Scalar, ...]]:
         if None not in values:
             return ("max" if descending and order else "min"), tuple(part for parts in values for part in parts or ())
     raise unsupported(
-        "the first rows of a stream in an order of texts or the like that both ascends and descends",
-        "Let those of no number or time go one way.",
+        "the first rows of a stream ordered by texts in both directions",
+        "Order by all columns that are not numbers or times in one direction.",
     )
 
 

@@ -74,12 +74,12 @@ def as_bytes(data: object) -> bytes:
 
 def _none(values: pa.Array, type_: SqlType) -> pa.Array:
     if values.null_count < len(values):
-        raise unsupported(f"binary format of type {type_}", "Ask for text.")
+        raise unsupported(f"binary format of type {type_}", "Request the text format.")
     return values.cast(pa.binary())
 
 
 def _refused(data: object, type_: SqlType) -> Value:
-    raise unsupported(f"binary format of type {type_}", "Send text.")
+    raise unsupported(f"binary format of type {type_}", "Send the text format.")
 
 
 def _column_refused(values: pa.Array, type_: SqlType) -> pa.Array:

@@ -68,7 +68,7 @@ def cast_row(printer: EntryPoints, row: Expr, source: SqlType, target: SqlType) 
     """A row in a type of the same fields."""
     kinds, others = ([each.oid for _, each in kind.row.fields] for kind in (source, target) if kind.row is not None)
     if kinds != others:
-        raise unsupported(f"a cast from {source} to {target}", "Cast its fields.")
+        raise unsupported(f"a cast from {source} to {target}", "Cast its fields one by one.")
     return exp.Cast(this=row, to=printer.type(target))
 
 
