@@ -27,7 +27,8 @@ from executor.files.arrived_files import FileFeed
 from executor.moving.replica import Replicas
 from executor.sql.definitions import stored_catalog
 from executor.streams.runtime import Arrival
-from executor.tables.store import TableStore, WriteTransaction
+from executor.tables.store import TableStore
+from executor.tables.transaction import WriteTransaction
 from executor.traces.checked import as_written
 from executor.upkeep.frontiers import Frontiers
 

@@ -43,12 +43,13 @@ from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scan
 from executor.sql.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.streams.arriving import ArrivingQuery
 from executor.streams.scanning import ArrivalScan, Notify, Patience
-from executor.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.store import ReadSnapshot
+from executor.tables.transaction import WriteTransaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra.relations import Relation, Values
 from planner.algebra.scalars import Value
 from planner.algebra.walk import find
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 from planner.scales.large_quotients import with_large_quotients
 from planner.statements.statement import Output, Query, Statement
 from planner.statements.walk import roots

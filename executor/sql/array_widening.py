@@ -17,7 +17,7 @@ from executor.sql.definitions import ddl
 from executor.sql.definitions.needs import definition_needs
 from executor.sql.result import Result
 from executor.sql.transaction import Transaction
-from planner.bind.definitions.widened_arrays import may_be_widened, widened
+from planner.bind.definitions.alter_table.widened_arrays import may_be_widened, widened
 from planner.statements.statement import Explain, Insert, Merge, Modifying, Statement, Update
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from executor.tables.changes import Changes
 from executor.tables.statements.effects import Modification, parts_of
 from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.scalars import Value
-from planner.statements.definitions import CreateTable, CreateTableAs
-from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update
+from planner.statements.definitions import CreateTable
+from planner.statements.statement import CreateTableAs, Delete, Insert, Merge, Modifying, Query, Update
 
 if TYPE_CHECKING:
     from executor.sql.session import DatabaseSession

@@ -49,10 +49,12 @@ from executor.tables.statements.effect_calls import Caller
 from executor.tables.temporary import Temporary, drop_temporary
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
-from planner.statements.definitions import CreateTableAs, CreateView, Truncate
+from planner.statements.definitions import Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
+    CreateView,
     DeclareCursor,
     Delete,
     Explain,

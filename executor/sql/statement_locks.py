@@ -30,10 +30,11 @@ from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
-from planner.statements.definitions import AlterSequence, CreateTableAs, Truncate
+from planner.statements.definitions import AlterSequence, Truncate
 from planner.statements.statement import (
     CopyIn,
     CopyOut,
+    CreateTableAs,
     DeclareCursor,
     Delete,
     Explain,
@@ -50,7 +51,7 @@ from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.sql.session import DatabaseSession
-    from executor.tables.store import WriteTransaction
+    from executor.tables.transaction import WriteTransaction
 
 #: What serializable transactions that write lock, one after the other.
 _SERIAL: Final = Definition(-1)

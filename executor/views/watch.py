@@ -26,7 +26,7 @@ from catalog.values.errors import SqlError
 from executor.queries.reader import Reader
 from executor.streams.scanning import PAUSE
 from executor.views.changes import ChangeFeed, Difference
-from planner.bind.context import restricted
+from planner.bind.state.context import restricted
 
 if TYPE_CHECKING:
     from executor.database.database import Database
