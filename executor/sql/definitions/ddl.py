@@ -51,6 +51,7 @@ from planner.incremental.names import stored_name
 from planner.incremental.plan import Planned, plan
 from planner.incremental.programs.labels import labels_of
 from planner.incremental.programs.program import Static
+from planner.statements import definitions
 from planner.statements.definitions import (
     AlterExtension,
     AlterSchema,
@@ -83,30 +84,8 @@ if TYPE_CHECKING:
     from executor.database.database import Database
     from executor.sql.session import DatabaseSession
 
-Definition = (
-    CreateSchema
-    | AlterSchema
-    | CreateTable
-    | CreateStream
-    | CreateView
-    | CreateSequence
-    | CreateType
-    | Drop
-    | DropType
-    | CreateFunction
-    | DropFunction
-    | CreateExtension
-    | AlterExtension
-    | DropExtension
-    | AlterView
-    | AlterSequence
-    | AlterTable
-    | AlterType
-    | Redefine
-    | ChangeRoles
-    | ChangeRights
-    | ChangeDefaults
-)
+#: What ``define`` runs.
+Definition = definitions.Definition | CreateView
 
 
 #: A notice with this SQLSTATE is a WARNING.
