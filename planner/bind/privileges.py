@@ -67,7 +67,7 @@ from planner.statements.walk import roots
 #: Tells columns; asked where the privileges on the whole relation do not suffice.
 Names = Callable[[], frozenset[str]]
 
-#: System relations that show what is nobody else's business.
+#: System relations that only privileged roles can read.
 _SECRET: Final = frozenset(
     ("pg_authid", "pg_shadow", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings", "pg_user_mapping")
 )
@@ -90,7 +90,7 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
 
 
 def _needed(binding: Binding, statement: Statement, need: Need) -> Names | None:
-    """The columns that somebody needs a relation's privileges on: those that are read, or changed through a view."""
+    """The columns on which a role needs a relation's privileges: those that are read, or changed through a view."""
     if need.columns is not None:
         return partial(_used, statement, binding.context.catalog.objects[need.oid], need.columns)
     given = None if need.whole else binding.given.get((need.oid, need.letters))
@@ -322,7 +322,7 @@ def _require_references(binding: Binding, after: Table, before: Table | None, ro
 
 
 def _require_files(binding: Binding, after: Stream | FileTable, before: Stream | FileTable | None, role: int) -> None:
-    """A path on the server is for those who may read its files."""
+    """A path on the server needs the privilege to read its files."""
     path = after.option("path")
     is_new = bool(path) and (before is None or before.option("path") != path)
     if is_new and not binding.context.catalog.roles.has_role(role, READ_SERVER_FILES):

@@ -340,7 +340,7 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
 def _typed(text: str, target: SqlType, level: Level, read: Callable[[str, SqlType], Value] = value_of) -> Literal:
     """A text's value. An explicit cast to a type with a length reads all of it, and cuts it then.
 
-    Raises 0A000 for an array that only meets one of numerics of fewer decimals, to which nobody asked to round.
+    Raises 0A000 for an array that only meets one of numerics of fewer decimals, for which rounding was not requested.
     """
     kind = target.element or target
     if level == "explicit" and kind.name in _CUT and kind.modifiers:

@@ -74,7 +74,7 @@ def into_domain(binding: Binding, value: Scalar, oid: int, node: Any = None) -> 
 
 
 def into_type(binding: Binding, value: Scalar, node: Any = None) -> Scalar:
-    """A value, made of what nobody has checked, of a type whose rows' fields have domains."""
+    """An unchecked value as a value of a type whose rows' fields have domains."""
     if isinstance(value, Literal) and value.value is None:
         return value
     return _required(binding, value, _of_type(binding, value.type, value, 0), node)

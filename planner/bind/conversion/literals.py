@@ -143,7 +143,7 @@ def _numeric(text: str, kind: SqlType) -> Value:
 
 
 def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
-    """A number rounded half away from zero to a numeric's scale, or with fewer decimals where nobody declared it.
+    """A number rounded half away from zero to a numeric's scale, or with fewer decimals where no scale is declared.
     Raises 22003 where its digits do not fit."""
     precision, scale = kind.precision, kind.scale
     exponent = value.as_tuple().exponent
@@ -152,7 +152,7 @@ def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
     if value and value.adjusted() > 2 * MAX_PRECISION:
         raise _overflow(precision, scale, kind.is_loose)
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
-    if kind.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
+    if kind.modifiers == UNCONSTRAINED and rounded != value:  # rounding is not declared
         raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
         raise _overflow(precision, scale, kind.is_loose)

@@ -96,7 +96,7 @@ def read_oids(binding: Binding, literal: Literal, target: SqlType, node: Any = N
 
 
 def oid_named(context: Context, text: str, kind: str) -> int:
-    """The same of a text that comes when a statement runs."""
+    """The oid of a text that is known when a statement runs."""
     if text.strip().isdigit() or text == "-":
         return int(text) if text != "-" else 0
     return named_oid(BindState(parse("SELECT")[0], context), text, kind)

@@ -58,7 +58,7 @@ class Call(Struct, frozen=True):
 
 
 class Cast(Struct, frozen=True):
-    """A conversion; ``implicit`` where nobody wrote it, ``relabel`` where no function of SQL's computes it."""
+    """A conversion; ``implicit`` where it was not written, ``relabel`` where no function of SQL's computes it."""
 
     argument: Node
     oid: int

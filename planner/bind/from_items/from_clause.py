@@ -199,15 +199,15 @@ def _parsed(definition: str) -> Raw:
 
 @contextmanager
 def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
-    """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name, or that of
-    whoever runs the statement, be it through views of others.
+    """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name, or in that
+    of the role that runs the statement, also through views of others.
     """
     context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
     binding.views.append(view.oid)
     binding.speaks_of_places = "ctid" in view.definition.lower()
     if isinstance(view, View) and view.reads_as_invoker:
         binding.reader = binding.caller
-    elif view.schema != PG_TEMP:  # else who reads it needs all
+    elif view.schema != PG_TEMP:  # else its reader needs all
         owner = context.catalog.rights_of(view.oid).owner
         binding.reader = restricted(context.catalog, context.catalog.roles.name(owner))
     binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)

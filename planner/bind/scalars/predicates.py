@@ -98,7 +98,7 @@ def _check_mark(env: Environment, mark: str) -> None:
 
 
 def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scalar:
-    """The same of a pattern that is known when the statement runs."""
+    """The pattern rewritten when the statement runs."""
     _check_mark(env, mark)
     found = coerce(env.binding, pattern, TEXT, "implicit", node)
     assert found is not None, "like_escape() takes texts"

@@ -67,8 +67,8 @@ class BindState:
         declared = context.parameter_types
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
-        self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
-        self.caller = self.reader  # who runs the statement, wherever a view is read in its owner's name
+        self.reader = restricted(context.catalog, context.role)  # the reading role, if it is not a superuser
+        self.caller = self.reader  # the role that runs the statement, also where a view is read in its owner's name
         self.needs: list[Need] = []
         self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns of changed tables, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written
@@ -106,7 +106,7 @@ class BindState:
         self.checks = False  # whether a WITH query is being bound for its errors and parameters only
 
     def need(self, oid: int, letters: str = "r") -> Need:
-        """A relation is read (or what the letters say) in somebody's name, who may need leave."""
+        """Notes that a role needs privileges on a relation: to read it, or those of the letters."""
         found = Need(oid, letters, self.reader or 0)
         if self.reader is not None:
             self.needs.append(found)

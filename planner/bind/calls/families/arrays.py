@@ -151,7 +151,7 @@ def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
 
 
 def array_of_rows(env: Environment, relation: Relation, kind: SqlType, node: Any) -> Scalar:
-    """The same of whole rows, as those of a type."""
+    """The array of whole rows, as rows of a type."""
     row = Call("row", tuple(map(ColumnRef, relation.columns)), kind)
     return array_of_query(env, Project(relation, ((env.binding.column("row", kind), row),)), node)
 

@@ -95,7 +95,7 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
 
 
 def grantees_of(binding: Binding, node: Any) -> list[int]:
-    """To whom is given, or from whom is taken. Raises 42704 and 0LP01."""
+    """The grantees. Raises 42704 and 0LP01."""
     return [_grantee(binding, node, item) for item in node.grantees]
 
 
@@ -235,7 +235,7 @@ def _of_column(
     grantees: list[int],
     notices: list[SqlError],
 ) -> Rights:
-    """A column's rights after the statement: who may give those of the relation may give the column's."""
+    """A column's rights after the statement: a role that may grant those of the relation may grant the column's."""
     whole = binding.context.catalog.rights_of(target.oid)
     both = replace(whole, grants=(*whole.listed(target.every), *column.grants))
     grantor, may = _grantor(binding, both, target)

@@ -49,7 +49,7 @@ _OPTIONS: Final = {
     "maintenance_engine": ("auto", "spark", "embedded"),
     "emit": ("changes", "final"),
 }
-#: Options about whose rows a view shows to whom.
+#: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
 _TRUE: Final = frozenset(("true", "on", "yes", "1"))
 _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}
@@ -328,7 +328,7 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
-    """A maintained result must not depend on when, or for whom, it is computed. Raises 0A000."""
+    """A maintained result must not depend on when, or for which role, it is computed. Raises 0A000."""
     changing = {name for name, function in FUNCTIONS.items() if function.volatility != "immutable"} | DRAWN_FUNCTIONS
     for item in walk(relation):
         if isinstance(item, Call) and item.function in changing:
