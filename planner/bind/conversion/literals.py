@@ -143,7 +143,7 @@ def _numeric(text: str, kind: SqlType) -> Value:
 
 
 def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
-    """A number rounded half away from zero to a numeric's scale, or with fewer decimals where nobody declared it.
+    """A number rounded half away from zero to a numeric's scale, or with fewer decimals where no scale is declared.
     Raises 22003 where its digits do not fit."""
     precision, scale = kind.precision, kind.scale
     exponent = value.as_tuple().exponent

@@ -45,7 +45,7 @@ class Target(Struct, frozen=True):
         return Output(self.name, self.scalar.type, self.typmod, self.table, self.attribute)
 
     def over(self, scalar: Scalar) -> Target:
-        """The same item with another expression of the same meaning."""
+        """The item with another expression of equal meaning."""
         return replace(self, scalar=scalar)
 
 
@@ -79,7 +79,7 @@ def check_count(entries: int) -> None:
 
 
 def check_entries(targets: Sequence[Target], keys: Sequence[Scalar]) -> None:
-    """The same, with what only GROUP BY and ORDER BY compute counted."""
+    """Raises 54011 for too many target list entries, with those that only GROUP BY and ORDER BY compute."""
     entries = [target.scalar for target in targets]
     if len(entries) + len(keys) > _ENTRIES:
         for key in keys:

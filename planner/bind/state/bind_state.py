@@ -106,7 +106,7 @@ class BindState:
         self.checks = False  # whether a WITH query is being bound for its errors and parameters only
 
     def need(self, oid: int, letters: str = "r") -> Need:
-        """A relation is read (or what the letters say) in somebody's name, who may need leave."""
+        """Notes that the reader needs privileges on a relation (by default SELECT)."""
         found = Need(oid, letters, self.reader or 0)
         if self.reader is not None:
             self.needs.append(found)
