@@ -40,7 +40,6 @@ from executor.database.recovery import recover_tables, refill_streams
 from executor.database.recycled_log import Forgotten
 from executor.database.reopening import reopen
 from executor.files.arrived_files import FileFeed
-from executor.files.folder_watcher import SourceWatcher
 from executor.moving.borrowing import Borrowing
 from executor.moving.elsewhere import Elsewhere
 from executor.moving.ownership import read_owned, require_past
@@ -63,6 +62,7 @@ from executor.tables.transaction import WriteTransaction
 from executor.traces.layout import Layout, home_of
 from executor.traces.ring import Ring
 from executor.upkeep.admission import Admission
+from executor.upkeep.folder_watcher import SourceWatcher
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.maintenance import Maintenance
 from executor.views.changes import ViewChanges

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.files.partition_pruning import FileReading, filters_of
-from executor.queries.identity_cache import Remembered
+from executor.identity_cache import Remembered
 from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of
 from planner.algebra.construction import conjuncts, volatility

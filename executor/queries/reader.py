@@ -32,12 +32,12 @@ from executor.embedded.results import OpenRows
 from executor.files import file_tables
 from executor.files.followed_folders import OwnFiles
 from executor.files.partition_pruning import FileReading, needed
+from executor.identity_cache import Remembered
 from executor.moving.borrowing import Lending
 from executor.moving.questions import Answer
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
-from executor.queries.identity_cache import Remembered
 from executor.queries.plans import SCANS, Plan, bare_view, reads
 from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
 from executor.sql.transaction import OutdatedError, RepeatableSnapshot, Transaction

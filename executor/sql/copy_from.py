@@ -18,7 +18,7 @@ from catalog.values.scales import scale_name
 from catalog.values.types import BOOL
 from executor.commit.encoding.payloads import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
-from executor.queries.identity_cache import Remembered
+from executor.identity_cache import Remembered
 from executor.sql.definitions import ddl
 from executor.sql.transaction import Transaction
 from executor.streams.runtime import fed_otherwise

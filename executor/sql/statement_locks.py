@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
+from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Relation, Row, Rows
-from executor.queries.identity_cache import Remembered
 from executor.rows.point_reads import key_value
 from executor.rows.row_shapes import identity_of
 from executor.sql.definitions import ddl

@@ -21,9 +21,9 @@ from catalog.values.errors import SqlError
 from executor.commit.records import CatalogChange, Followed, Part, Spooled, StreamRows, TransactionRecord
 from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
-from executor.sql.savepoints import Savepoints
 from executor.tables.constraints.deferral import Timing
-from executor.tables.store import ReadSnapshot
+from executor.tables.savepoints import Savepoints
+from executor.tables.store import ReadSnapshot, WriteTransaction
 from executor.tables.temporary import Temporary
 from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from catalog.objects import Stream
 from catalog.values.times.infinite_dates import require_finite
-from executor.queries.identity_cache import Remembered
+from executor.identity_cache import Remembered
 
 LSN: Final = "__lsn"
 ORDINAL: Final = "__ordinal"

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from catalog.objects import CatalogObject, Stream, View
 from catalog.values.scales import is_padded
 from catalog.values.types import BOOL
+from planner.algebra.identity import NodeSet
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import AggregateCall, Call, Cast, ColumnRef, Literal, Parameter, WindowCall
 from planner.algebra.walk import Node, by_class, walk
@@ -155,11 +156,11 @@ def _writes(node: Node) -> bool:
 
 def _pads(nodes: Nodes) -> bool:
     """Whether texts get blanks, which are shown: but for parameters that are only compared."""
-    padded = {id(node) for node in chain(nodes[Cast], nodes[Parameter]) if is_padded(node.type)}
+    padded = [node for node in chain(nodes[Cast], nodes[Parameter]) if is_padded(node.type)]
     if not padded:
         return False
-    compared = (item for node in nodes[Call] if node.type == BOOL for item in node.arguments)
-    return not padded.issubset(map(id, compared))
+    compared = NodeSet(item for node in nodes[Call] if node.type == BOOL for item in node.arguments)
+    return any(node not in compared for node in padded)
 
 
 def _is_mixed_outside(nodes: Nodes) -> bool:
@@ -168,8 +169,8 @@ def _is_mixed_outside(nodes: Nodes) -> bool:
     mixed = list(filter(_is_mixed, _mixing(nodes)))
     if not mixed:
         return False
-    inside = {id(item) for node in nodes[AggregateCall] for item in walk(node)}
-    return any(id(item) not in inside or _is_array(item) for item in mixed)
+    inside = NodeSet(item for node in nodes[AggregateCall] for item in walk(node))
+    return any(item not in inside or _is_array(item) for item in mixed)
 
 
 def _mixing(nodes: Nodes) -> Iterable[Cast | Call | Literal]:

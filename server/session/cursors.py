@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.sql.result import Result
-from executor.sql.savepoints import Savepoints
+from executor.tables.savepoints import Savepoints
 from planner.algebra.scalars import Value
 from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output
 from server.session.forward_rows import PORTION_ROWS, Forward

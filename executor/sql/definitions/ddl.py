@@ -28,7 +28,6 @@ from catalog.objects import (
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from catalog.values.times.infinite_dates import require_finite
 from executor.database.core import Core
-from executor.files.folder_watcher import arrived_before
 from executor.moving.pinning import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.definitions.altering import alter_rows
@@ -42,6 +41,7 @@ from executor.sql.result import Result
 from executor.sql.transaction import NewView, OutdatedError, Transaction
 from executor.streams.runtime import is_followed
 from executor.tables.temporary import drop_temporary
+from executor.upkeep.folder_watcher import arrived_before
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk
 from planner.bind.definitions.sequences import call_of, require_within

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from catalog.objects import ForeignKey, Table
+from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows, Target
-from executor.queries.identity_cache import Remembered
 from executor.tables.statements.effects import Modification, parts_of
 from planner.algebra.relations import Project
 from planner.algebra.relations import Relation as Algebra
