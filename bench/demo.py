@@ -1,7 +1,8 @@
 """``make demo``: two minutes of Millstream at TPC-H scale factor 1.
 
 psql copies lineitem into a stream while Spark follows a growing folder of Parquet files with orders; meanwhile this
-prints the views as they change and how far the load is, and at the end the plan of a view and who did the work.
+prints the views as they change and how far the load is, and at the end the plan of a view and the engines that did the
+work.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def counts(client: psycopg.Connection[Any]) -> tuple[int, int]:
 
 
 def finish(client: psycopg.Connection[Any]) -> None:
-    """A point read of a large view, a view's plan, and who maintained what."""
+    """A point read of a large view, a view's plan, and the engine of each job."""
     say("one key of 1,500,000:")
     show(client, "SELECT * FROM by_order WHERE l_orderkey = 7")
     say("EXPLAIN of the view pricing:")

@@ -69,7 +69,8 @@ class Stop(Struct):
     out: float
     copy: Path
     rest: float = 0.0
-    #: Whether who went on had the rows of the query as a whole, by engine; one that does not compute it is absent.
+    #: Whether the continued query had the rows of the whole query, by engine; an engine that does not compute it is
+    #: absent.
     equal: dict[str, bool] = field(default_factory=dict)
 
 
@@ -262,7 +263,7 @@ def _leave_as_decided(database: Database, client: Client, item: Run, copies: Pat
 
 
 def _go_on(database: Database, client: Client, item: Run) -> None:
-    """The same query as a whole, and from each of its states."""
+    """Runs a query as a whole, and from each of its states."""
     _timed(client, item.text, "off")
     item.restart, wanted = _timed(client, item.text, "off")
     left = [] if item.decided is None or item.way == "wait for the end" else [item.decided]
@@ -326,7 +327,7 @@ def _rows(suite: str, runs: Sequence[Run]) -> list[Row]:
 
 
 def _equal(suite: str, stops: Sequence[Stop]) -> Iterator[Row]:
-    """From how many states who went on had the rows of the query as a whole, by engine."""
+    """The number of states from which the rows equal those of the whole query, by engine."""
     for engine in ("embedded", "spark"):
         found = [stop.equal[engine] for stop in stops if engine in stop.equal]
         if found:

@@ -121,7 +121,7 @@ def _migrate(a: Millstream, b: Millstream, writer: _Writer, before: int, until: 
 
 
 def _change_engines(server: Millstream, writer: _Writer, before: int, until: float) -> _Times:
-    """The same between engines; a move has ended with the first job of the engine's."""
+    """Migration between engines; a move has ended with the first job of the engine."""
     moves: list[float] = []
     reads: list[float] = []
     with connect(server) as client, server.connect() as looking:

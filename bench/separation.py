@@ -1,6 +1,6 @@
 """Queries of TPC-H pipeline by pipeline beside whole.
 
-The three settings of ``separable`` take turns, each query once before under the same; their figure is the geometric
+The three settings of ``separable`` take turns, each query once before under the setting; their figure is the geometric
 mean over all queries of a setting's time by that of ``off``, by the fastest of the runs. ``--scale`` sets the scale
 factor. What it takes to leave and to go on is ``leaving``'s.
 """

@@ -1,7 +1,7 @@
 """The engine interface: what an engine that runs programs must do, and nothing about how.
 
-Two implementations share only the planner's output: ``executor/embedded`` (DuckDB over Arrow, for what somebody waits
-for) and ``executor/spark`` (PySpark in a child process, for what can wait).
+Two implementations share only the planner's output: ``executor/embedded`` (DuckDB over Arrow, for work that a client
+waits for) and ``executor/spark`` (PySpark in a child process, for what can wait).
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Batch(Struct, frozen=True):
 class Frame(Struct, frozen=True):
     """Requests that begin with the same bytes, up to and with the length of the first parameter's value.
 
-    Those bytes hold the length of Bind. Where the request's own length and its ``tail`` are the same, too, a single
-    value can be nothing else than what is between them, and several must end exactly where the tail begins.
+    Those bytes hold the length of Bind. Where the request's own length and its ``tail`` are equal, too, a single value
+    is what is between them, and several must end exactly where the tail begins.
     """
 
     tail: bytes

@@ -67,8 +67,8 @@ _FLUSH: Final = Flush()
 class Limits(Struct, frozen=True):
     """Longest messages in bytes: those that carry SQL text, those that carry data, and all others.
 
-    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Of a client that has not
-    proved who it is nothing is longer than ``stranger`` (PG_MAX_AUTH_TOKEN_LENGTH).
+    PostgreSQL allows 1 GB for the first two (PQ_LARGE_MESSAGE_LIMIT) and 10,000 for the last. Messages of a client that
+    is not authenticated are at most ``stranger`` long (PG_MAX_AUTH_TOKEN_LENGTH).
     """
 
     text: int = 16 << 20
@@ -96,7 +96,7 @@ class Decoder:
         self._limits = dict.fromkeys(_PARSERS, limits.stranger) if startup else self._known
 
     def authenticated(self) -> None:
-        """The client has proved who it is: its messages may be long."""
+        """The client is authenticated: its messages may be long."""
         self._limits = self._known
 
     def feed(self, data: bytes) -> None:

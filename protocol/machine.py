@@ -124,7 +124,7 @@ class Machine:
     def accept(self, message: m.FrontendMessage) -> bool:
         """Whether the message is to be acted on (else it is dropped); moves on. Raises 08P01 where it is illegal.
 
-        A ``Malformed`` message moves as what it was meant to be; whoever acts on it raises its error.
+        A ``Malformed`` message moves as what it was meant to be; its handler raises its error.
         """
         kind = message.kind if type(message) is m.Malformed else type(message)
         after = self._moves.get(kind)

@@ -128,7 +128,7 @@ class CopyFail(Struct, frozen=True):
 
 
 class FunctionCall(Struct, frozen=True):
-    """The fast-path call of a function, which nobody should use any more; of another server its question."""
+    """The fast-path call of a function, which is deprecated; from another server, its request."""
 
     data: bytes
 

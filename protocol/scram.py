@@ -86,7 +86,7 @@ class Exchange:
         return self._said.encode()
 
     def _check_flag(self, mechanism: str, flag: str, kind: str | None) -> None:
-        """What the client says of channel binding fits the mechanism, and nobody has cut our offer (flag y)."""
+        """The client's channel binding fits the mechanism, and the offer was not downgraded in transit (flag y)."""
         if kind is None and mechanism == PLUS:
             raise _malformed(
                 f"The client selected {PLUS}, but the SCRAM message does not include channel binding data."

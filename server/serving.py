@@ -46,7 +46,8 @@ _GOODBYE: Final = 5
 _DRAIN_STEP: Final = 0.02
 SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
 _TOO_MANY: Final = "sorry, too many clients already"
-#: In the data folder: from it salts of nobody's passwords follow, which stay the same like everybody's.
+#: In the data folder: the salts of missing roles' passwords are computed from it, so that they stay as constant as
+#: those of others.
 _SECRET_FILE: Final = "login_secret"
 #: Clients that may at least be logging in at once.
 _STRANGERS: Final = 100
@@ -72,7 +73,7 @@ class Completions:
             self._scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._run)
-        except RuntimeError:  # the loop has ended: nobody waits any more
+        except RuntimeError:  # the loop has ended: no client waits any more
             logger.debug("a completion arrived after shutdown")
 
     def _run(self) -> None:
@@ -120,7 +121,7 @@ class Server:
         self.own_paths = OwnPaths(config)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
-        #: Those that have not proved who they are, in the order in which they came.
+        #: Connections that are not authenticated, in order of arrival.
         self._strangers: dict[Connection, None] = {}
         #: Those of them that were dropped, until their sessions have ended.
         self._dropped: set[Connection] = set()
@@ -176,7 +177,7 @@ class Server:
 
     @property
     def view_channels(self) -> ViewChannels:
-        """Who is told of which views."""
+        """The listeners of views."""
         return self._opened.result().view_channels
 
     @property
@@ -284,9 +285,9 @@ class Server:
             self._left.clear()
 
     def met(self, connection: Connection) -> None:
-        """Somebody is there. Strangers take no place of clients, and as many as clients may wait: of more, who came
-        first has had the longest time to say who it is, and is dropped; so is the newest where it would take the last
-        descriptors.
+        """A connection has come. Connections that are not authenticated take no place of clients, and as many as
+        clients may wait: of more, the oldest is dropped, which has had the longest time to authenticate; so is the
+        newest where it would take the last descriptors.
         """
         self.connections.add(connection)
         if descriptors.left() < descriptors.RESERVED // 2:
@@ -301,7 +302,7 @@ class Server:
             first.abort()
 
     def admit(self, connection: Connection) -> None:
-        """A stranger has proved who it is. Raises 53300."""
+        """Counts an authenticated connection as a client. Raises 53300."""
         self._strangers.pop(connection, None)
         if len(self.connections) - len(self._strangers) - len(self._dropped) > self.config.max_connections:
             raise SqlError("53300", _TOO_MANY)

@@ -44,7 +44,7 @@ CATALOGS: Final = {
 }
 _NAMESPACES: Final = "('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
 _RELATIONS: Final = f"(SELECT oid FROM pg_class WHERE relnamespace IN {_NAMESPACES} AND relkind IN ('r', 'v', 'i'))"
-#: information_schema's own types and functions are its private matter; toast tables are nobody's.
+#: Types and functions of information_schema are left out, and so are toast tables.
 _ONLY: Final = {
     "pg_type": "WHERE typnamespace = 'pg_catalog'::regnamespace",
     "pg_proc": "WHERE pronamespace = 'pg_catalog'::regnamespace",
@@ -75,7 +75,7 @@ COMPUTED: Final = {
 }
 #: reg* columns are written as numbers, so that a reader needs no catalog to read a catalog.
 _NUMBERS: Final = ("regproc", "regprocedure", "regoper", "regoperator", "regtype", "regclass")
-#: Trees of the planner are for nobody else to read, and privileges name the server's one role.
+#: Planner trees are left out, and privileges name the server's one role.
 _WRITTEN: Final = {"pg_node_tree": "NULL::text", "aclitem[]": "replace({0}::text, 'postgres', 'millstream')"}
 #: What depends on the machine is not data; domains are shown as their base types, as the protocol does.
 _INSTEAD: Final = {

@@ -142,7 +142,8 @@ def _effects(node: Any) -> Iterator[str]:
 
 
 def _altered(tree: Any) -> Iterator[str]:
-    """What a utility statement makes or changes; not the schema and types that it uses, nor who gets a privilege."""
+    """What a utility statement makes or changes; not the schema and types that it uses, nor the roles that get a
+    privilege."""
     if isinstance(tree, ast.CreateStmt | ast.IndexStmt):
         yield from (str(node.relname) for node in nodes(tree) if isinstance(node, ast.RangeVar))
         yield from (tree.idxname,) if isinstance(tree, ast.IndexStmt) and tree.idxname else ()

@@ -85,7 +85,7 @@ class Lock:
             if holding != seen:
                 seen, since = holding, waited
             if waited - since > STANDSTILL:
-                with suppress(FileNotFoundError):  # somebody else did
+                with suppress(FileNotFoundError):  # another process did
                     term.rename(self.folder / str(int(term.name) + 1))
             elif waited > PATIENCE:
                 raise SqlError("55P03", "could not obtain the lock of the storage", hint="Try again later.")

@@ -10,7 +10,7 @@ from catalog.values.errors import SqlError
 
 
 class Chain:
-    """Transactions each of which may have seen what those before it did. Changed by who has the sequencer's turn."""
+    """Transactions each of which may have seen what those before it did. Changed only with the sequencer's turn."""
 
     __slots__ = ("error",)
 

@@ -72,7 +72,7 @@ def _note_nothing(_: int) -> bool:
 
 
 class Log:
-    """An open log. One process at a time may have a folder open; who makes sure of that is the server."""
+    """An open log. One process at a time may have a folder open, which the server ensures."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Log:
         return SpoolReference(where.segment, where.offset, rows, encoded.length)
 
     def unpin(self, references: Sequence[SpoolReference]) -> None:
-        """Batches written ahead belong to a commit now (which was appended already), or to nobody."""
+        """Batches written ahead belong to a commit now (which was appended already), or are abandoned."""
         with self._lock:
             for reference in references:
                 target = self._find(reference.segment)
@@ -167,7 +167,8 @@ class Log:
     def sync(self) -> None:
         """Returns when everything appended before the call is durable.
 
-        After a failure nobody knows what the disk has, so the log refuses to go on (58030 or 53100, until a restart).
+        After a failure it is unknown what the disk has, so the log refuses all further work (58030 or 53100, until a
+        restart).
         """
         with self._sync_lock:
             with self._lock:

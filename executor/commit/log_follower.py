@@ -1,11 +1,10 @@
 """Reading another server's log while it is written: some streams' rows, or the names of the files that have them, and
 which tables change, from a position on.
 
-Owns: the way over segments that somebody else appends to, rolls and recycles. What was acknowledged is in the files, so
-nobody has to be asked, and it makes no difference whether the other server lives. What is read is brought to the disk
-first, so that nobody goes on from records that its writer may lose. As in recovery, the log ends where the next header
-is not one, and a segment ends where its successor says. Knows neither who the other server is nor what becomes of the
-rows.
+Owns: the way over segments that another process appends to, rolls and recycles. Acknowledged rows are in the files, so
+the other server need not be asked or be running. What is read is brought to the disk first, so that no server continues
+from records that its writer may lose. As in recovery, the log ends where the next header is not one, and a segment ends
+where its successor says. Knows neither the other server nor what becomes of the rows.
 
 That the other server keeps the segments above ``position`` is the caller's matter (``executor/moving``).
 """
@@ -86,7 +85,7 @@ class LogFollower:
             if _header_of(data, current, offset) is not None or self._path(current.number + 1).exists():
                 return True
             return not current.path.exists()
-        except OSError:  # closed meanwhile, or gone: who reads will hear
+        except OSError:  # closed meanwhile, or gone: the next read raises it
             return True
 
     def read(self, budget: int = BUDGET, upto: int = EVERY) -> list[Arrived]:

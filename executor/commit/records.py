@@ -35,7 +35,7 @@ class RowValues(Struct, frozen=True):
     """A few rows that arrived in a stream one by one, as values of its columns, and their frame (``frames``).
 
     Arrow arrays of a row or two cost more than everything else about it, so they are made of many commits at a time, by
-    who reads them. In the log it is a StreamRows of the frame, and is read back as one.
+    readers. In the log it is a StreamRows of the frame, and is read back as one.
     """
 
     stream: int  # oid
@@ -59,7 +59,7 @@ class TableChange(Struct, frozen=True):
 
 
 class TableValues(Struct, frozen=True):
-    """The same of a few rows that are at hand as values, by their frames (``frames``); without rows these are empty.
+    """Changes of a table by a few rows as values, with their frames (``frames``); without rows these are empty.
 
     In the log it is a TableChange of the frames, and is read back as one.
     """

@@ -1,7 +1,7 @@
 """Reading what was committed: replay after a restart, and a stream's rows of an interval.
 
-Owns the way from the log's payloads back to records. Does not decide from where to replay or what may be recycled:
-those who record LSNs (manifests, the table database) do.
+Owns the way from the log's payloads back to records. Does not decide from where to replay or what may be recycled: the
+components that record LSNs (manifests, the table database) do.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from executor.commit.records import SpoolReference, StreamRows, TransactionRecor
 
 
 def replay(log: Log, after: int, rows_after: int = 0) -> Iterator[tuple[int, TransactionRecord]]:
-    """LSN and record of every commit above ``after`` that was not recycled (those nobody needs), in order, without the
-    rows of those up to ``rows_after``. Batches written ahead are given by reference only."""
+    """LSN and record of every commit above ``after`` that was not recycled, in order, without the rows of those up to
+    ``rows_after``. Batches written ahead are given by reference only."""
     for lsn, payload in log.records(max(after, log.first_lsn)):
         yield lsn, decode_record(payload, None if lsn > rows_after else ())
 

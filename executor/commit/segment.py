@@ -36,8 +36,8 @@ _CRC: Final = struct.Struct("<I")
 #: One entry of the LSN index for so many bytes of log.
 _INDEX_EVERY: Final = 64 * 1024
 #: A small record, which is one up to this size, is written with so many zeros behind it where the file was never
-#: written to. The sync of new blocks is a transaction of the file system, which waits for everybody else's; that of old
-#: ones is a write and nothing else.
+#: written to. The sync of new blocks is a transaction of the file system, which waits for those of other files; that of
+#: old ones is a write and nothing else.
 _FILL: Final = memoryview(bytes(256 * 1024))
 
 

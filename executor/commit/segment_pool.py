@@ -60,7 +60,7 @@ class SegmentPool:
         return Segment(number, path, descriptor, size, last_lsn, last_lsn, end)
 
     def retire(self, segment: Segment) -> None:
-        """Closes a segment that nobody needs; the folder is yet to be synced."""
+        """Closes a segment that is not needed any more; the folder is yet to be synced."""
         segment.close()
         if segment.size == self._segment_bytes and len(self._free) < self._limit:
             free = self._folder / f"{_PREFIX}{segment.number:016x}"

@@ -5,15 +5,15 @@ what publishing means: consumers (rings, the table database) register ``on_publi
 
 A transaction's life: ``submit`` encodes it on the caller's thread, takes its LSN and queues it under ``lock``; the
 writer thread drains the queue, appends all records, syncs once if one of them asks for it, publishes them in LSN order
-under ``lock``, and resolves their tickets. Whoever takes ``lock`` reads a ``visible`` that all publishers agree with.
+under ``lock``, and resolves their tickets. Under ``lock``, ``visible`` agrees with all publishers.
 
 ``commit``, for a thread that waits for its transaction anyway, does all of that on the caller's thread when the writer
 thread has nothing to do, which saves two switches of threads. One thread commits at a time (``_turn``), and a caller
 only when no LSN before its own is under way, so that the log and the publishers see LSNs in order either way.
 
-An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart it would be
-given to somebody else. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor`` takes
-the highest LSN that any manifest or database recorded.
+An LSN whose record could not be written stays unused, and ``visible`` never rests on it: after a restart another
+transaction would get it. For the same reason nothing may record an LSN above ``durable`` on storage, and ``floor``
+takes the highest LSN that any manifest or database recorded.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class Sequencer:
         #: When the oldest commit that did not wait for the disk must be on it.
         self._deadline: float | None = None
         self._last_written = self.visible
-        #: Held by who commits. Taken before ``lock``.
+        #: Held while a thread commits. Taken before ``lock``.
         self._turn = threading.Lock()
         #: What was queued and has not been carried out. Changed under ``lock``.
         self._outstanding = 0
-        # A daemon, so that a process that dies of an error elsewhere ends; who closes waits for it.
+        # A daemon, so that a process that dies of an error elsewhere ends; ``close`` waits for it.
         self._writer = threading.Thread(target=self._run, name="sequencer", daemon=True)
         self._writer.start()
 
@@ -130,8 +130,8 @@ class Sequencer:
         ticket.wait()
 
     def _commit_here(self, draft: Draft, on_lsn: OnLsn | None) -> Ticket | None:
-        """Commits on the caller's thread; the ticket is done. None where somebody else commits: one sync is for all
-        who wait then."""
+        """Commits on the caller's thread; the ticket is done. None where another thread commits: one sync then serves
+        all waiting threads."""
         if not self._turn.acquire(blocking=False):
             return None
         try:
@@ -202,8 +202,8 @@ class Sequencer:
         return ticket
 
     def call(self, callback: Callable[[], None]) -> None:
-        """Has the writer thread call back before its next write: for one who gathers while the disk is busy and then
-        submits what has gathered. The callback must not fail."""
+        """Has the writer thread call back before its next write: for a caller that gathers rows while the disk is busy
+        and then submits them. The callback must not fail."""
         with self.lock:
             self._put(Call(callback))
 

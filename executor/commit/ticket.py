@@ -58,5 +58,5 @@ class Ticket:
         for callback in callbacks:
             try:
                 callback(error)
-            except Exception:  # its owner's fault, and nobody else's
+            except Exception:  # an error of its owner alone
                 _LOGGER.exception("a callback of LSN %d failed", self.lsn)

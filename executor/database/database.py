@@ -151,8 +151,7 @@ class Database(Core):
         self.close_files()
 
     def system_table(self, oid: int, catalog: Catalog, own: Own, path: tuple[str, ...]) -> pa.Table:
-        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it and as those see it who
-        have a search path."""
+        """A system relation's rows, or a sequence's only one, as a transaction's catalog has it, for a search path."""
         sequence = catalog.objects[oid]
         if isinstance(sequence, SystemView):
             return system_table(self, catalog, sequence, own, path)
@@ -321,9 +320,8 @@ class Database(Core):
             self.tables.compact(lsn, partial(stored_catalog.dump_catalog, catalog))
 
     def _install(self, catalog: Catalog, lsn: int, views: list[NewView]) -> None:
-        """A DDL transaction is durable: streams, views and the catalog become what it says.
-
-        Who binds against a catalog finds what it names: what is new is there before it, what is dropped until it.
+        """Applies a durable DDL transaction to streams, views and the catalog. Binding against a catalog finds the
+        runtimes that it names: new ones are added before it is published, dropped ones are removed after it.
         """
         dropped = set(self.catalog.objects) - set(catalog.objects)
         for item in catalog.objects.values():
@@ -389,7 +387,7 @@ class Database(Core):
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
-            # Nobody knows where it is: until somebody does, another server may need what comes behind its states.
+            # Its server is unknown: until it is known, another server may need the rows after its states.
             owned = None
             runtime.location.hold(min(stored.frontiers.values()))
             runtime.fail(ViewError(error, 0), is_kept=True)

@@ -2,7 +2,7 @@
 
 Owns: the shares of ``memory_limit``. An instance of the embedded engine counts what its operators and buffers hold and
 writes to the spill folder, or raises 53200, beyond its share. Rings and rows by key have bounds of their own, which are
-no larger than their shares. What nobody counts (single values, results on their way, Python) is seen by the process's
+no larger than their shares. What has no counter (single values, results on their way, Python) shows in the process's
 resident size alone (``server.operations.memory_guard``).
 """
 
@@ -69,7 +69,7 @@ def resident() -> int:
 
 
 def bound_growth(size: int) -> None:
-    """From now on the system refuses what would map so many more bytes: who asks for them gets an error."""
+    """Makes the system refuse mappings of so many more bytes; their callers get an error."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     mapped = _status(0)
     if mapped:

@@ -69,5 +69,5 @@ class Options(Struct, frozen=True):
 
     @property
     def storage_directory(self) -> Path:
-        """What several servers share: who they are, and queries that have left one."""
+        """What several servers share: their entries, and queries that have left a server."""
         return Path(self.storage).resolve() if self.storage else self.shared_directory

@@ -1,7 +1,7 @@
-"""What the log has forgotten, and who had it by then: noted before a segment is recycled.
+"""What the log has recycled, and which files had it by then: noted before a segment is recycled.
 
-A file that was put back from an older copy lacks what nobody has any more. That is found at a start by what lies here,
-and by nothing else: a position below the log's begin is right where nothing came since.
+A file restored from an older copy lacks what the log no longer has. Only these notes show that at a start: a position
+below the log's begin is right where nothing came since.
 
     servers/<id>/forgotten    streams: by stream, an LSN: at least of the last of its rows in recycled segments, and at
                               most that from which on its views needed them

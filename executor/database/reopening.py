@@ -101,7 +101,7 @@ def _entry(core: Core, view: View) -> Owned | None:
 
 
 def _is_elsewhere(core: Core, owned: Owned, known: StoredView | None) -> bool:
-    """Whether this server is a view's home and another one maintains it, or nobody."""
+    """Whether this server is the home of a view that another server maintains, or that is suspended."""
     own = core.options.server_name
     return owned.home == own and owned.worker(own, "" if known is None else known.handover) != own
 

@@ -444,8 +444,8 @@ class Connection:
         wide: bool,
         apart: bool = False,
     ) -> pa.Table:
-        """The same by a text for this once, as where files are read, which it names. With its parameters as constants
-        the engine sees at planning which row groups it need not read.
+        """The result of a text for one use, as for files, which it names. With its parameters as constants the engine
+        sees at planning which row groups it need not read.
         """
         printer = DuckPrinter(wide=wide, timezone=timezone, read=files, apart=apart)
         return self._arrow(_printed(printer, replace_parameters(relation, parameters)), relation)
@@ -454,7 +454,7 @@ class Connection:
         return conform(self._heard(is_long(sql), arrow_table, self._cursor, sql), _schema(relation))
 
     def once(self, sql: str, relation: Relation) -> pa.Table:
-        """The same over what is bound already, for a relation that is printed already, and is not to be prepared."""
+        """The result of a printed relation over bound inputs, without preparing it."""
         try:
             with self:
                 return self._arrow(sql, relation)
@@ -462,7 +462,7 @@ class Connection:
             raise translate(error) from error
 
     def few(self, sql: str, relation: Relation, most: int) -> pa.Table | None:
-        """The same where there are no more than so many rows; else None, before more are in memory."""
+        """The result if it has at most so many rows; else None, before more are in memory."""
         found: list[pa.RecordBatch] = []
         count, schema = 0, _schema(relation)
         for batch in self.batches(sql, schema):
@@ -473,7 +473,7 @@ class Connection:
         return pa.Table.from_batches(found, schema)
 
     def once_in_batches(self, sql: str, relation: Relation) -> Iterator[pa.RecordBatch]:
-        """The same, computed while it is read; nothing else runs here meanwhile."""
+        """The result, computed while it is read; nothing else runs here meanwhile."""
         return self.batches(sql, _schema(relation))
 
     def printed(self, relation: Relation, timezone: str, files: Mapping[str, FileRows] = MappingProxyType({})) -> str:

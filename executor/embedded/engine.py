@@ -221,7 +221,7 @@ class EmbeddedEngine:
         owner: object = None,
         parameters: Parameters = (),
     ) -> pa.Table:
-        """The same for a relation that makes of few rows few: where the inputs have few, no other thread is woken."""
+        """The rows of a relation that makes few rows of few: if the inputs have few, no other thread is woken."""
         return self._query(self._suited(bindings), relation, bindings, parameters, timezone, owner)
 
     def _query(

@@ -110,8 +110,8 @@ class KeptResults:
         return rows is not None and rows * len(result.columns) <= CELLS
 
     def add(self, result: Snapshot, sliced: Callable[[int, int], Relation], low: int, high: int) -> Kept:
-        """The same of one slice, beside those rows of the snapshot that are kept already; ``sliced`` gives the relation
-        over the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
+        """Adds the result of one slice to the rows that the snapshot has already; ``sliced`` gives the relation over
+        the rows of a leaf that are numbered from ``low`` to below ``high``. All slices are printed at once."""
         self._settle()
         if result.trace not in self._slices:
             self._slices[result.trace] = self._printed(sliced(_LOW, _HIGH))

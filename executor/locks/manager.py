@@ -1,9 +1,9 @@
-"""The lock manager: who holds what in which mode, who waits for whom, and in which order.
+"""The lock manager: the holders and waiters of each target, their modes and their order.
 
 A request is granted where no other owner holds a mode that conflicts, and no request before it in the target's queue
-wants one; a request of an owner whose locks somebody in the queue waits for comes before that one, so that it never
-waits for its own waiters. Who closes a circle of waiting gets 40P01 at once. A thread waits in ``take``; an event loop
-asks with ``ask`` and is called back.
+wants one; a request of an owner for whose locks a request in the queue waits comes before that request, so that an
+owner never waits for its own waiters. The request that closes a circle of waiting gets 40P01 at once. A thread waits in
+``take``; an event loop asks with ``ask`` and is called back.
 
 https://www.postgresql.org/docs/15/explicit-locking.html
 """
@@ -46,7 +46,7 @@ class Request:
 
     def __init__(self, owner: Owner, target: Target, mode: Mode, granted: Callable[[], object]) -> None:
         self.owner, self.target, self.mode = owner, target, mode
-        #: Called once, on the thread of whoever lets it go on; it must not block.
+        #: Called once, on the thread that releases the lock; it must not block.
         self.granted = granted
         self.is_granted = False
 
@@ -310,8 +310,8 @@ class Locks:
         return list(queue.blockers(owner, request.mode, queue.waiting.index(request)))
 
     def _circle(self, owner: Owner, blockers: list[Owner]) -> list[Owner]:
-        """The owners through whom one that waits for ``blockers`` would wait for itself; empty where there is no such
-        circle."""
+        """The owners through which an owner that waits for ``blockers`` would wait for itself; empty where there is no
+        such circle."""
         seen = dict[Owner, Owner | None](dict.fromkeys(blockers))
         pending = list(seen)
         while pending:

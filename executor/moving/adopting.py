@@ -1,21 +1,22 @@
-"""Streams whose home is gone for good become those of another server, with the views over them: writers go on there.
+"""The streams of a server that is lost for good, and the views over them, become those of another server, where writers
+continue.
 
-Owns: the steps, each of which is taken again by who dies behind it and is asked once more.
+Owns: the steps. A server that fails behind a step repeats it when it is asked again.
 
     every view of the home becomes a guest of this server, from its copy and the home's log
-    the home's log is closed, and its name with it: nobody writes there any more      (``closed``)
+    the home's log is closed, and its name with it: no server writes there any more (``closed``)
     the views' states at the log's end are written, and beside the home the entries with which others could go on from
     them and this server's log                                                        (``staged``)
     guests and replicas become views and streams of this server                       (one transaction)
     the views' entries say so
 
-The first is what heirs do. From the second on nobody else inherits the views (``heirs``), since rows may come here
+The first is what heirs do. From the second on no other server inherits the views (``heirs``), since rows may come here
 behind the fourth. Rows keep the places that they had at home, so this server's LSNs go on above those: what comes is
 behind them.
 
-Where this server is gone for good as well, who adopts it goes on: without the third step by adopting the first home,
-too, whose heir it is then; behind it by giving the views these entries. So they are views of the server that it adopts,
-whether that came to the fourth step or not: if not, no rows of theirs are in its log.
+If this server is lost for good as well, the server that adopts it continues: without the third step by adopting the
+first home, too, whose heir it is then; behind it by giving the views these entries. So they are views of the server
+that it adopts, whether that came to the fourth step or not: if not, no rows of theirs are in its log.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Adopting:
             begun = [member for member in self._registry.all() if member.heir == home]
             for member in begun:
                 self._finish(member)
-            self._gather(home)  # also what another has claimed in between, as nobody can from now on
+            self._gather(home)  # also what another server has claimed in between, which none can from now on
             with self._checkpoints.lock:
                 adopt(self._database, self._ownership, home)
         failpoint("streams-adopted")
@@ -118,7 +119,7 @@ class Adopting:
         require_taken(self._database, self._ownership, home)
 
     def _claim(self, owned: Owned) -> None:
-        """This server goes on with a view, whoever else does or is to."""
+        """Claims a view for this server, whichever server has it."""
         claimed = given(owned, self._registry.name)
         try:
             if claimed != owned:
@@ -144,8 +145,7 @@ class Adopting:
 
 
 def wanted(registry: Registry, ownership: Ownership, home: str) -> list[Owned]:
-    """The views that somebody can go on with, and is to. Raises 42704, and 55000 where the server may be adopted by
-    nobody, or not yet."""
+    """The views that can be continued. Raises 42704, and 55000 where the server cannot be adopted, or not yet."""
     member = registry.require_heir(home)
     found = [owned for owned in ownership.all() if owned.home == home]
     if not found and not member.is_adopted and not any(other.heir == home for other in registry.all()):
@@ -171,7 +171,7 @@ def given(owned: Owned, server: str) -> Owned:
 
 
 def require_taken(database: Database, ownership: Ownership, home: str) -> None:
-    """All views of a home are this server's. Raises why one is not, and XX001 where nobody can tell whose one is."""
+    """All views of a home are this server's. Raises why one is not, and XX001 where the owner of one is unknown."""
     server = database.registry.name
     for runtime in _guests(database, home):
         ownership.get(runtime.shared)
@@ -188,8 +188,8 @@ def _guests(database: Database, home: str) -> list[ViewRuntime]:
 
 @contextmanager
 def closed(database: Database, home: str) -> Iterator[None]:
-    """Nothing comes to a server's log any more, and nobody starts with it or by its name. Raises 55000, 55006,
-    58P01."""
+    """Closes a server's log: no rows come to it any more, and no server starts with it or by its name. Raises 55000,
+    55006, 58P01."""
     log, registry = log_of(database, home), database.registry
     with logs.unused(log, home):
         registry.adopt(home)  # first, since that may be refused
@@ -219,7 +219,7 @@ def adopt(database: Database, ownership: Ownership, home: str) -> None:
 
 @contextmanager
 def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
-    """The log keeps what comes above an LSN, until those who come after the guests see to that."""
+    """A context in which the log keeps what is above an LSN, until the views that replace the guests do so."""
     for runtime in guests:
         runtime.location.hold(at)
     try:

@@ -7,12 +7,12 @@ read without its home::
 
     a <= p, no change in (a, p]     ->     table(p) = table(a) = the answer
 
-That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in
-the view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
+That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in the
+view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
 replica goes no further than an answer until the read has its LSN (``steady``). A change is a record here as well, of no
-rows, which gives the view another version (``executor/queries/versions``), so that nobody shows what was computed
-before. Knows nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent``
-answers such a question, from tables alone, and so waits for nobody.
+rows, which gives the view another version (``executor/queries/versions``), so that no earlier result is shown. Knows
+nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent`` answers such a
+question, from tables alone, and so waits for nobody.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Borrowing:
     def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> None:
         if _holds(runtime, replica, item):
             return
-        while not runtime.loans.asking.acquire(timeout=_WAIT):  # one asks for all who wait
+        while not runtime.loans.asking.acquire(timeout=_WAIT):  # one request for all waiting readers
             _require_wanted(reader)
         try:
             if not _holds(runtime, replica, item):
@@ -120,7 +120,7 @@ class Borrowing:
                 yield replica, runtime
 
     def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Reader) -> None:
-        """The same of one view; its replica's lock is held."""
+        """Settles one view; its replica's lock is held."""
         replica.catch_up()
         for item in runtime.program.borrowed:
             if not _holds(runtime, replica, item):

@@ -1,5 +1,5 @@
-"""Copies of guests' states on the storage, from which whoever comes after this server goes on; and of views that are at
-their home, once somebody has asked for one or they are made unasked (``keeping``).
+"""Copies of guests' states on the storage, from which the next server continues; and of views that are at their home,
+if a copy was requested or they are made automatically (``keeping``).
 
 Owns: when a copy is due, and the order in which one takes the place of the other: its files, the entry that names it,
 the end of the one before. The home keeps its log above the LSN of the entry's copy, so nothing is lost between the two;
@@ -33,11 +33,11 @@ from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
 
 #: Seconds between two looks, at least between two copies of a view, and of the time that may go into them, one part. So
-#: long waits also who could not make one.
+#: waits as long after a failed copy.
 _LOOK: Final = 0.2
 _PAUSE: Final = 2.0
 _SHARE: Final = 10
-#: The part of all copies together that nobody has asked for.
+#: The share of the time that all automatic copies together may take.
 _UNASKED_SHARE: Final = 50
 #: Of the bytes of rows that a home lets gather before its writers wait, the part at which a copy is due at once.
 _GATHERED: Final = 4
@@ -47,7 +47,7 @@ _LOGGER = logging.getLogger(__name__)
 
 class _Last(Struct):
     """A view's last copy: of what, as ``taken_out`` and ``stored_out`` tell it, and whose; after how many bytes of
-    rows, when, how long it took, and whether nobody had asked for it; and when one failed last."""
+    rows, when, how long it took, and whether it was automatic; and when one failed last."""
 
     runtime: ViewRuntime
     version: object = None
@@ -59,7 +59,7 @@ class _Last(Struct):
 
 
 class _Writing(Struct):
-    """States of a view are being written; ``is_void``: nobody is to name them."""
+    """States of a view that are being written; ``is_void``: no entry may name them."""
 
     view: int
     unasked: bool
@@ -67,8 +67,9 @@ class _Writing(Struct):
 
 
 class Checkpoints:
-    """Those of a server's guests, and of its own views that are copied. ``lock`` is held by who writes a view's states
-    to the storage, and ``naming`` for the moment in which an entry names them: who ends copies waits for that only."""
+    """Those of a server's guests, and of its own views that are copied. ``lock`` is held while a view's states are
+    written to the storage, and ``naming`` while an entry is changed to name them: ending copies waits for the latter
+    only."""
 
     def __init__(self, core: Core, ownership: Ownership, replicas: Replicas, frontiers: Frontiers) -> None:
         self._core, self._replicas, self._frontiers = core, replicas, frontiers
@@ -79,9 +80,9 @@ class Checkpoints:
         #: Handovers that were found to be damaged: others are to take their places.
         self.damaged: set[str] = set()
         self._last: dict[int, _Last] = {}
-        #: Until when no copy is made that nobody has asked for, but where rows have gathered.
+        #: Until when no automatic copy is made, except where rows have gathered.
         self._rests = 0.0
-        #: Told of a view of which no copy could be made, though nobody had asked for it.
+        #: Called with a view whose automatic copy failed.
         self.on_unmade: Callable[[ViewRuntime], object] = lambda runtime: None
         self._told = ""
         self._thread = Periodic("view-checkpoints", _LOOK, self._round)
@@ -115,11 +116,11 @@ class Checkpoints:
 
     @property
     def is_resting(self) -> bool:
-        """Whether copies that nobody has asked for have had their part of the time."""
+        """Whether automatic copies have used their share of the time."""
         return time.monotonic() < self._rests
 
     def spent(self, runtime: ViewRuntime, seconds: float) -> None:
-        """A copy that nobody has asked for took so long, and ended now."""
+        """Notes the duration of an automatic copy, which has just ended."""
         last = self._known(runtime)
         last.ended, last.seconds, last.unasked = time.monotonic(), seconds, True
         self._rests = max(self._rests, last.ended + _UNASKED_SHARE * seconds)
@@ -153,7 +154,7 @@ class Checkpoints:
 
     def make(self, runtime: ViewRuntime, replica: Replica | None, may_rest: bool = False) -> None:
         """A copy of a view as it is now, if anything has come since the last one; later, where it ``may_rest`` and
-        turns out to be one that nobody has asked for. Raises 55000 for a zombie."""
+        turns out to be an automatic one. Raises 55000 for a zombie."""
         last, started = self._known(runtime), time.monotonic()
         with self.writing(runtime, unasked=True):
             if not self._core.is_live(runtime):  # it was dropped meanwhile
@@ -196,7 +197,7 @@ class Checkpoints:
         return self._writing is not None and self._writing.view == runtime.view.oid
 
     def give_up(self, runtime: ViewRuntime) -> bool:
-        """What is being written of a view is not to be named; False where somebody has asked for it. The caller has
+        """Voids the states of a view that are being written; False where a copy was requested. The caller has
         ``naming``."""
         if self._writing is not None and self.is_writing(runtime):
             self._writing.is_void = self._writing.unasked
@@ -218,7 +219,7 @@ class Checkpoints:
         self.name(before, replace(before, handover=handover, at=leaving.at, older=older))
         failpoint("view-kept")
         last.version = version
-        artifact.delete_one(storage.folder, before.name, oldest)  # whoever is the owner by now has others
+        artifact.delete_one(storage.folder, before.name, oldest)  # the present owner has others
 
     def by_age(self, before: Owned) -> tuple[str, str]:
         """Of an entry's two handovers the one that is kept when a new one comes, and the one that is not."""
@@ -235,15 +236,15 @@ class Checkpoints:
             raise
 
     def change(self, before: Owned | None, after: Owned) -> None:
-        """The entry of who writes now becomes another one, not while somebody ends copies. Raises what prevents it:
-        55P03 where they were given up."""
+        """Changes the entry of a view whose states were written, but not while copies are ended. Raises what prevents
+        it: 55P03 where they were voided."""
         with self.naming:
             if self._writing is not None and self._writing.is_void:
                 raise SqlError("55P03", f'the definition of view "{after.view}" changes')
             self._ownership.change(before, after)
 
     def error(self, runtime: ViewRuntime) -> SqlError | None:
-        """That which is a view's value, or that of one that it reads, wherever that is. Raises XX001."""
+        """The error that is a view's value, or the value of a view that it reads, on any server. Raises XX001."""
         for item in (runtime, *views_below(self._core, runtime)):
             if item.error is not None and not item.is_lost:
                 return item.error.error

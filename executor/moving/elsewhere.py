@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from executor.queries.reader import Reader
     from executor.sql.transaction import Transaction
 
-#: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
-#: Raises OSError where it cannot be reached, and Unwanted.
+#: Sends a question to the server at an address, and waits for its answer until it is cancelled. Raises OSError where it
+#: cannot be reached, and Unwanted.
 Ask = Callable[[str, bytes, Callable[[], bool]], bytes]
 
 #: Seconds for which a view is looked for that is on its way, and between two tries.
@@ -152,7 +152,7 @@ class Elsewhere:
             return encode_error(SqlError(_NOT_HERE, "the view no longer exists"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
-        """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
+        """The error of a view whose server does not have it, or is lost, where no server can continue it."""
         moving = self._database.view_moving
         owned = moving.ownership.get(runtime.shared)
         if owned is None or owned.error is None or owned.error[0] != "XX001":
@@ -178,7 +178,7 @@ def _unreachable(runtime: ViewRuntime, away: Away, error: OSError) -> SqlError:
 
 def wanted(relation: Relation | None, runtime: ViewRuntime, parameters: tuple[Value, ...]) -> Relation:
     """What a query needs of a view: the columns of its scans and, where there is one scan, the filter above it; all of
-    it where nobody knows."""
+    it where that is unknown."""
     view = runtime.view
     nodes: list[Node] = [] if relation is None else list(walk(relation))
     scans = [node for node in nodes if isinstance(node, Scan) and (node.kind, node.oid) == ("view", view.oid)]

@@ -80,7 +80,7 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
         replica.note()
         states, _, version = current(core, (runtime,))
         at = replica.position
-    core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+    core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     roles = _roles_of(core, view, streams)
     there = {stream.oid: as_at_home(stream) for stream in streams}
     oids = {oid: stream.oid for oid, stream in there.items()}
@@ -93,7 +93,7 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
 
 
 def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """The same of a view that is at its home."""
+    """The states of a view that is at its home."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return _of_own_now(core, runtime)
@@ -104,7 +104,7 @@ def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
 
 
 def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
-    """The same, unless a view that it reads goes or comes meanwhile."""
+    """The states of a view at its home, unless a view that it reads migrates meanwhile."""
     below = views_below(core, runtime)
     elsewhere = [_Elsewhere(item, _entry(core, item)) for item in below if item.away is not None]
     away = tuple(item.runtime.view.oid for item in elsewhere)
@@ -112,7 +112,7 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     with core.sequencer.lock:
         changed = core.version_of(away)  # first: what comes from now on may be in the states or not
     states, at, versions = current(core, here, max((item.owned.at for item in elsewhere), default=0))
-    core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
+    core.sequencer.flush().wait()  # no other server may have rows that this server could still lose
     for item in elsewhere:
         states |= _fetched(core, item, at)
     statics = dict(runtime.runner.statics)
@@ -151,9 +151,9 @@ def _fetched(core: Core, item: _Elsewhere, at: int) -> Mapping[str, pa.Table]:
 
 def stored_out(core: Core, replicas: Replicas, runtime: ViewRuntime, since: int = 0) -> tuple[LeavingView, object]:
     """The states of a view that is at its home, as its last commits left them, at an LSN from ``since`` on, from where
-    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and who reads the
-    view waits for nothing; but where the paths were not committed up to one such LSN they are ``taken_out``, as are
-    those of a view that reads others."""
+    the log is kept; and these commits' frontiers. Unlike the others these are not made for the copy, and readers of the
+    view do not wait; but where the paths were not committed up to one such LSN they are ``taken_out``, as are those of
+    a view that reads others."""
     if views_below(core, runtime):
         return taken_out(core, replicas, runtime)
     view, streams = runtime.view, streams_of(core, runtime.program)

@@ -1,8 +1,8 @@
-"""A continuous view is written for others: as it leaves this server, and as a copy from which they go on.
+"""Writing a continuous view for other servers: when it leaves this server, and as a copy from which they can continue.
 
 Owns: what is on the storage behind that: the states, and an entry that names them and says whose the view is to be, or
-that it is where it was. From before they are written the home's log keeps what comes behind them. Whoever goes on with
-them does so by itself (``taking``).
+that it is where it was. From before they are written the home's log keeps what comes behind them. The next server
+continues with them by itself (``taking``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from executor.views.runtime import ViewRuntime
 if TYPE_CHECKING:
     from executor.database.database import Database
 
-#: Seconds for which a copy that nobody has asked for waits to begin.
+#: Seconds for which an automatic copy waits to begin.
 _AT_ONCE: Final = 0.001
 
 
@@ -47,7 +47,7 @@ class Giving:
         self._checkpoints = checkpoints
 
     def give(self, runtime: ViewRuntime, target: str, unasked: bool = False) -> Owned:
-        """A view is to be another server's, or nobody's; its entry. Raises 0A000, 55000, 55P03."""
+        """Gives a view to another server, or suspends it; its entry. Raises 0A000, 55000, 55P03."""
         with self._checkpoints.writing(runtime, unasked=False):
             return self._given_to(runtime, target, unasked)
 
@@ -111,7 +111,8 @@ class Giving:
         return found
 
     def begin_copies(self, runtime: ViewRuntime, unasked: bool = False) -> None:
-        """Of a view that is at its home, unless there are some. Nobody goes on from a copy before there is one."""
+        """Begins copies of a view that is at its home, unless there are some. No server continues from a copy before
+        one is complete."""
         with self._checkpoints.writing(runtime, unasked):
             before = self._entry_at_rest(runtime)
             if before is not None and before.copied:
@@ -143,8 +144,8 @@ class Giving:
         return True
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
-        False where there are others, or the view is on its way."""
+        """Deletes automatic copies, also one that is being written; False if there are requested ones, or the view is
+        being moved."""
         with self._checkpoints.naming:
             if not self._checkpoints.give_up(runtime):
                 return False
@@ -162,5 +163,6 @@ class Giving:
         self._ownership.change(before, after)
         for handover in before.kept:  # and not what is being written
             artifact.delete_one(self._storage, after.name, handover)
-        # Also while states are being written, which are void: who finds nothing to write any more tells nobody.
+        # Also while states are being written, which are void: a writer that finds nothing to write any more reports
+        # nothing.
         place(self._database, runtime, after)

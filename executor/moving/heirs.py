@@ -1,11 +1,11 @@
-"""Who goes on with a view whose server is gone.
+"""The server that continues a view whose server is lost.
 
 Owns: when a server counts as gone (its lease ran out; or it was stopped, and is not back for as long as its lease is),
 and who is next: of a view that it had, the view's home, and where that is gone as well, any server; of one that it was
-to take, who gave it, or nobody where that was suspended. A view that is at its home waits for it, unless the home has
-kept a copy on the storage: then any server; of a home that was adopted it is the heir's matter. That one of several is
-first decides the entry (``ownership``), and that the server that is gone does nothing more, its epoch (``registry``):
-it is refused, should it only have stood still.
+to take, the server that gave it, or none where that was suspended. A view that is at its home waits for it, unless the
+home has kept a copy on the storage: then any server; of a home that was adopted it is the heir's matter. That one of
+several is first decides the entry (``ownership``), and that the server that is gone does nothing more, its epoch
+(``registry``): it is refused, should it only have stood still.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Heirs:
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
-            member = None  # nobody can tell: it writes its entry anew when it finds that out
+            member = None  # unknown: the server writes its entry anew when it finds that out
         if member is None or member.state != "stopped":
             self._stopped.pop(name, None)
             return member is not None and not member.is_living

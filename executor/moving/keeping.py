@@ -1,4 +1,4 @@
-"""Copies of views that nobody has asked for: whoever shares a storage can go on with a view whose home has died.
+"""Automatic copies of views: any server of the storage can continue a view whose home has failed.
 
 Owns: which views of this server are copied so, when that begins, and when it ends: with a change of what the view is,
 or its stream, of which others would have to know. It begins again with what they are then. A view that this server went
@@ -56,13 +56,12 @@ class Keeping:
         self._thread.close()
 
     def end(self, runtime: ViewRuntime) -> bool:
-        """A view at its home is about to be changed, or its stream: there is no copy any more; False where somebody
-        has asked for it. The caller has the locks of its definition. Raises 55000 for a zombie, 55P03, 58030."""
+        """Ends the copies of a view at its home, before it or its stream changes; False where a copy was requested. The
+        caller has the locks of its definition. Raises 55000 for a zombie, 55P03, 58030."""
         return runtime.away is None and self._moving.forget_unasked(runtime)
 
     def unmade(self, runtime: ViewRuntime) -> None:
-        """No copy of a view could be made. The log is not kept for it meanwhile: nobody is to wait for what nobody has
-        asked for."""
+        """Handles a failed automatic copy. The log is not kept for it meanwhile, since writers must not wait for it."""
         self._tried[runtime.view.oid] = time.monotonic()
         with contextlib.suppress(SqlError):
             self._moving.forget_unasked(runtime)
@@ -103,14 +102,14 @@ class Keeping:
         except (OSError, SqlError) as error:
             if isinstance(error, SqlError) and error.sqlstate == "0A000":
                 self._staying[runtime.view.oid] = version
-            elif not isinstance(error, SqlError) or error.sqlstate != "55P03":  # somebody defines something
+            elif not isinstance(error, SqlError) or error.sqlstate != "55P03":  # a definition is in progress
                 self._tell(f"view {runtime.view.name} is not copied", error)
                 self._tried[runtime.view.oid] = time.monotonic()
         else:
             self._moving.checkpoints.spent(runtime, time.monotonic() - started)
 
     def _give_back(self) -> None:
-        """What this server went on with since nobody else could."""
+        """Gives back the views that this server continued because their home was lost."""
         for runtime in self._database.runtimes():
             if runtime.shared and replica_of(self._database.replicas, runtime) is not None:
                 owned = self._moving.ownership.get(runtime.shared)

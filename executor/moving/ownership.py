@@ -1,7 +1,8 @@
-"""Whose a continuous view is that has ever left its server: exactly one server's, by compare-and-swap on the storage.
+"""The owner of each continuous view that has ever left its server: exactly one server, by compare-and-swap on the
+storage.
 
-Owns: the entries. A view that is given away is still worked on by who gives it until the other has taken it, and both
-give right answers, since the rows are in the log of its home. What an entry decides is who goes on.
+Owns: the entries. The giving server maintains a view until the other one has taken it, and both give right answers,
+since the rows are in the log of its home. The entry decides which server continues.
 
     <storage>/views/<name>.json
 """
@@ -30,12 +31,12 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}")
 
 class Owned(Struct, frozen=True):
     """A view among servers: ``home`` has its stream (by its oid there), ``owner`` maintains it, or is to begin with it
-    where it is not ``taken``. ``handover`` names the states with which that begins, or whoever comes after it, which
-    are of the home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is who had the view
-    before, and ``error`` why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's
-    value, if rows have made one that. ``copied``: the view is at its home, and the states on the storage are a copy
-    from which another server can go on. ``unasked``: nobody has asked for that, so it ends with the next change of the
-    view's or its stream's definition, and who goes on with the view gives it back."""
+    where it is not ``taken``. ``handover`` names the states with which that begins, or a later owner, which are of the
+    home's LSN ``at``, and ``older`` those before, should they be damaged; ``giver`` is the owner before, and ``error``
+    why an owner gave it back, with its SQLSTATE. ``failure`` is the error that is the view's value, if rows have made
+    one that. ``copied``: the view is at its home, and the states on the storage are a copy from which another server
+    can go on. ``unasked``: the copy is automatic, so it ends with the next change of the view's or its stream's
+    definition, and a server that continues the view gives it back."""
 
     name: str
     view: str
@@ -54,12 +55,12 @@ class Owned(Struct, frozen=True):
 
     @property
     def is_suspended(self) -> bool:
-        """Whether nobody maintains it, nor is to."""
+        """Whether no server maintains it, nor is to."""
         return self.owner == NOBODY
 
     @property
     def kept(self) -> set[str]:
-        """The handovers from which somebody may go on."""
+        """The handovers from which a server may continue."""
         return set() if self.is_at_home else {self.handover, self.older}
 
     @property
@@ -68,7 +69,7 @@ class Owned(Struct, frozen=True):
         return self.taken and self.owner == self.home and not self.copied
 
     def worker(self, server: str, handover: str) -> str:
-        """Who maintains it now, for a server that has gone on with a handover last."""
+        """The server that maintains it now, for a server that has continued a handover last."""
         has_begun = self.owner == server and self.handover == handover
         return self.owner if self.taken or has_begun else self.giver
 
@@ -105,7 +106,7 @@ class Ownership:
             self._storage.write(_path(self._storage, after.name), to_builtins(after))
 
     def delete(self, name: str) -> None:
-        """The view is no more: whoever has it drops it."""
+        """Deletes the entry of a dropped view: its owner drops it."""
         with self._storage.exclusive():
             self._registry.require_current()
             self._storage.delete(_path(self._storage, name))
@@ -133,7 +134,7 @@ def all_owned(storage: Storage) -> list[Owned]:
         try:
             item = read_owned(storage, path.stem)
         except SqlError:
-            continue  # who asks for that view hears why
+            continue  # a request for that view gets the reason
         if item is not None:
             found.append(item)
     return found

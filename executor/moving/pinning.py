@@ -19,8 +19,8 @@ from executor.views.runtime import ViewRuntime
 
 
 def require_changeable(core: Core, end_copies: Callable[[ViewRuntime], bool], before: Catalog, after: Catalog) -> None:
-    """Raises 55000 for a change of the catalog that another server would have to know of. ``end_copies`` ends those of
-    a view that nobody has asked for, if they are."""
+    """Raises 55000 for a change of the catalog that another server would have to know of. ``end_copies`` ends the
+    automatic copies of a view, if there are any."""
     for runtime, oid, server, is_guest in _pinned(core):
         old, new = before.objects.get(oid), after.objects.get(oid)
         if old is None or new is old:
@@ -55,7 +55,7 @@ def _pinned(core: Core) -> Iterator[tuple[ViewRuntime, int, str, bool]]:
 
 
 def require_own(stream: CatalogObject) -> None:
-    """Raises 0A000 for a new view over a replica, for which nobody would keep it."""
+    """Raises 0A000 for a new view over a replica, which would not be kept for it."""
     home = home_of(stream) if isinstance(stream, Stream) else ""
     if home:
         instead = f'Create it on server "{home}", and let it migrate.'

@@ -31,7 +31,7 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
         return
     before, away = runtime.away, Away(worker, address)
     runtime.leave(away, held)
-    if before is None:  # from now on nobody makes another
+    if before is None:  # from now on no other is made
         database.indexes.forget(runtime.view.oid)
     if before != away:
         database.versions.stir(runtime.view.oid)

@@ -29,7 +29,7 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class Unwanted(Exception):
-    """Nobody wants the answer any more."""
+    """Raised when an answer is no longer needed."""
 
 
 class Question(Struct, frozen=True):

@@ -2,10 +2,11 @@
 that follows a folder there the names of the files, which this server reads by itself.
 
 Owns: how far each of them is. Rows and the position up to which they are here are one record (``records.Followed``), so
-that each counts once whoever dies, and everything behind the log (ring, views, their maintenance) takes such a stream
-for one of its own. All streams of one server are in that record, since what a transaction there wrote to several of
-them is seen here at once, too, and a view over several is at one position of its home. A thread applies what comes; who
-reads a view first asks whether that is all. What lies on storage says so, too, before this server's log forgets it.
+that each counts once, whichever server fails, and everything behind the log (ring, views, their maintenance) takes such
+a stream for one of its own. All streams of one server are in that record, since what a transaction there wrote to
+several of them is seen here at once, too, and a view over several is at one position of its home. A thread applies what
+comes; a reader of a view first asks whether that is all. What lies on storage says so, too, before this server's log
+forgets it.
 
     <storage>/followed/<home>.<stream there>.<this server>.json    {"stream", "lsn": of the record here, "upto": there}
 """
@@ -98,7 +99,8 @@ class Replica:
         return follower is None or follower.is_behind(waits) or self._is_applying
 
     def add(self, known: _Known) -> None:
-        """One stream more. Takes no lock: the caller has the sequencer's, and who creates the stream has this one's."""
+        """One stream more. Takes no lock: the caller has the sequencer's, and the creator of the stream has this
+        one's."""
         self.streams = {**self.streams, known.stream.oid: known}
         self._is_begun.clear()
         self._begin()
@@ -121,7 +123,7 @@ class Replica:
     def catch_up(self, upto: int = EVERY) -> None:
         """Applies what the other server has acknowledged by now, up to an LSN of its. Raises 58030, 72000, XX001, and
         what a commit does."""
-        if not self._is_begun.wait(_MOMENT):  # who creates it says so a moment after others have seen it
+        if not self._is_begun.wait(_MOMENT):  # its creator announces it a moment after others have seen it
             hint = "Drop their views here, so that they continue on their home server."
             raise SqlError("XX001", f'the position of the streams of server "{self.home}" is not known here', hint=hint)
         if self._is_shared:
@@ -163,7 +165,7 @@ class Replica:
         try:
             found = follower.read(upto=upto)
             parts = [part for known in self.streams.values() for part in _new(found, known)]
-            self.changed |= follower.changed  # first: from now on nobody takes what was lent before for the last
+            self.changed |= follower.changed  # first: from now on earlier answers do not count as the last
             self.stirred = self._readers(follower.changed)
             if parts or self.stirred:
                 self._commit(parts, follower.position)

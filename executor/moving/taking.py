@@ -52,7 +52,7 @@ class Taking:
         self._returned: set[str] = set()
 
     def inherited(self, owned: Owned) -> Owned:
-        """A view's entry, which becomes this server's where nobody else can go on with it."""
+        """A view's entry, which becomes this server's where no other server can continue it."""
         after = self._heirs.entry(owned)
         if after is None or time.monotonic() < self._refused.get(owned.handover, 0):
             return owned
@@ -134,7 +134,7 @@ class Taking:
         is_lent = owned.unasked and owned.home != self._registry.name
         taken = replace(owned, taken=True, copied=False, unasked=is_lent)
         self._ownership.change(owned, taken)
-        if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
+        if runtime is not None and owned.home == self._registry.name:  # no other server has it until this one gives it
             artifact.delete(self._storage, owned.name)
             place(self._database, runtime, taken)
 
@@ -167,7 +167,7 @@ class Taking:
         self._database.versions.stir(runtime.view.oid)
 
     def leave_dropped(self, runtime: ViewRuntime) -> None:
-        """A guest's entry is not there, or cannot be read: then nobody knows."""
+        """A guest's entry is missing; if it cannot be read, that is unknown."""
         try:
             is_dropped = self._ownership.get(runtime.shared) is None
         except SqlError as error:

@@ -1,15 +1,15 @@
 """Continuous views that go from server to server: given away, taken, and kept in step with what the storage says.
 
-Owns: what somebody asks for, and the thread that looks at the storage and at other servers' logs. There are no messages
-but what lies on the storage, and no step undoes another, so that whoever dies goes on where the storage says it is when
-it is there again (``giving``, ``taking``):
+Owns: requests to move views, and the thread that looks at the storage and at other servers' logs. There are no messages
+but what lies on the storage, and no step undoes another, so that a server that fails continues after its restart where
+the storage says (``giving``, ``taking``):
 
     giver   writes the view's states at an LSN of its home, and an entry that another server is to take them
     taker   makes a view of them, and says so in the entry
     giver   sees that, and stops: a guest is dropped, and at home the view is **away** (``elsewhere``)
 
-Until then the giver goes on, whose answers are right as well. The home's log keeps all above the entry's LSN, from
-which the owner goes on, or whoever comes after it (``checkpoints``, ``heirs``).
+Until then the giver continues, whose answers are right as well. The home's log keeps all above the entry's LSN, from
+which the owner continues, or a later one (``checkpoints``, ``heirs``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from executor.views.runtime import ViewRuntime
 if TYPE_CHECKING:
     from executor.database.database import Database
 
-#: Seconds between two looks at the storage and at other servers' logs, and of who waits for a view to be taken.
+#: Seconds between two looks at the storage and at other servers' logs, and of sessions that wait for a view to be
+#: taken.
 _LOOK: Final = 0.1
 _WAIT: Final = 0.02
 #: Seconds between two records of a position that moved on without rows.
@@ -62,7 +63,7 @@ class ViewMoving:
         self._registry = database.registry
         self._storage = database.shared.folder
         self.ownership = Ownership(database.shared, self._registry)
-        #: Held by who takes a step.
+        #: Held during a step.
         self._lock = threading.RLock()
         #: While this server is drained: views that stay, and how many others have left.
         self._staying: set[int] = set()
@@ -90,12 +91,12 @@ class ViewMoving:
         self.keeping.start()
 
     def _sweep(self) -> None:
-        """Deletes states of views that nobody goes on from, and whose end this server, which died, has not come to."""
+        """Deletes states of views from which no server continues, and which this server left behind when it failed."""
         own = self._registry.name
         here = {runtime.shared for runtime in self._database.runtimes() if not is_guest(self._database, runtime)}
         for name in artifact.names(self._storage):
-            found = artifact.handovers(self._storage, name)  # before the entry: who writes one now names it there
-            with contextlib.suppress(OSError, SqlError):  # then nobody can tell
+            found = artifact.handovers(self._storage, name)  # before the entry, which names one that is written now
+            with contextlib.suppress(OSError, SqlError):  # then it is unknown
                 owned = self.ownership.get(name)
                 if owned is None and name not in here:
                     continue  # its home is about to say whose it is
@@ -116,8 +117,8 @@ class ViewMoving:
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
-        """A step for a client, who need not wait for one of the server's own that waits for a storage that does not
-        answer: 58030."""
+        """A step for a client. The client does not wait for a step of the server itself that waits for a storage that
+        does not answer: 58030."""
         self._database.shared.require_answer()
         with self._lock:
             yield
@@ -161,7 +162,7 @@ class ViewMoving:
             self._taking.settle(found)
 
     def suspend(self, view: View) -> str:
-        """Nobody maintains a view any more, until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
+        """Suspends a view until ``resume``; its name. Raises 0A000 for what cannot leave, 55000."""
         with self._asked():
             runtime = self._settled(view)
             given = self._giving.give(runtime, NOBODY)
@@ -170,13 +171,13 @@ class ViewMoving:
         return qualified(view)
 
     def suspended(self) -> list[Owned]:
-        """The views of the storage that nobody maintains. Raises 58030 where nobody can tell."""
+        """The suspended views of the storage. Raises 58030 where they are unknown."""
         self._database.shared.require()
         return [owned for owned in self.ownership.all() if owned.is_suspended]
 
     def resume(self, owned: Owned, is_cancelled: Callable[[], bool]) -> None:
-        """This server goes on with a suspended view. Raises 55000 where another does, 57014 (it goes on all the same),
-        and what prevents it, after which the view is suspended as before."""
+        """Continues a suspended view on this server. Raises 55000 where another server does, 57014 (the view continues
+        nevertheless), and what prevents it, after which the view is suspended again."""
         given = replace(owned, owner=self._registry.name, giver=NOBODY, taken=False, error=None)
         self.ownership.change(owned, given)
         failpoint("view-resumed")
@@ -207,8 +208,8 @@ class ViewMoving:
             return self._giving.forget(self._database.view(view.oid))
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
-        """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
-        False where there are others, or the view is on its way."""
+        """Deletes automatic copies, also one that is being written; False if there are requested ones, or the view is
+        being moved."""
         return self._giving.forget_unasked(runtime)
 
     def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
@@ -267,7 +268,7 @@ class ViewMoving:
             self._prevented = str(error)
 
     def _keep_up(self, noting: bool) -> None:
-        """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
+        """Applies other servers' rows also while no query reads them, unless the views lag behind."""
         for replica in self._database.replicas.all():
             found = [self._database.streams.get(oid) for oid in replica.streams]
             told = None

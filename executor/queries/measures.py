@@ -71,7 +71,7 @@ def _sequences(core: Core, catalog: Catalog) -> Iterator[Row]:
 
 
 def _view_definitions(core: Core, catalog: Catalog) -> Iterator[Row]:
-    """The queries of views; PostgreSQL's own look the same to everybody."""
+    """The queries of views; those of PostgreSQL's own views do not depend on the session."""
     for oid, text in by_oid("views", "definition").items():
         yield {"oid": oid, **dict.fromkeys(ViewTexts.__struct_fields__, text)}
     for item in catalog.objects.values():

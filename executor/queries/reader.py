@@ -113,7 +113,7 @@ class Reader:
         self.separable = "auto"
         #: Seconds between two copies of the state of those that do; 0 for none.
         self.checkpoint_interval = 0.0
-        #: For whom they run.
+        #: The client for which they run.
         self.client: Callable[[], Client] = Client
         self.is_cancelled = is_cancelled
         #: The catalog that the running statement was planned for, where it can be planned again.
@@ -123,7 +123,7 @@ class Reader:
         self._private = itertools.count(-1, -1)
         self._running: ReadSnapshot | None = None
         self._reading: OpenRows | None = None
-        #: How queries of streams wait, and whom they tell how far they are.
+        #: How queries of streams wait, and where they report their progress.
         self.patience = Patience()
         self.notify: Notify = lambda notice: None
         self.scan: ArrivalScan | None = None  # that runs now
@@ -213,7 +213,7 @@ class Reader:
         outputs: tuple[Output, ...],
         opens: bool,
     ) -> pa.Table | OpenRows:
-        """The same; with ``opens``, many rows of the embedded engine are read while they are computed."""
+        """Answers a plan; with ``opens``, many rows of the embedded engine are read while they are computed."""
         plan = self.database.plans.get(relation)
         choice = choice or self.choice(plan, parameters)
         if choice.engine == "embedded":
@@ -403,7 +403,7 @@ class Reader:
         raise SqlError("40001", "could not serialize access: a view moved on during the statement")
 
     def _from_there(self, oid: int) -> tuple[int, int, pa.Table] | None:
-        """The same of a view that another server maintains; None of one that is here."""
+        """The content of a view that another server maintains; None for a view that is here."""
         database = self.database
         if database.view(oid).away is None:
             return None
@@ -417,7 +417,7 @@ class Reader:
         return (max(lsn, found.at), changed, found.rows) if is_same else (found.at, found.at, found.rows)
 
     def _present(self, oid: int) -> tuple[int, int, pa.Table]:
-        """The same of a view that is here, whatever it reads. Raises ViewPassed."""
+        """The content of a view that is here. Raises ViewPassed."""
         database = self.database
         database.replicas.refresh((oid,))
         database.borrowing.fetch((oid,), self)
@@ -429,7 +429,7 @@ class Reader:
                     if runtime.away is None:
                         runtime.check()
                 database.tables.backlog.apply()
-                with database.sequencer.lock:  # nobody else brings the views further while their locks are held
+                with database.sequencer.lock:  # the views do not advance while their locks are held
                     lsn, changed = database.sequencer.visible, database.version_of((oid,))
                     snapshot = database.tables.snapshot() if database.tables_of_view(oid) else None
                     lent = database.borrowing.at(below)

@@ -255,7 +255,7 @@ class Analytics:
         output: Path,
         is_cancelled: Callable[[], bool],
     ) -> tuple[Path, ...]:
-        """The same in files, whose columns are carried as Spark carries them."""
+        """Writes the result to files, whose columns are carried as Spark carries them."""
         assert self._spark is not None
         states = (query.state,)
         job = Job(number, (query.statement,), states, Inputs({}, inputs), 0, 0, output, query.time_zone)
@@ -285,7 +285,8 @@ class Analytics:
     def _unnested(
         spark: SparkEngine, statement: Statement, state: State, time_zone: str
     ) -> tuple[Statement, Printed] | None:
-        """The statement with joins for its subqueries; None where that is the same, not known or refused, too."""
+        """The statement with joins for its subqueries; None where that changes nothing, is not known or is refused,
+        too."""
         relation = _with_joins(statement.relation)
         if relation is None or relation == statement.relation:
             return None

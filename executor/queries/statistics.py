@@ -34,7 +34,7 @@ def statistics_of(
 def all_statistics_of(
     relation: Relation, catalog: Catalog, tables: TableStore, found: Mapping[int, OwnFiles]
 ) -> Statistics:
-    """The same, whatever the plan."""
+    """Statistics of all relations, for any plan."""
     read: dict[int, set[str]] = {}
     for scan in walk(relation):
         if isinstance(scan, Scan):

@@ -15,9 +15,9 @@ class Versions:
 
     def __init__(self) -> None:
         self._changed: dict[int, int] = {}
-        #: Who is woken when rows of a relation change, or it is dropped.
+        #: Waiters that are woken when rows of a relation change, or it is dropped.
         self._waiting: dict[int, tuple[threading.Event, ...]] = {}
-        #: The continuous views that nobody maintains now: no earlier answer about them is given again.
+        #: The continuous views without a maintaining server now: no earlier answer about them is repeated.
         self.suspended: frozenset[int] = frozenset()
         #: For each continuous view everything whose change may change its result, itself included.
         self.reads: Mapping[int, tuple[int, ...]] = {}
@@ -44,7 +44,7 @@ class Versions:
             self.suspended ^= {oid}
 
     def are_suspended(self, oids: Iterable[int]) -> bool:
-        """Whether one of these relations reads a view that nobody maintains now."""
+        """Whether one of these relations reads a view that has no maintaining server now."""
         found = self.suspended
         return bool(found) and any(not found.isdisjoint(self.reads.get(oid, (oid,))) for oid in oids)
 

@@ -33,7 +33,7 @@ def row_values(
 
 
 def literal_rows(rows: tuple[tuple[Scalar, ...], ...], parameters: tuple[Value, ...]) -> list[tuple[Value, ...]] | None:
-    """The same where nobody has said yet which columns must have values."""
+    """The rows, if it is not known yet which columns must have values."""
     found = []
     for row in rows:
         values = []

@@ -1,8 +1,8 @@
 """Point reads: one row of a continuous view or a table by its key, without an engine.
 
 Owns: recognising ``SELECT columns FROM relation WHERE key = $1 [AND ...]`` on a view whose program names a point key,
-or on a table with a unique key, and asking the one that keeps such rows (architecture sections 2 and 3). Who that
-is: ``executor.rows.point_sources``.
+or on a table with a unique key, and asking the source of such rows (architecture sections 2 and 3), which
+``executor.rows.point_sources`` finds.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ class Finder(Protocol):
 
 
 class Source(Protocol):
-    """Who keeps a relation's rows by key."""
+    """A keeper of a relation's rows by key."""
 
     def peek(self, key: Key) -> Row | None:
         """The row at the present LSN; None where that cannot be told at once."""
 
     def read(self, key: Key) -> Row | None:
-        """The same, which may take a while; None where an engine must be asked."""
+        """Reads a row, which may take a while; None if an engine must be asked."""
 
     def within(self, write: Finder, key: Key) -> Row | None:
         """The row as a transaction sees it that has changed tables; None where that takes time."""

@@ -1,4 +1,4 @@
-"""Who answers point reads: a continuous view's index (``executor.views.indexes``), or a table's
+"""The sources of point reads: a continuous view's index (``executor.views.indexes``), or a table's
 (``executor.rows.table_keys``)."""
 
 from __future__ import annotations

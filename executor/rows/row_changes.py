@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Done = Callable[[SqlError | None], None]
 #: Calls back: soon, or on another thread.
 Caller = Callable[[Callable[[], None]], object]
-#: Commits changes: these, whether to sync, who is told, and how in case of need.
+#: Commits changes: the changes, whether to sync, the callback, and its fallback.
 CommitRows = Callable[[WriteTransaction, bool, Callable[[Exception | None], None], Caller], None]
 
 _PLANS: Final = 1024
@@ -69,8 +69,8 @@ class RowChanges:
     def change(
         self, statement: RowChange, parameters: tuple[Value, ...], time_zone: str, sync: bool, done: Done
     ) -> bool:
-        """Changes one row; ``done`` is told when that is durable. False where it is not so plain, somebody else writes,
-        or there is no such row: nothing happened. Raises what a value raises."""
+        """Changes one row; ``done`` is called when that is durable. False, with nothing changed, if the change is not
+        that plain, another transaction writes, or there is no such row. Raises what a value raises."""
         plan = None if self._soon is None else self._plan_of(statement)
         if plan is None:
             return False
@@ -164,13 +164,13 @@ class RowChanges:
         self._later(call)
 
     def _committed(self, group: _Group, error: Exception | None) -> None:
-        """The disk is given its next record before it is said who is on this one."""
+        """Starts the next disk write before answering the clients of this record."""
         self._commits = False
         self._flush()
         for done in group.done:
             try:
                 done(None if error is None else _known(error))
-            except Exception:  # its owner's fault, and nobody else's
+            except Exception:  # an error of its owner alone
                 _LOGGER.exception("an answer to a change failed")
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ and never more:
 
 - they are built from a snapshot of the store; what is published meanwhile is applied to them before they are shown;
 - a commit changes them under the sequencer's lock, before it is visible, and each carries the LSN of its last change:
-  who finds that above what is visible has read too early and asks again under the lock (``read``);
+  a reader that finds an LSN above the visible one has read too early and asks again under the lock (``read``);
 - what changes a table otherwise than row by row (its definition, very many rows) drops them.
 
 Anything else than the committed rows of a table by one of its unique keys is not answered here.
@@ -69,7 +69,7 @@ class TableKeys:
         return row if rows.lsn <= self._core.sequencer.visible else None
 
     def read(self, table: Table, columns: Columns, key: Key) -> Row | None:
-        """The same, with all the time that it takes; None where an engine must read the table."""
+        """The rows by key, built if necessary; None where an engine must read the table."""
         if table.oid in self._core.tables.locks.barriers or self.prepare(table) is None:
             return None
         with self._core.sequencer.lock:
@@ -91,7 +91,7 @@ class TableKeys:
         return rows if rows is not None and rows.is_of(table) else None
 
     def at_hand(self, table: Table) -> TableRows | None:
-        """The same where it takes no time."""
+        """The rows by key, if they are available at once."""
         rows = self._rows.get(table.oid)
         return rows if rows is not None and not rows.is_worn and rows.is_of(table) else None
 
@@ -119,7 +119,7 @@ class TableKeys:
     # Building ---------------------------------------------------------------------------------------------------
 
     def _build(self, table: Table) -> TableRows | None:
-        """Reads a table; None where somebody else does, or it is too large."""
+        """Reads a table; None if another thread does, or it is too large."""
         core, oid = self._core, table.oid
         with core.sequencer.lock:
             known = core.catalog.objects.get(oid)

@@ -1,7 +1,7 @@
 """A table's row as Python values: what a change of one row by key finds, computes, and leaves.
 
-Arrow arrays of a row or two cost more than everything else about it, so they are made of many rows at a time, by who
-needs them. Owns the row; what its table is like is ``shapes``'s.
+Arrow arrays of a row or two cost more than everything else about it, so they are made of many rows at a time, on
+demand. Owns the row; what its table is like is ``shapes``'s.
 """
 
 from __future__ import annotations

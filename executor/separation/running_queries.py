@@ -206,7 +206,8 @@ class RunningQuery:
             self.dismiss(request)
 
     def dismiss(self, request: Request) -> None:
-        """Answers what nobody does any more: who wanted the state on storage has it where somebody else did so, too."""
+        """Answers requests that come too late: a request for the state on storage succeeds if an earlier request wrote
+        it."""
         if not request.is_answered:
             request.answer(self.is_suspended and request.wish != "migrate")
 

@@ -1,7 +1,7 @@
 """What a database offers of separable queries: to run one in steps, to take its state out, and to go on with one.
 
 Owns: what an artifact is made of. What the rest of a query still reads of tables and views goes with it as runs, as it
-was in the query's snapshot: nobody keeps that snapshot, and another server has not got the tables. So what has left
+was in the query's snapshot: that snapshot is not kept, and another server does not have the tables. So what has left
 needs nothing but its folder.
 """
 
@@ -127,7 +127,7 @@ class Separation:
         transaction: Transaction,
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
-        """The same on Spark, over its inputs in files."""
+        """Answers on Spark, over inputs in files."""
         steps = steps_of(reader, plan, parameters, transaction, "spark")
         if steps.plan is None:
             return None
@@ -206,7 +206,7 @@ class Separation:
     def ask_for(
         self, client: Client, wish: Wish, query_id: str, is_cancelled: Callable[[], bool], target: str = ""
     ) -> str | None:
-        """The same as ``ask`` of a query that runs here, for whichever server's session. Raises 42501, too, and 55000
+        """Asks (``ask``) a query that runs here, also for a session of another server. Raises 42501, too, and 55000
         where it cannot be suspended, since a session of another server waits for it."""
         self._require_target(wish, target)
         query = self.running.get(query_id)
@@ -315,7 +315,8 @@ class Separation:
             return self.moving.rows(reader, moved.query_id)
 
     def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool = False) -> pa.Table:
-        """The same, on this server; ``keep``: the rows stay on storage as all that is left of it. Raises Moved, too."""
+        """Continues the query on this server; ``keep``: the rows stay on storage as all that is left of it. Raises
+        Moved, too."""
         if query.state == "finished":
             return self._kept_rows(query)
         engine = self._engine(reader, query)
@@ -331,8 +332,8 @@ class Separation:
             return found
 
     def _engine(self, reader: Reader, query: SeparatedQuery) -> EngineName:
-        """The engine on which the rest of a query runs: that which was asked for, or else the one on which it ran, if
-        that is here and computes it."""
+        """The engine on which the rest of a query runs: the requested one, or else the one on which it ran, if that is
+        available and computes it."""
         if reader.query_engine != "auto":
             return "spark" if reader.query_engine == "spark" else "embedded"
         analytics = self._analytics

@@ -103,7 +103,7 @@ def quotient(left: int, right: int, scale: int, shown: int) -> int:
     return -whole if (left < 0) != (right < 0) else whole
 
 
-@lru_cache(maxsize=4096)  # an average and its scale ask for the same
+@lru_cache(maxsize=4096)  # an average and its scale need one value
 def quotient_decimals(a: int, b: int, scale: int, shown: int) -> int:
     """The decimals of a / b, neither negative, b not zero, both units of 10^-scale.
 

@@ -1,7 +1,7 @@
 """Advisory locks: numbers that sessions lock for one another, and that mean nothing to the server.
 
-Owns: which of a session's are its own until it gives them back; all others are its transaction's. Who waits for whom is
-the lock manager's.
+Owns: which locks a session keeps until it releases them; all others belong to its transaction. The lock manager has the
+waiting.
 
 https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS
 """

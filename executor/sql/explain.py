@@ -202,8 +202,8 @@ def _document(
 
 
 def _keeping(database: Database, runtime: ViewRuntime) -> list[tuple[str, str]]:
-    """The options that say which groups the view shows, and who is asked for its rows where that is not this server, or
-    for those of tables."""
+    """The options that say which groups the view shows, and the servers that are asked for its rows or for those of
+    tables, if these are elsewhere."""
     away = [] if runtime.away is None else [_asked(runtime.away)]
     replica = replica_of(database.replicas, runtime)
     if replica is not None and runtime.program.borrowed:

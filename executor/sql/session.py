@@ -83,7 +83,7 @@ class DatabaseSession:
         self.synchronous_commit = True
         self.lock_timeout = database.options.lock_timeout
         self.serializable = False
-        #: Who maintains the continuous views that this session creates, where they do not say it.
+        #: The engine that maintains continuous views created by this session, if their definition does not say it.
         self.maintenance_engine: str = database.options.maintenance_engine
         self._block = Block(self._new, self._commit)
         #: What it does without waiting.
@@ -162,7 +162,7 @@ class DatabaseSession:
         self.reader.own = own
 
     def await_rows(self, patience: Patience, notify: Notify) -> None:
-        """How this session's queries of streams wait, and whom they tell how far they are."""
+        """How this session's queries of streams wait, and where they report their progress."""
         self.reader.patience, self.reader.notify = patience, notify
         self.warn = notify
 

@@ -23,9 +23,8 @@ from executor.files.arrived_files import ArrivedFiles
 from executor.locks.held import TransactionLocks
 from executor.tables.constraints.deferral import Timing
 from executor.tables.savepoints import Savepoints
-from executor.tables.store import ReadSnapshot, WriteTransaction
+from executor.tables.store import ReadSnapshot
 from executor.tables.temporary import Temporary
-from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
 from planner.algebra.relations import Relation, Scan
@@ -112,7 +111,7 @@ class Transaction(Struct):
     arrived: dict[int, ArrivedFiles] = field(default_factory=dict)
     savepoints: Savepoints[Saved] = field(default_factory=lambda: Savepoints())
     timing: Timing = field(default_factory=Timing)
-    role: int = BOOTSTRAP  # to whom belongs what its present statement makes
+    role: int = BOOTSTRAP  # the owner of what its present statement creates
 
     def writer(self) -> WriteTransaction:
         """The table transaction, begun on first use."""

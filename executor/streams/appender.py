@@ -157,13 +157,13 @@ class Appender:
 
 
 def _finish(gathered: list[_Waiting], error: BaseException | None) -> None:
-    """Tells everybody whose rows are durable, or why they are not."""
+    """Answers all clients whose rows are durable, or have failed."""
     known = error if error is None or isinstance(error, SqlError) else SqlError("XX000", str(error))
     for waiting in gathered:
         for done in waiting.done:
             try:
                 done(known)
-            except Exception:  # its owner's fault, and nobody else's
+            except Exception:  # an error of its owner alone
                 _LOGGER.exception("an answer to rows failed")
 
 

@@ -67,7 +67,7 @@ class ArrivingQuery:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._sliced() if self.is_live else self._finished()
         while True:
-            self._reader.scan = self._scan  # whom a cancel of the session means, while this runs
+            self._reader.scan = self._scan  # what a cancel of the session reaches, while this runs
             try:
                 batch = next(rows, None)
             finally:

@@ -1,9 +1,9 @@
 """Reading what arrives: a scan waits, and hands out by LSN interval what has come since it last looked.
 
 Owns: how a scan waits, how long (a session window: until nothing has come for ``stream_timeout``), how it is cancelled
-and whom it tells how far it is; and ``StreamScan``, over the rows of one stream (thesis, algorithm 3.2, with intervals
-for morsels). Nobody waits for a scan: rows that memory had no room for until it came are gone, and end it with 72000.
-What becomes of the rows is ``executor.streams.arriving``'s.
+and where it reports its progress; and ``StreamScan``, over the rows of one stream (thesis, algorithm 3.2, with
+intervals for morsels). Writers do not wait for a scan: rows that left memory before the scan read them end it with
+72000. What becomes of the rows is ``executor.streams.arriving``'s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from executor.streams.runtime import StreamRuntime
 from executor.traces.layout import LSN, ORDINAL
 from executor.traces.ring import Ring
 
-#: Seconds from one look to the next: what comes one by one is taken together, as much as nobody notices.
+#: Seconds from one look to the next: rows that come one by one are read together; the delay is not noticeable.
 PAUSE: Final = 0.02
 
 Notify = Callable[[SqlError], None]
@@ -174,7 +174,7 @@ class StreamScan(ArrivalScan):
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """The stream wakes who waits for its rows."""
+        """A context in which the stream wakes the waiting scan."""
         runtime, lock = self._runtime, self.core.sequencer.lock
         with lock:
             runtime.waiting += (self.wake,)

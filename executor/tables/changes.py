@@ -145,7 +145,7 @@ def rows_of(connection: Connection, table: Table) -> pa.Table:
 
 
 def rows_in_batches(connection: Connection, table: Table) -> Iterator[pa.RecordBatch]:
-    """The same a batch at a time, read while they are taken."""
+    """The rows a batch at a time, read while they are consumed."""
     return connection.batches(f"SELECT {listed(names_of(table))} FROM {stored(table)}", schema_of(table))
 
 

@@ -90,7 +90,7 @@ class ReadSnapshot:
     def open(
         self, relation: Relation, bindings: Bindings, parameters: Parameters = (), timezone: str = "UTC"
     ) -> pa.Table | OpenRows:
-        """The same, read while it is computed where it is large."""
+        """Opens a result, which is read while it is computed if it is large."""
         return self._connection.open(relation, bindings, parameters, timezone)
 
     def rows(self, table: Table, limit: int) -> pa.Table | None:
@@ -225,7 +225,8 @@ class TableStore:
         return WriteTransaction(self, locks, self._ended, self._relations, self.counts, fixed, is_alone)
 
     def begin_at_once(self, locks: TransactionLocks | None = None) -> WriteTransaction | None:
-        """The same where it takes no time, and all before it is well; without ``locks`` with its own."""
+        """Begins a transaction if that takes no time and all before it has succeeded; without ``locks``, with locks of
+        its own."""
         if self.backlog.is_long or self.unsettled.chain.error is not None:
             return None
         own = TransactionLocks(self.locks, Owner()) if locks is None else locks

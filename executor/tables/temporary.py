@@ -1,8 +1,8 @@
 """Temporary relations: of one session, seen by no other, and gone with it.
 
 Owns: what a session's catalog shows of them, their oids, and when their rows go. A temporary table is beside all others
-in the tables' database, so that statements, savepoints and snapshots are the same; but neither its definition nor its
-rows are ever logged or in the stored catalog, and what a crash leaves of it is dropped at the next start.
+in the tables' database, so that statements, savepoints and snapshots work as for others; but neither its definition nor
+its rows are ever logged or in the stored catalog, and what a crash leaves of it is dropped at the next start.
 
 https://www.postgresql.org/docs/15/sql-createtable.html
 """

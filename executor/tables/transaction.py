@@ -196,7 +196,7 @@ class WriteTransaction:
             self._replay(entry)
 
     def _begin_again(self) -> None:
-        """The same, and all that was committed meanwhile."""
+        """Begins the transaction again, with all that was committed meanwhile."""
         assert self._connection is not None
         self._connection.rollback()
         self._at = self._store.applied_lsn
@@ -264,7 +264,7 @@ class WriteTransaction:
 
     @property
     def _computing(self) -> Connection:
-        """The same for what changes nothing: it may be left behind where there is nothing to undo."""
+        """A context for a statement that changes nothing: it may be left running where there is nothing to undo."""
         connection = self.connection
         connection.may_be_left = not self.journal
         return connection
@@ -287,7 +287,8 @@ class WriteTransaction:
             return self._computing.query(relation, bindings, parameters, timezone) if found is None else found
 
     def open(self, relation: Algebra, bindings: Bindings, parameters: Parameters, timezone: str) -> pa.Table | OpenRows:
-        """The same, read while it is computed where it is large. An error breaks the transaction whenever it comes."""
+        """Opens a result, which is read while it is computed if it is large. An error breaks the transaction whenever
+        it comes."""
         with self._statement():
             found = self._of_keys(relation, bindings, parameters, timezone)
             if found is not None:
@@ -425,8 +426,8 @@ class WriteTransaction:
         return self.locks.mark() > mark
 
     def _has_all(self, oid: int) -> bool:
-        """Whether it has locked all rows of a table: one that has locked very many takes the others, too, where nobody
-        else has one."""
+        """Whether it has locked all rows of a table: a transaction that has locked very many rows also locks the
+        others, if no other transaction has locked one."""
         rows, locks = (Rows(oid), Mode.SHARE_ROW_EXCLUSIVE), self.locks
         if locks.has(*rows):
             return True

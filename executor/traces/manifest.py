@@ -207,7 +207,7 @@ class Manifest:
 
     def _with(self, arrived: Arrived, frontiers: Mapping[int, int]) -> Content:
         content = self.content
-        path, upto = next(iter(frontiers.items()))  # they are all the same
+        path, upto = next(iter(frontiers.items()))  # they are all equal
         runs = {
             name: (StoredRun(path, 0, upto, self._store(run.files), run.rows),) if run.files else ()
             for name, run in arrived.runs.items()

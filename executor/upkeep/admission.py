@@ -5,7 +5,7 @@ above the lowest durable frontier of its views exceed the budget, its writers wa
 are never shed. Only what is committed counts, since only that can be maintained: a transaction never waits for itself,
 and a single large COPY may exceed the budget. Maintenance takes no lock that a waiting writer may hold.
 
-Knows nothing of how the backlog is measured or of who moves frontiers; both are told to it.
+Does not know how the backlog is measured or how frontiers move; both are passed in.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ LOOK: Final = 0.05
 
 
 class Admission:
-    """Who may write to which stream. Safe for many threads."""
+    """Decides which streams can be written to. Safe for many threads."""
 
     def __init__(self, budget: int, backlog: Callable[[int], int], clock: Callable[[], float] = time.monotonic) -> None:
-        """``backlog`` gives the bytes that some view of a stream (by oid) still needs; ``budget`` is in the same."""
+        """``backlog`` gives the bytes that some view of a stream (by oid) still needs; ``budget`` is in bytes, too."""
         self._budget = budget
         self._backlog = backlog
         self._clock = clock
@@ -77,7 +77,7 @@ class Admission:
                 self._moved.notify_all()
 
     def close(self) -> None:
-        """Whoever waits is sent away."""
+        """Ends the wait of all writers."""
         with self._moved:
             self._closed = True
             self._moved.notify_all()

@@ -1,7 +1,7 @@
 """How far each stream's rows are safe without the log and the ring, and what is freed below that.
 
-Owns: the durable frontiers of streams over all of their views, the backlog that admission asks for, and the giving up
-of memory and log that nobody needs any more. The frontiers themselves are the views' (``executor.views.runtime``).
+Owns: the durable frontiers of streams over all of their views, the backlog that admission asks for, and the release of
+memory and log that no view needs any more. The frontiers themselves are the views' (``executor.views.runtime``).
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ class Frontiers:
         self._releasing = threading.Lock()
 
     def durable_lsn(self, stream: int, otherwise: int) -> int:
-        """Up to which LSN nobody needs a stream's rows any more; ``otherwise`` where no view reads it."""
+        """The LSN up to which no view needs a stream's rows any more; ``otherwise`` where no view reads it."""
         core = self._core
         kept = [runtime for runtime in core.runtimes() if runtime.error is None]
         paths = [progress for runtime in kept if runtime.away is None for progress in runtime.paths]
         frontiers = [progress.durable for progress in paths if stream in progress.path.inputs]
-        held = ((runtime, runtime.held) for runtime in kept)  # who goes on elsewhere reads also what the views below do
+        held = (
+            (runtime, runtime.held) for runtime in kept
+        )  # a view that continues elsewhere also reads what the views below it read
         frontiers += (lsn for item, lsn in held if lsn is not None and stream in core.reads_of(item.view.oid))
         return min(frontiers, default=otherwise)
 
@@ -68,7 +70,7 @@ class Frontiers:
     def _release(self) -> None:
         core = self._core
         if core.tables.backlog.age > _LATE:
-            with contextlib.suppress(SqlError):  # of a full disk, who writes next will hear
+            with contextlib.suppress(SqlError):  # a full disk is reported to the next writer
                 core.tables.backlog.apply()
         with core.sequencer.lock:
             visible = core.sequencer.visible
@@ -85,7 +87,7 @@ class Frontiers:
             elif stream is not None:
                 stream.feed.release(upto)
                 held = min(held, upto) if stream.last_lsn > upto else held
-        # Whoever follows the log goes through all of it.
+        # A follower of the log reads all of it.
         held = min([held, *(item.held for item in core.runtimes() if item.held is not None)])
         held = min(held, self._replicas.release(lowest))
         core.log.recycle(held + 1, partial(self._note, frontiers))

@@ -22,7 +22,7 @@ JOBS_KEPT: Final = 1000
 
 #: The engine of a queue.
 EngineName = Literal["embedded", "spark"]
-#: void: nothing came of it, since the view was dropped or somebody else committed first; postponed: not begun.
+#: void: nothing came of it, since the view was dropped or another job committed first; postponed: not begun.
 JobStatus = Literal["running", "done", "failed", "void", "postponed"]
 
 

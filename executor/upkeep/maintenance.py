@@ -155,8 +155,8 @@ class Maintenance:
     def _reason_to_wait(self, engine: EngineName, sources: Sources, due: Sequence[PathTask]) -> str:
         """Why due work is put off; '' where it is not.
 
-        It leaves the processor to a COPY, or to readers who process themselves what it would process at the same time,
-        unless it has been put off for too long.
+        Maintenance leaves the processor to a COPY, or to readers that process the rows themselves, unless it has been
+        put off for too long.
         """
         is_loaded = self._core.is_busy and not sources.are_followed
         is_busy = is_loaded or are_read(task.runtime for task in due)

@@ -1,15 +1,14 @@
 """What becomes of a continuous view's rows: the differences between its states, from one look to the next.
 
-Owns: the feed of each view whose changes somebody reads, its short history, and how a difference is found. Readers look
-when they are woken; what one has found is there for all. A state is a relation with weights, and so is a difference
-(the generalised multisets of DBToaster, section 3.1)::
+Owns: the feed of each view whose changes are read, its short history, and how a difference is found. Readers look when
+they are woken; all readers share what one has found. A state is a relation with weights, and so is a difference (the
+generalised multisets of DBToaster, section 3.1)::
 
     difference = sum of weights by row(after with +1, before with -1), where it is not 0
 
-so that all differences since a look add up to what the view has become since. Where the view's rows are those of
-single groups (a program's point key), only the groups that runs have touched are compared, before and after; else all
-rows are.
-Knows nothing of who waits how long (``executor.views.change_scan``).
+so that all differences since a look add up to what the view has become since. Where the view's rows are those of single
+groups (a program's point key), only the groups that runs have touched are compared, before and after; else all rows
+are. Does not know the waiting readers (``executor.views.change_scan``).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 #: Bytes of differences, and looks, that a feed remembers.
 HISTORY: Final = 64 << 20
 LOOKS: Final = 4096
-#: Feeds that are kept while nobody reads them, for who comes back.
+#: Feeds that are kept without readers, in case a reader comes back.
 IDLE: Final = 4
 #: Changed groups of more than this share of the state: all rows are compared.
 SHARE: Final = 0.25
@@ -84,7 +83,7 @@ class ChangeFeed:
         self._oid = runtime.view.oid
         self._weights = _weights(runtime)
         self._lock = threading.Lock()
-        #: Who reads, for as long as somebody else has them.
+        #: The readers, as long as they are referenced elsewhere.
         self.readers: weakref.WeakSet[object] = weakref.WeakSet()
         self._looks: deque[Look] = deque()
         self._history: deque[Difference] = deque()
@@ -221,7 +220,7 @@ class ChangeFeed:
             self._forget(self._looks[0].number)
 
     def _forget(self, number: int) -> None:
-        """Nobody can ask any more for what was before a number, or at it."""
+        """Drops the changes up to a number."""
         while self._history and self._history[0].number <= number:
             self._bytes -= self._history.popleft().rows.nbytes
         while len(self._looks) > 1 and self._looks[0].number <= min(number, self._number - 1):

@@ -34,7 +34,7 @@ class Definition:
         return relation
 
     def alter(self, view: View) -> bool:
-        """The view is defined otherwise, and means the same. Whether its program is another one now."""
+        """Replaces the definition by one of equal meaning. Whether the program has changed."""
         labels, self.view = self.view.labels, view
         if view.labels == labels:
             return False

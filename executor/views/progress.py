@@ -19,7 +19,7 @@ class PendingRun(Struct):
 class Progress(Struct):
     """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
 
-    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
+    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is unchanged. ``claimed`` is
     where the interval ends that a background job computes now, or computed last: readers do not wait for it, but end
     their runs there, so that what the job commits takes the place of whole runs and those above it stay of use.
     """

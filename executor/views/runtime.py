@@ -132,7 +132,7 @@ class ViewRuntime:
         return self.definition.final(view)
 
     def alter(self, view: View) -> None:
-        """The view is defined otherwise, and means the same. Takes no lock: the caller has the sequencer's."""
+        """Replaces the definition by one of equal meaning. Takes no lock: the caller has the sequencer's."""
         if self.definition.alter(view):
             for progress, path in zip(self.paths, self.program.paths, strict=True):
                 progress.path = path
@@ -216,7 +216,7 @@ class ViewRuntime:
 
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
-        if self.error is not None:  # nobody keeps rows for it
+        if self.error is not None:  # no rows are kept for it
             return
         rows = self.runner.rows(progress.path, after, lsn)
         if rows == 0:
@@ -365,5 +365,5 @@ class ViewRuntime:
         return found | self.snapshots_of_statics()
 
     def snapshots_of_statics(self) -> dict[str, pa.Table]:
-        """The same for the static pipelines' results."""
+        """Snapshots of the static pipelines' results."""
         return {f"s_{name}": table for name, table in self.runner.statics.items()}

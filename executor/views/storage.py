@@ -118,7 +118,7 @@ class ViewStore:
         return folder
 
     def discard_scratch(self, job: int) -> None:
-        """The job is over: what it wrote and nobody committed is gone."""
+        """Deletes the uncommitted files of a finished job."""
         shutil.rmtree(self._scratch / str(job), ignore_errors=True)
 
     # Life of a view ---------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class ViewStore:
         return self._prepared(oid)[0]
 
     def _prepared(self, oid: int) -> tuple[Program, dict[str, Any], bool]:
-        """The same, what its static runs' files were, and whether it has come with states."""
+        """The program, the files of its static runs, and whether the view came with states."""
         path = self._statics(oid) / _PROGRAM
         with as_written(path.name):
             found, document = unpack(path.read_bytes(), f"{path.parent.name}/{_PROGRAM}")
@@ -239,7 +239,7 @@ class ViewStore:
 
     @contextmanager
     def _held(self, oid: int) -> Iterator[tuple[Manifest, Program] | None]:
-        """An open view (None: there is none any more), whose files nobody else changes meanwhile."""
+        """A context with an open view (None if it was dropped), in which no other thread changes its files."""
         with self._lock:
             lock = self._locks.setdefault(oid, threading.Lock())
         with lock:
@@ -369,7 +369,7 @@ class ViewStore:
     # Commits ----------------------------------------------------------------------------------------------------
 
     def commit(self, oid: int, path: int, after: int, upto: int, runs: Runs) -> dict[str, pa.Table] | None:
-        """Moves a path's durable frontier with its runs. The runs' rows, or None when somebody else committed first."""
+        """Moves a path's durable frontier with its runs. The runs' rows, or None when another job committed first."""
         with self._held(oid) as entry:
             return None if entry is None else self._commit(oid, *entry, path, after, upto, runs)
 

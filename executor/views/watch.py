@@ -1,10 +1,9 @@
-"""Continuous views that somebody wants to be told about: one thread that looks when what they are made of has changed,
-and again where it could not.
+"""Continuous views whose changes are reported: one thread that compares them when their inputs have changed, and again
+if it failed.
 
 Owns: which names are watched, for how many, and when to look: never more than a share of the time, so that bursts
-become one notice and writers notice nothing. What is told is an LSN and how many rows have changed
-(``executor.views.changes``); to whom is the caller's matter. Names are looked up again whenever the catalog is another
-one.
+become one notice and writers are not slowed down. A notice has an LSN and the number of changed rows
+(``executor.views.changes``); the caller delivers it. Names are looked up again whenever the catalog is another one.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Of a watcher's time, how much is spent on looking at most.
 SHARE: Final = 0.2
-#: Seconds for which another server's answer is waited for, while nobody else is told anything.
+#: Seconds to wait for another server's answer, during which no other notice is sent.
 PATIENCE: Final = 2.0
 #: Seconds after which a look that failed is tried again, whether anything has changed since or not.
 AGAIN: Final = 1.0
@@ -43,7 +42,8 @@ _compute: Any = pyarrow.compute  # made at its import, where no type checker see
 
 
 class Name(Struct, frozen=True):
-    """What a view is called: a name, the schemas in which it is looked up, and who must have leave to read it."""
+    """What a view is called: a name, the schemas in which it is looked up, and the role that must be allowed to read
+    it."""
 
     name: str
     search_path: tuple[str, ...]
@@ -55,7 +55,7 @@ Tell = Callable[[Name, int, int], None]
 
 
 class _Watched(Struct, eq=False, weakref=True):
-    """A name while somebody watches it: the feed of the view that it stands for now, if any, and how far that is."""
+    """A name with watchers: the feed of the view that it stands for now, if any, and how far that is."""
 
     count: int = 0
     feed: ChangeFeed | None = None
@@ -82,7 +82,7 @@ class ViewWatch:
         self.tell: Tell = lambda name, lsn, rows: None
 
     def watch(self, name: Name) -> None:
-        """Somebody wants to be told, from now on."""
+        """Adds a watcher of a name."""
         with self._lock:
             watched = self._names.setdefault(name, _Watched())
             watched.count += 1
@@ -146,7 +146,7 @@ class ViewWatch:
         except SqlError:
             if self._database.view(oid).away is None:
                 raise
-            return feed.number  # whoever has it answers later
+            return feed.number  # its new server answers later
         finally:
             self._until = math.inf
 

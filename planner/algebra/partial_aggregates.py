@@ -74,7 +74,7 @@ class StateColumn(Struct, frozen=True):
 
     @property
     def key(self) -> Hashable:
-        """The same for columns that hold the same."""
+        """The key of columns with equal values."""
         return key_of(self.fill)
 
 

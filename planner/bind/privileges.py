@@ -67,7 +67,7 @@ from planner.statements.walk import roots
 #: Tells columns; asked where the privileges on the whole relation do not suffice.
 Names = Callable[[], frozenset[str]]
 
-#: System relations that show what is nobody else's business.
+#: System relations that only privileged roles can read.
 _SECRET: Final = frozenset(
     ("pg_authid", "pg_shadow", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings", "pg_user_mapping")
 )

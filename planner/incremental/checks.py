@@ -51,7 +51,7 @@ def check(relation: Relation, places: Places = _NOWHERE) -> None:
 
 
 def check_operators(relation: Relation, places: Places = _NOWHERE) -> None:
-    """The same without the rule that all rows of streams are grouped at last."""
+    """Checks all rules except that the rows of streams are grouped at last."""
     kinds = Kinds()
     stack: list[tuple[Node, bool]] = [(relation, False)]
     while stack:

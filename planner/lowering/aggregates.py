@@ -117,7 +117,7 @@ def _concatenated(first: Scalar, second: Scalar, third: Scalar) -> Scalar:
 
 
 def _of_distinct(found: Split, argument: Scalar) -> Split:
-    """The same over distinct values; x and -x have one square, so that squares are added up for each sign."""
+    """The aggregate over distinct values; x and -x have one square, so that squares are added up for each sign."""
     count, total, squares = (replace(item, fill=replace(item.fill, distinct=True)) for item in found.columns)
     kind = squares.fill.type
     low, high = (

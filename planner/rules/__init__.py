@@ -76,7 +76,7 @@ REWRITES: Final[tuple[Rule, ...]] = (
     push_down_filters,  # turns cross joins with filters into inner joins with predicates
     join_existing,  # after pushing: a filter reaches the rows that it is about, and the join is with these
     compute_window_keys,  # anywhere: a window stays one
-    compute_ntile,  # anywhere: the same
+    compute_ntile,  # anywhere, for that reason
     merge_projects,  # after pushing, which moves filters out from between projections
 )
 

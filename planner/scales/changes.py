@@ -74,7 +74,7 @@ def _scale(carrying: Carrying, scalar: Scalar) -> Scalar:
 
 
 def _scale_of(carrying: Carrying, column: Column) -> Scalar:
-    """The same of a column's values."""
+    """The scale of a column's values."""
     return in_place(carrying.of_column(column), column.type)
 
 

@@ -94,7 +94,7 @@ def of_literal(literal: Literal) -> Literal:
 
 
 def _of_cast(cast: Cast, scales: Scales) -> Scalar:
-    """A cast that nobody wrote brings values together, and leaves each its decimals."""
+    """An implicit cast brings values together, and leaves each its decimals."""
     source, target = cast.argument.type, cast.type
     if is_shown(cast):
         kept = Call("written_scale", (cast.argument, Literal(None, target)), scale_kind(target))
@@ -367,7 +367,7 @@ def _removed(call: Call, scales: Scales) -> Scalar:
 
 
 def _replaced(call: Call, scales: Scales) -> Scalar:
-    """The same scales, but at the places of what is replaced."""
+    """The scales, except at the places of replaced elements."""
     items, old, new = call.arguments
     scale, given = _told(items, scales), _told(new, scales)
     if (
@@ -380,7 +380,7 @@ def _replaced(call: Call, scales: Scales) -> Scalar:
 
 
 def _unless_unknown(call: Call, parts: Sequence[tuple[Scalar, Scalar]], places: Sequence[Scalar] = ()) -> Scalar:
-    """The same function of the scales; NULL where those of a whole array are not known, which has elements."""
+    """The function over the scales; NULL if the scales of a non-empty array are unknown."""
     if any(scale == UNKNOWN for _, scale in parts):
         return UNKNOWN
     whole = [(item, scale) for item, scale in parts if item.type.name in _ARRAYS and not _is_made(scale)]

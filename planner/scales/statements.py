@@ -183,8 +183,8 @@ def _is_array(node: object) -> bool:
 
 
 def _is_mixed(node: Cast | Call | Literal) -> bool:
-    """Whether constants of several scales meet in a node: a cast that nobody wrote changes a scale, or an array's
-    elements have one each."""
+    """Whether constants of several scales meet in a node: an implicit cast changes a scale, or an array's elements have
+    one each."""
     match node:
         case Cast(argument=argument, type=kind, explicit=False) if kind.name == "numeric" and is_number(argument.type):
             return of_type(argument.type) != of_type(kind)

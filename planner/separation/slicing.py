@@ -238,7 +238,7 @@ def _is_ordered(relation: Relation) -> bool:
 
 
 def _first(limit: Limit, least: int) -> Limit | None:
-    """As many of the first rows as a limit behind an offset needs; None where nobody knows how many."""
+    """The number of first rows that a limit behind an offset needs; None if it is unknown."""
     match limit.count, limit.offset or Literal(0, INT8):
         case Literal(value=int(count)), Literal(value=int(offset)):
             return replace(limit, count=Literal(max(count + offset, least), INT8), offset=None)

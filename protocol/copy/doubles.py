@@ -2,7 +2,7 @@
 
 Both the parser and a division round correctly. So where a number's text is k units of its last decimal, k below 2^53,
 the double that is read is exactly k / 10^scale; and where the double is that, the text is so near that it rounds to k
-units. Any other double, such as that of a text with more decimals, is left to who reads decimals.
+units. Any other double, such as that of a text with more decimals, is left to the decimal parser.
 """
 
 from __future__ import annotations

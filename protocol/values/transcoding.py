@@ -2,8 +2,7 @@
 
 Owns: ``Transcoder``: the strings of messages in both directions, the fields of rows, values of parameters, and
 PostgreSQL's errors of what is no text in an encoding (22021) or has no place in the other one (22P05). A client of UTF8
-has none, and its bytes are nobody's business here.
-https://www.postgresql.org/docs/15/multibyte.html
+has none, and its bytes are not touched. https://www.postgresql.org/docs/15/multibyte.html
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``millstream init``: the data folder, and a file of settings in which every one stands with its default.
+"""``millstream init``: the data folder, and a file that lists every setting with its default.
 
 Owns: what it makes. Nothing that is there is changed; a server makes its data folder by itself, so this command is for
-who wants to look at the settings first.
+users who want to see the settings first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Who may come in, as far as files say it: the table of hosts and the certificates, read at the start and on request.
+"""The files that decide which clients may connect: the table of hosts and the certificates, read at the start and on
+request.
 
-Owns: where these files are, the checks that nobody can listen beyond this machine without TLS or trust what is beyond
-it, and reading them anew: what has mistakes is logged and not put in force. Calls may be made from any thread.
+Owns: where these files are, the checks that a server does not listen beyond this machine without TLS, or trust other
+machines, and reading them anew: what has mistakes is logged and not put in force. Calls may be made from any thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A client proves who it is: by where it is, by a password or by a certificate, as the table of hosts asks for.
+"""Authentication of a client: by its address, a password or a certificate, as the table of hosts asks for.
 
 Owns: which rule is a client's, the methods, and what a client that fails is told: never whether there is such a role
-(a login of none runs like any other, with keys that belong to nobody). Bytes of SCRAM are ``protocol.scram``'s.
+(the login of a missing role runs like any other, with random keys). Bytes of SCRAM are ``protocol.scram``'s.
 
 https://www.postgresql.org/docs/15/client-authentication.html
 """
@@ -41,11 +41,11 @@ class Authentication:
         self._roles = roles
         self._secret = secret
         self._exchange: scram.Exchange | None = None
-        #: How the client proves who it is, once that is known.
+        #: The client's authentication method, once that is known.
         self.method = ""
 
     def begin(self) -> bool:
-        """Whether the client is who it says; else it has been asked for a proof. Raises 28000."""
+        """Whether the client is authenticated; else it has been asked for a proof. Raises 28000."""
         rule = self._rule()
         self.method = rule.method
         self._require_certificate(rule)
@@ -82,7 +82,7 @@ class Authentication:
         self._connection.send(encoder.authentication_sasl(scram.mechanisms(binding)))
 
     def _keys(self) -> scram.Keys:
-        """What is kept of the user's password, or keys that nobody has."""
+        """The verifier of the user's password, or random keys."""
         role = self._roles.find(self._user)
         verifier = None if role is None or role.password is None else read_verifier(role.password)
         if role is None or verifier is None or _is_over(role):

@@ -1,4 +1,4 @@
-"""Who may come from where, and how that is proved: a table of rules in PostgreSQL's pg_hba.conf syntax.
+"""Which clients may connect from where, and by which method: a table of rules in PostgreSQL's pg_hba.conf syntax.
 
 Owns: reading the table, each rule's match, and the rule that no line trusts what is not this machine. Knows neither
 sockets nor passwords; what a method asks for is ``server.login.authentication``'s.
@@ -46,7 +46,7 @@ class Word(Struct, frozen=True):
 
 
 class Client(Struct, frozen=True):
-    """Who wants in. ``groups`` says whether the user is a member of a role."""
+    """A client that connects. ``groups`` says whether the user is a member of a role."""
 
     address: ClientAddress
     tls: bool
@@ -258,7 +258,7 @@ def _verify(kind: str, method: str, options: tuple[str, ...]) -> Verify:
 
 
 def _require_proof(rule: Rule) -> None:
-    """Only this machine is trusted: everybody else proves who he is. Raises HbaError."""
+    """Only this machine can be trusted: all other clients authenticate. Raises HbaError."""
     if rule.method == "trust" and not all(map(is_loopback, rule.networks)):
         raise HbaError("trust is for loopback addresses only: use scram-sha-256 or cert")
 

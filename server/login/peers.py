@@ -1,10 +1,10 @@
-"""Servers of one storage that ask each other, on the port where their clients come.
+"""Requests between servers of one storage, on the port of their clients.
 
-Owns: how one proves to another that it has the storage's key, and the way of a question and its answer. Both sides
-prove it, over a number of the other's (challenge and response; HMAC is RFC 2104's) and the certificate of who answers
-(channel binding, RFC 5056), so that nobody stands between them: who answers takes its own, also where the connection
-is not encrypted, since somebody may have told who asks that it cannot be. Knows nothing of what is asked
-(``executor/moving/elsewhere``).
+Owns: how one proves to another that it has the storage's key, and the way of a request and its answer. Both sides prove
+it, over a number of the other's (challenge and response; HMAC is RFC 2104's) and the certificate of the answering
+server (channel binding, RFC 5056), which excludes a man in the middle: the answering server uses its own certificate,
+also where the connection is not encrypted, since an attacker may have told the asking server that it cannot be. Knows
+nothing of what is asked (``executor/moving/elsewhere``).
 
     asks      PeerRequest: its nonce
     answers   AuthenticationSASLContinue: its nonce, and the proof that it has the key
@@ -38,26 +38,27 @@ if TYPE_CHECKING:
 
 _NONCE: Final = 32
 _PROOF: Final = 32
-#: Bytes of an answer in one message, and of a message from who has not proved itself.
+#: Bytes of an answer in one message, and of a message from a server that is not authenticated.
 _PIECE: Final = 1 << 20
 _UNKNOWN: Final = 1000
-#: Seconds until a connection must be there, until the other has said who it is (it may stand still, and then be taken
+#: Seconds until a connection must be there, until the other is authenticated (it may stand still, and then be taken
 #: over, which is a better end), and between two looks whether an answer is still wanted.
 _CONNECT: Final = 5.0
 _MEET: Final = 30.0
 _STEP: Final = 0.05
-#: Connections to one server that are kept while nobody needs them.
+#: Unused connections to one server that are kept open.
 _IDLE: Final = 4
 
 _message: Final = Struct(">ci")
 
 
 def proof(key: bytes, side: Literal["asks", "answers"], asking: bytes, answering: bytes, binding: bytes) -> bytes:
-    """What shows that a side has the key, over both nonces and the fingerprint of who answers (empty without TLS)."""
+    """The proof that a side has the key, over both nonces and the fingerprint of the answering server (empty without
+    TLS)."""
     return hmac.digest(key, side.encode() + asking + answering + binding, "sha256")
 
 
-# -- who is asked ------------------------------------------------------------------------------------------------------
+# -- the answering server ---------------------------------------------------------------------------------------------
 
 
 class Meeting:
@@ -113,7 +114,7 @@ class Answering:
             self._answers = False
 
     def failed(self, error: SqlError) -> None:
-        """No error is survived: whoever asks comes again."""
+        """Closes the connection after any error: the asking server connects again."""
         self._connection.end(error)
 
     def rest(self, request: bytes | None, output: bytes) -> None:
@@ -125,7 +126,7 @@ class Answering:
         return self._answers
 
     def cancel(self) -> None:
-        """Nobody waits for the answer."""
+        """The answer is not needed any more."""
         self._reader.cancel()
 
     @property
@@ -141,7 +142,7 @@ class Answering:
         """The other server is gone."""
 
 
-# -- who asks ----------------------------------------------------------------------------------------------------------
+# -- the asking server ------------------------------------------------------------------------------------------------
 
 
 class Peers:
@@ -181,7 +182,7 @@ class Peers:
             return idle.pop() if idle else None
 
     def close(self) -> None:
-        """Ends all connections that nobody uses."""
+        """Ends all unused connections."""
         with self._lock:
             idle = [asking for each in self._idle.values() for asking in each]
             self._idle.clear()

@@ -1,4 +1,4 @@
-"""From the first byte to ReadyForQuery: TLS and cancel requests, the startup packet, who may come in.
+"""From the first byte to ReadyForQuery: TLS and cancel requests, the startup packet, authentication.
 
 Owns: the answers before there is a session, their order, and the start-up packet's settings. Who a client must be is
 ``server.login.authentication``'s. Clients that come before the database is open wait here; who has not proved who he is
@@ -50,8 +50,8 @@ _NOT_SETTINGS: Final = frozenset(("user", "database", "options", "replication"))
 
 
 class Login(Struct, frozen=True):
-    """Who wants in, with which settings; ``given`` are those of the start-up packet, ``key_length`` is that of the
-    protocol's cancel keys."""
+    """A log-in with its settings; ``given`` are those of the start-up packet, ``key_length`` is that of the protocol's
+    cancel keys."""
 
     user: str
     database: str
@@ -138,7 +138,7 @@ class Startup:
         return server.loop.call_later(server.config.authentication_timeout, self._late)
 
     def _late(self) -> None:
-        """Whoever has not proved who he is by now keeps a place from others."""
+        """Drops a client that has not authenticated in time, since it takes the place of others."""
         self._connection.abort()
 
     def _encrypt(self, begun: bytes | None = None) -> None:
@@ -157,7 +157,7 @@ class Startup:
         connection.encrypt(secured, begun)
 
     async def _meet(self, nonce: bytes) -> None:
-        """Another server of the storage is there, or who wants to be taken for one."""
+        """Handles another server of the storage, or a client that claims to be one."""
         database = await self._connection.server.wait_open()
         if not database.options.storage:
             raise SqlError("28000", "this server shares no storage with others")
@@ -197,7 +197,7 @@ class Startup:
             await self._enter()
 
     async def _enter(self) -> None:
-        """The client is who it says: there is a session from now on."""
+        """Starts the session of an authenticated client."""
         connection, login = self._connection, self._login
         assert login is not None
         database = await connection.server.wait_open()

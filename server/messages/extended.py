@@ -178,7 +178,7 @@ def describe(session: Session, message: m.Describe) -> None:
 
 
 def _check_described(session: Session, message: m.Describe) -> None:
-    """In a failed transaction nobody is told of rows that may be of what it has made. Raises 25P02."""
+    """In a failed transaction, rows that may depend on its changes are not described. Raises 25P02."""
     if message.kind == "S":
         prepared = find_statement(session, message.name)
         outputs = None if prepared.plan is None else outputs_of(session, prepared.plan.statement)

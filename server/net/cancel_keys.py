@@ -1,4 +1,4 @@
-"""Who may cancel whom: the process numbers and keys that BackendKeyData hands out.
+"""Cancel keys: the process numbers and keys that BackendKeyData sends.
 
 Owns: the registry of sessions by process number. A key is random and compared in constant time; a wrong one is ignored,
 as PostgreSQL does, since the asking connection gets no answer either way.

@@ -48,7 +48,7 @@ Express = Callable[[bytes], bytes | None]
 
 
 class Handler(Protocol):
-    """Who acts on messages: the start-up at first, the session after it."""
+    """The handler of messages: the start-up at first, the session after it."""
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
         """Acts on one message; what is returned must end before the next one comes. Raises SqlError."""
@@ -197,7 +197,7 @@ class Connection(asyncio.Protocol):
         self._decoder.transcoder = item
 
     def authenticated(self) -> None:
-        """The client has proved who it is."""
+        """The client is authenticated."""
         self._decoder.authenticated()
         self.machine.authenticated()
 
@@ -246,7 +246,7 @@ class Connection(asyncio.Protocol):
             raise SqlError("08006", "connection to client lost")
 
     def stop_draining(self) -> None:
-        """Nobody needs to wait for the client any more: what is sent is cancelled, or the client has taken it."""
+        """Ends the wait for the client: what is sent is cancelled, or the client has read it."""
         drained, self._drained = self._drained, None
         if drained is not None and not drained.done():
             drained.set_result(None)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-#: What clients that begin with TLS at once must offer, so that nobody else's connection is taken for one.
+#: What clients that begin with TLS at once must offer, so that no other protocol's connection is taken for one.
 ALPN: Final = "postgresql"
 #: Bytes read from TLS at once: a record's.
 _RECORD: Final = 16 << 10
@@ -226,7 +226,7 @@ class Tunnel(asyncio.Protocol):
     def close(self) -> None:
         """Says goodbye and closes once what is queued has been sent."""
         if not self._is_closed and self._is_open:
-            with contextlib.suppress(ssl.SSLError):  # it has not said goodbye itself, for which nobody waits
+            with contextlib.suppress(ssl.SSLError):  # it has not closed itself, which is not waited for
                 self._tls.unwrap()
             self._send()
         self._is_closed = True

@@ -42,7 +42,7 @@ class Notification(Struct, frozen=True):
 
 
 class Listener(Protocol):
-    """Who is told: a session."""
+    """A listening session."""
 
     @property
     def told_bytes(self) -> int:
@@ -55,11 +55,12 @@ class Listener(Protocol):
 
 
 class Channels:
-    """Who listens to what, of a whole server. On the event loop's thread, but for ``order`` and ``call``."""
+    """The channels of a whole server and their listeners. On the event loop's thread, but for ``order`` and
+    ``call``."""
 
     def __init__(self, call: Callable[[Callable[[], None]], None]) -> None:
         """``call`` has a function called on the loop's thread soon, from any thread, in order."""
-        #: Held by who commits a transaction that notifies: so commits and notifications come in one order.
+        #: Held while a transaction that notifies commits: so commits and notifications come in one order.
         self.order = threading.Lock()
         self.call = call
         self._listeners: dict[str, dict[Listener, None]] = {}
@@ -74,7 +75,7 @@ class Channels:
             self._listeners.setdefault(channel, {})[listener] = None
 
     def deliver(self, notifications: tuple[Notification, ...]) -> None:
-        """Hands the notifications of one transaction to whom they concern."""
+        """Hands the notifications of one transaction to their listeners."""
         found: dict[Listener, list[Notification]] = {}
         for item in notifications:
             for listener in self._listeners.get(item.channel, ()):

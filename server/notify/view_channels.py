@@ -14,7 +14,8 @@ from server.notify.channels import Listener, Notification
 
 
 class ViewChannels:
-    """Who watches which views, of a whole server. On the event loop's thread, but for ``watch`` and ``unwatch``."""
+    """The watched views of a whole server and their listeners. On the event loop's thread, but for ``watch`` and
+    ``unwatch``."""
 
     def __init__(self, watch: ViewWatch, call: Callable[[Callable[[], None]], None]) -> None:
         """``call`` has a function called on the loop's thread soon, from any thread, in order."""

@@ -1,4 +1,4 @@
-"""Who may enter the data folder: its owner, and a group that may only read it, as in PostgreSQL.
+"""Permissions of the data folder: for its owner, and for a group that may only read it, as in PostgreSQL.
 
 Owns: the permissions of that folder, and through the process's umask those of everything that the server and its child
 processes make. A folder without a server's data in it is made private; one with data that others can enter is refused,
@@ -41,9 +41,9 @@ def claim(data: Path, storage: Path | None = None) -> None:
 
 
 def _require_private(folder: Path, what: str) -> int:
-    """The folder's mode, which lets in nobody but its owner and readers of its group. Raises OpenFolder."""
+    """The folder's mode, which allows only its owner and readers of its group. Raises OpenFolder."""
     if _mode(folder) & _TOO_OPEN and _is_unused(folder):
-        with suppress(PermissionError):  # of a storage that is somebody else's
+        with suppress(PermissionError):  # of a storage that another user owns
             folder.chmod(PRIVATE)
     mode = _mode(folder)
     if mode & _TOO_OPEN:

@@ -1,6 +1,6 @@
 """What the server says about itself: one line an event on stderr, as text or as a JSON object.
 
-Owns: both formats, and that no value can look like another field or another line. Everybody logs through the standard
+Owns: both formats, and that no value can look like another field or another line. All modules log through the standard
 library's ``logging.getLogger(__name__)``; Spark's driver process has a file of its own.
 """
 

@@ -21,9 +21,10 @@ _OVERHEAD: Final = 512
 
 
 class Stamp(Struct):
-    """What a result was computed from: valid while the database says the same.
+    """What a result was computed from: valid while the database's versions are equal.
 
-    ``checked`` is an LSN at which it did: as long as nothing at all is published after it, nobody need ask again.
+    ``checked`` is an LSN at which they were: as long as nothing at all is published after it, it need not be checked
+    again.
     """
 
     catalog: Catalog

@@ -121,7 +121,7 @@ class Rows:
         return tables[-1].row(place) + _ONE
 
     def _of_values(self, row: ValueRow) -> bytes:
-        """A row that nobody has put in columns yet."""
+        """A row that is not in columns yet."""
         known = self._values.get(id(row))
         if known is None or known[0] is not row:
             known = row, bytes(self._form.encode(row.select(self._form.picked.read))[0])

@@ -95,7 +95,7 @@ class _Block:
     def _statement(self, text: str, discards: bool) -> None:
         for result in self._results(text, discards):
             self.notices += result.notices
-            for _ in result.batches or ():  # rows that nobody sees, but that may raise
+            for _ in result.batches or ():  # rows that are discarded, but that may raise
                 pass
 
     def _results(self, text: str, discards: bool) -> list[Result]:

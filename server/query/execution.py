@@ -1,7 +1,8 @@
 """One statement run for one client: by the executor in a worker thread, or by the session itself.
 
-Owns: who runs which statement, and ``Cursor``, a result on its way out. Both query protocols use it; neither's messages
-are known here. Everything here may block and is called in a worker thread, unless it says otherwise.
+Owns: whether the executor or the session runs a statement, and ``Cursor``, a result on its way out. Both query
+protocols use it; neither's messages are known here. Everything here may block and is called in a worker thread, unless
+it says otherwise.
 """
 
 from __future__ import annotations

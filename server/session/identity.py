@@ -1,4 +1,4 @@
-"""Who a session is: the role that logged in, and those that it takes on by SET SESSION AUTHORIZATION and SET ROLE.
+"""The roles of a session: the one that logged in, and those set by SET SESSION AUTHORIZATION and SET ROLE.
 
 Owns: whether it may, and which settings the role may see. The values are settings like others, so that transactions
 give back what they had (``server.settings.settings``).
@@ -59,7 +59,7 @@ def require_examinable(session: Session, name: str) -> None:
 
 
 def _require_power(roles: Roles, login: str, name: str) -> None:
-    """Whether whoever has logged in may be somebody. Raises 22023 and 42501."""
+    """Checks that the logged-in role may become another. Raises 22023 and 42501."""
     _find(roles, name)
     own = roles.find(login)
     if name != login and (own is None or not own.superuser):

@@ -1,4 +1,4 @@
-"""Who locks what, and who waits for whom: pg_locks, and what pg_blocking_pids() and pg_stat_activity say of it.
+"""Locks and their waiters as rows: pg_locks, and the parts of pg_blocking_pids() and pg_stat_activity about them.
 
 Owns: these rows, and under which of PostgreSQL's kinds each target stands. All rows of a table, its keys, and an
 object's definition are objects of pg_class there, told apart by objsubid; a row that a key names is a tuple, whose page

@@ -41,7 +41,7 @@ def _progress(query: RunningQuery | None) -> Row:
 
 #: Contexts that pg_settings calls by another name.
 _CONTEXTS: Final[Mapping[str, str]] = {"server": "postmaster"}
-#: What sessions of others look like to who may not see them.
+#: What sessions of other roles look like without the privilege to see them.
 _HIDDEN: Final[Row] = {
     "query": "<insufficient privilege>",
     **dict.fromkeys(("client_addr", "client_port", "backend_start", "xact_start", "query_start", "state"), None),
@@ -158,7 +158,7 @@ def _activity(session: Session) -> Iterator[Row]:
 
 
 def _queries(session: Session) -> Iterator[Row]:
-    """Queries that can leave the server; the texts of others' only for who may see what these do."""
+    """Queries that can leave the server; the texts of others only for roles that may see them."""
     for row in system_rows(session.database, "queries"):
         yield row if _may_see(session, str(row["role"] or "")) else {**row, "query": _HIDDEN["query"]}
 
@@ -198,7 +198,7 @@ def _session_row(other: Session) -> Row:
 
 
 def _database(session: Session) -> Iterator[Row]:
-    """pg_stat_database: NULL is what nobody counts."""
+    """pg_stat_database: what is not counted is NULL."""
     counts = session.database.tables.counts.copy().values()
     yield {
         "datid": DATABASE,
@@ -221,7 +221,7 @@ def _nothing_written(session: Session, name: str) -> Row:
 
 
 def _encryption(session: Session) -> Iterator[Row]:
-    """Who speaks TLS."""
+    """The connections with TLS."""
     for other in sessions(session):
         tunnel = other.connection.tunnel
         if tunnel is None:

@@ -102,7 +102,7 @@ class Session:
         self._told: tuple[str, ...] = ()
         self.database = db.database
         self.settings = settings
-        self.login = user  # who has logged in
+        self.login = user  # the role that has logged in
         self.cursors = Cursors()
         self.database_name = database_name
         self.backend = self.server.cancels.register(self.cancel, key_length)
@@ -197,7 +197,7 @@ class Session:
             self.connection.flush()
         at_rest = self.is_idle and not self.portals and not self.settings.changed and self.copying is None
         at_rest = at_rest and self.connection.transcoder is None and not self.settings.escapes
-        at_rest = at_rest and not self.listening.channels  # who listens is told between any two statements
+        at_rest = at_rest and not self.listening.channels  # a listening session is notified between any two statements
         at_rest = at_rest and not logs(self.logs, above="ddl")
         return self.express.answer if at_rest and not self.idle.is_running else None
 

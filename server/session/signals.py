@@ -1,6 +1,6 @@
 """pg_cancel_backend(), millstream.suspend() and their kin: what one session asks of the server or of another.
 
-Owns: who may. Called in a session's worker thread; what happens to another session happens on the loop's.
+Owns: the privileges needed. Called in a session's worker thread; what happens to another session happens on the loop's.
 
 https://www.postgresql.org/docs/15/functions-admin.html#FUNCTIONS-ADMIN-SIGNAL
 """
@@ -40,7 +40,7 @@ def cancel(session: Session, process: Value) -> bool | None:
 
 
 def terminate(session: Session, process: Value, timeout: Value = 0) -> bool | None:
-    """Ends another session; whether there is such a session. Nobody waits for its end."""
+    """Ends another session, without waiting for its end; whether there is such a session."""
     if process is None or timeout is None:
         return None
     other = _told_other(session, process)
@@ -62,7 +62,7 @@ def suspend(session: Session, process: Value) -> str | None:
 
 
 def checkpoint(session: Session, process: Value) -> str | None:
-    """The same of a copy of what the query has done: the query goes on."""
+    """Writes a copy of what the query has done; the query continues."""
     return _leave(session, process, "checkpoint")
 
 
@@ -132,7 +132,7 @@ def _other(session: Session, process: Value) -> Session | None:
 
 
 def _require_power(session: Session, other: Session, word: str, what: str, done: str) -> None:
-    """Raises 42501 where the other session is somebody else's."""
+    """Raises 42501 where the other session belongs to another role."""
     roles = session.db.catalog.roles
     own, its = roles.find(session.user), roles.find(other.login)
     if own is not None and own.superuser:

@@ -1,8 +1,8 @@
 """millstream.suspend('view'), resume('view') and their kin: what a session asks of a continuous view by its name.
 
-Owns: which view a name means, by the search path as everywhere, and who may; numbers and ids, which are sessions' and
-queries', are handed on (``signals``). A suspended view can be named on any server of its storage, also where no
-relation is called so. Called in a session's worker thread.
+Owns: which view a name means, by the search path as everywhere, and the privileges needed; numbers and ids, which are
+sessions' and queries', are handed on (``signals``). A suspended view can be named on any server of its storage, also
+where no relation is called so. Called in a session's worker thread.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 def suspend(session: Session, name: Value) -> str | None:
-    """Nobody maintains a view any more, whose state stays on the storage: its name. A number is a session's, and an id
-    a query's."""
+    """Suspends a view, whose state stays on the storage: its name. A number is a session's, and an id a query's."""
     if is_query_id(str(name)):
         return signals.leave_by_id(session, str(name), "suspend")
     if name is None or str(name).isdecimal():
@@ -130,7 +129,7 @@ def _left_by_others(session: Session, schema: str | None, relation: str) -> Owne
 
 
 def _about(session: Session, owned: Owned) -> artifact.About | None:
-    """What a suspended view is called; None where nobody can tell, since its state and that before are damaged."""
+    """The name of a suspended view; None if it is unknown, since its state and the one before are damaged."""
     for handover in (owned.handover, owned.older):
         try:
             return artifact.read_about(session.database.shared.folder, replace(owned, handover=handover))

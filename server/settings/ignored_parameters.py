@@ -1,4 +1,4 @@
-"""PostgreSQL's parameters that mean nothing here: taken, checked and shown all the same.
+"""PostgreSQL's parameters without effect here: they are accepted, checked and shown.
 
 Owns: what its own list says of a parameter (``pg_settings`` of ``catalog.postgres``) -> a ``Parameter``. Those that do
 something, or have another default, are ``server.settings.parameters``'.

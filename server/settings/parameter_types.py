@@ -23,7 +23,7 @@ from catalog.values.times.zones import posix_name, session_zone
 
 #: Turns a client's text into the stored text; gets the parameter's name for its messages.
 Reader = Callable[[str, str], str]
-#: Who may set it and when, in pg_settings' words; "server": when the server starts.
+#: Which roles may set it and when, in pg_settings' words; "server": when the server starts.
 Context = Literal["user", "superuser", "internal", "server", "sighup", "backend"]
 
 

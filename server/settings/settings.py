@@ -26,14 +26,14 @@ from server.settings.parameter_types import Context, Parameter, show, text
 from server.settings.parameters import PARAMETERS, REPORTED
 
 _CUSTOM: Final = re.compile(r"[A-Za-z_][\w$]*(\.[A-Za-z_][\w$]*)+")
-#: Settings that say who the session is: what they may be, the catalog knows (``server.session.identity``).
+#: Settings of the session's roles: the catalog knows their valid values (``server.session.identity``).
 IDENTITY: Final = ("role", "session_authorization")
 #: Parameters on which the text of a result depends: part of the key of cached results and plans.
 _MATTERS_TO_RESULTS: Final = (
     *("timezone", "datestyle", "intervalstyle", "bytea_output", "search_path", "client_encoding"),
     *("standard_conforming_strings", "extra_float_digits", *IDENTITY),
 )
-#: Belong to the transaction: gone when it ends, whoever set them.
+#: Belong to the transaction and end with it.
 OF_TRANSACTION: Final = ("transaction_isolation", "transaction_read_only", "transaction_deferrable")
 _FRAMEWORK: Final = {name: f"default_{name}" for name in OF_TRANSACTION}
 

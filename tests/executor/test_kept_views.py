@@ -63,7 +63,7 @@ def test_a_server_whose_folder_is_gone(servers: Servers, a: Client, tmp_path: Pa
     assert b.run(READ) == rows.wanted()
     servers.stop("b")
     assert servers.client("b").run(READ) == rows.wanted()
-    with pytest.raises(SqlError, match="55000: the data folder is not that of server"):
+    with pytest.raises(SqlError, match="55000: the data folder does not belong to server"):
         _ = servers["a"]
     assert servers.client("b").run(READ) == rows.wanted()
 

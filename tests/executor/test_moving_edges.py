@@ -277,7 +277,7 @@ def test_who_was_left_gives_nothing_away(servers: Servers, a: Client, monkeypatc
     servers.migrate("a", "b")
 
     def busy(*_: object) -> None:
-        raise SqlError("55P03", "somebody defines something")
+        raise SqlError("55P03", "a definition is in progress")
 
     with monkeypatch.context() as patched:
         patched.setattr(entering, "leave", busy)

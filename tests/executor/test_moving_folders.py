@@ -282,7 +282,7 @@ def test_what_a_guest_may_not(servers: Servers, a: Client, folder: Folder) -> No
     servers.migrate("a", "b")
     b = servers.client("b")
     for statement in ("INSERT INTO s VALUES (1, 1, '')", "INSERT INTO s SELECT 1, 1, ''"):
-        with pytest.raises(SqlError, match='42809: stream "s" is filled on server "a" and takes no INSERT here'):
+        with pytest.raises(SqlError, match='42809: stream "s" is filled on server "a" and accepts no INSERT here'):
             b.run(statement)
     for statement in (
         "ALTER FOREIGN TABLE s OPTIONS (ADD null 'x')",

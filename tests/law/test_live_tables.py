@@ -64,7 +64,7 @@ def test_the_text_that_is_told_reads_tables_as_they_are(postgres: Postgres) -> N
             assert hint.startswith(_BEFORE), f"{name}: {hint}"
             told.clear()
             mirror.client.execute(hint.removeprefix(_BEFORE).encode())
-            warning = f'view "{name}" begins again: what it had of rows of x that arrived before is lost'
+            warning = f'view "{name}" starts again: its result of earlier rows of x is lost'
             assert told == [("WARNING", warning, "")]
         for _ in range(6):
             mirror.insert("x", [_of_stream(source) for _ in range(source.choice((1, 20)))], one_statement=True)

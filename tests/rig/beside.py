@@ -73,6 +73,6 @@ def at_once(calls: Iterable[Callable[[], T]]) -> list[T]:
 def _run(future: Future[T], work: Callable[..., T], *arguments: Any) -> None:
     try:
         future.set_result(work(*arguments))
-    except BaseException as error:  # whoever asks for the result gets it
+    except BaseException as error:  # the caller of the result gets it
         future.set_exception(error)
         del future, work, arguments  # the error knows this frame, and would keep them all

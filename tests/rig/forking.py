@@ -2,7 +2,7 @@
 
 What runs in a server, but for queries that are to wait (``tests.rig.holding``), its arguments, environment, log and
 session are then those of ``python -m server``, and it has no other open files. It ends with this process, and this
-process ends when nobody can ask it any more.
+process ends when its requester does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OPEN_FILES: Final = 4096
 
 def main(asked: socket.socket) -> None:
     """Forks, and says how each server ended, until the other end of the socket is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who ask
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the requesters
     collect_later()
     keep_freed_memory()
     leave_out_pandas()
@@ -81,7 +81,7 @@ def _serve(request: Request, log: int) -> NoReturn:
 
 
 def _tell(watched: int, pid: int, outcome: int) -> None:
-    """How a server ended, if somebody still wants to know."""
+    """Reports how a server ended, if the requester is still there."""
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(BrokenPipeError):
         os.write(outcome, NUMBER.pack(os.waitstatus_to_exitcode(status)))

@@ -1,4 +1,4 @@
-"""Queries of the servers that tests fork which wait, where they could leave, until somebody asks something of them.
+"""Queries in forked test servers that wait, where they could leave, until they get a request.
 
 So a test that asks a query to leave need not be quick, and the query need not take long. Servers that are started as
 users do have no such queries: there the time has to do that the query takes.

@@ -30,7 +30,7 @@ class Read(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """What a transaction did; ``committed`` None: nobody knows."""
+    """What a transaction did; ``committed`` None: unknown."""
 
     number: int
     operations: tuple[Append | Read, ...]

@@ -1,4 +1,4 @@
-"""The law's judge: one Millstream and one PostgreSQL schema that are told the same, and whose answers must be equal.
+"""The law's judge: one Millstream and one PostgreSQL schema that get equal statements and must give equal answers.
 
 Streams are ordinary tables in PostgreSQL, and a continuous view's query runs there from scratch each time. A row counts
 for PostgreSQL when Millstream has acknowledged it, and not before.
@@ -43,7 +43,7 @@ class Mirror:
         _run(self.judge, f"CREATE TABLE {name} ({columns})")
 
     def view(self, name: str, query: str, judged: str | None = None, options: str = "") -> None:
-        """A continuous view here; there, only its text, or another text that means the same."""
+        """A continuous view here; there, only its text, or another text of equal meaning."""
         _run(self.client, f"CREATE VIEW {name} {options} AS {query}")
         self.views[name] = judged or query
 
@@ -76,7 +76,7 @@ class Mirror:
             assert_same_rows(actual, expected, f"{name} after {self.acknowledged} rows")
 
     def check_outcomes(self) -> None:
-        """The same, where a view and its query may also raise: both the same SQLSTATE."""
+        """Checks a view and its query, which may also raise one SQLSTATE."""
         for name, query in self.views.items():
             found, wanted = _outcome(self.client, f"SELECT * FROM {name}"), _outcome(self.judge, query)
             if isinstance(found, list) and isinstance(wanted, list):

@@ -1,5 +1,5 @@
-"""Pauses at random lines, of tests and of what threads of several servers share: what is right only as long as nobody
-is held up fails within minutes, instead of once in many runs.
+"""Pauses at random lines, of tests and of what threads of several servers share: code that is right only without delays
+fails within minutes, instead of once in many runs.
 
     make test ARGS="-p tests.rig.pausing tests/executor/test_moving*.py"
 

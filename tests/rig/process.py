@@ -19,7 +19,7 @@ _MOST_HELD = 100
 
 
 class Process(Protocol):
-    """What ends: a child of ours (subprocess.Popen), or one of somebody else's."""
+    """A process to end: a child of ours (subprocess.Popen), or of another process."""
 
     @property
     def pid(self) -> int: ...
@@ -30,8 +30,8 @@ class Process(Protocol):
 
 
 def free_port() -> int:
-    """A loopback port for a server, which nobody else is given before the server listens, and while it starts again:
-    bound here, it is only for those who set SO_REUSEADDR and name it, as servers do."""
+    """A loopback port for a server, which no other process gets before the server listens, and while it starts again:
+    bound here, it is only for processes that set SO_REUSEADDR and name it, as servers do."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))

@@ -71,7 +71,7 @@ def test_another_definition_is_refused_or_begins_again(client: Client, text: str
     told: list[tuple[str | None, str | None]] = []
     client.add_notice_handler(lambda notice: told.append((notice.severity, notice.message_primary)))
     client.execute(f"CREATE OR REPLACE VIEW rep_g WITH (restart = true) AS {text}".encode())
-    assert told == [("WARNING", 'view "rep_g" begins again: what it had of rows of rep_s that arrived before is lost')]
+    assert told == [("WARNING", 'view "rep_g" starts again: its result of earlier rows of rep_s is lost')]
     assert rows(client) == []
 
 

@@ -45,7 +45,7 @@ def _has_infinite(column: pa.Array) -> bool:
 
 
 def require_finite_values(values: Iterable[object], where: str) -> None:
-    """The same of dates and timestamps as parameters have them."""
+    """Checks dates and timestamps in the form of parameters."""
     if any(map(_is_infinite, values)):
         raise unsupported(f"an infinite date or timestamp in {where}", _HINT)
 

@@ -84,7 +84,7 @@ class ConnectSession(Session):
 
 
 def is_alike(version: str, other: str) -> bool:
-    """Whether two Sparks compute the same: major and minor version are equal."""
+    """Whether two Sparks compute equal results: major and minor version are equal."""
     return version.split(".")[:2] == other.split(".")[:2]
 
 

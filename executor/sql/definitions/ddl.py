@@ -397,7 +397,7 @@ def _kept(new: View, old: View) -> View:
 
 
 def _refuse_files(statement: CreateView) -> None:
-    """Files may change at any time, of which nobody tells a view."""
+    """Files can change at any time, and a view would not notice."""
     for item in walk(statement.query.relation):
         if isinstance(item, Scan) and item.kind == "files":
             instead = "Copy its rows into a table (CREATE TABLE AS), or join it in the query that reads the view."

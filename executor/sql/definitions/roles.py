@@ -60,7 +60,7 @@ def change_defaults(transaction: Transaction, catalog: Catalog, statement: Chang
 
 
 def own(transaction: Transaction, item: CatalogObject | Schema | Function | UserType) -> None:
-    """A new object belongs to who made it, who may have said what it grants to others."""
+    """A new object belongs to its creator, with the creator's default privileges."""
     catalog = transaction.catalog
     assert catalog is not None
     if transaction.role == BOOTSTRAP and not catalog.defaults:

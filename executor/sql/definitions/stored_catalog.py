@@ -1,7 +1,7 @@
 """The catalog as the log and the tables' database keep it: JSON documents.
 
-Owns: a record's changes of the catalog as they are applied again, and the whole catalog's text. Who writes them is
-``executor.sql.definitions.ddl``; the classes that may stand in them are ``catalog.codec``'s.
+Owns: a record's changes of the catalog as they are applied again, and the whole catalog's text.
+``executor.sql.definitions.ddl`` writes them; the classes that may stand in them are ``catalog.codec``'s.
 """
 
 from __future__ import annotations

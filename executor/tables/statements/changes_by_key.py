@@ -56,7 +56,7 @@ class KeyedTables(Protocol):
         """A table's rows, if they are at hand, all that is committed included."""
 
     def at_hand(self, table: Table) -> TableRows | None:
-        """The same where it takes no time."""
+        """The rows by key, if they are available at once."""
 
     def compute(
         self, relation: Relation, bindings: Mapping[str, pa.Table], parameters: Parameters, time_zone: str

@@ -286,8 +286,9 @@ def declared(binding: Binding, scalar: Scalar, kind: SqlType, node: Any, is_fiel
 
 @contextmanager
 def _body(binding: Binding, function: Function, given: Sequence[Scalar]) -> Iterator[None]:
-    """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's. Who runs
-    the statement reads it, be it called in a view, and its text's dates and intervals are read in the session's way.
+    """While a body is bound: its names are its own, ``$n`` the arguments, and no position is the statement's. It is
+    read with the privileges of the running role, also in a view, and its text's dates and intervals are read in the
+    session's way.
     """
     context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
     binding.speaks_of_places = "ctid" in function.body.lower()

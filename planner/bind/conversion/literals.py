@@ -152,7 +152,7 @@ def fit_numeric(value: Decimal, kind: SqlType) -> Decimal:
     if value and value.adjusted() > 2 * MAX_PRECISION:
         raise _overflow(precision, scale, kind.is_loose)
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
-    if kind.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
+    if kind.modifiers == UNCONSTRAINED and rounded != value:  # rounding is not declared
         raise _overflow(precision, scale, True)
     if rounded and rounded.adjusted() >= precision - kind.scale:
         raise _overflow(precision, scale, kind.is_loose)

@@ -324,7 +324,7 @@ def operator(name: str, left: int, right: int) -> PgOperator | None:
 
     https://www.postgresql.org/docs/15/typeconv-oper.html
     """
-    # those of extensions are there for who has a value of an extension's type
+    # those of extensions are there for values of an extension's type
     own = member_operators(name) if left in MEMBERS or right in MEMBERS else ()
     found = [item for item in (*operators(name), *own) if bool(item.left) == bool(left)]
     if not left:

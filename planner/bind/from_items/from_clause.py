@@ -207,7 +207,7 @@ def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
     binding.speaks_of_places = "ctid" in view.definition.lower()
     if isinstance(view, View) and view.reads_as_invoker:
         binding.reader = binding.caller
-    elif view.schema != PG_TEMP:  # else who reads it needs all
+    elif view.schema != PG_TEMP:  # else its reader needs all
         owner = context.catalog.rights_of(view.oid).owner
         binding.reader = restricted(context.catalog, context.catalog.roles.name(owner))
     binding.context = as_created(context, view) if isinstance(view, View) else of_system(context)

@@ -12,7 +12,7 @@ from planner.bind.state.bind_state import BindState
 
 
 def current_role(binding: BindState) -> Role:
-    """Who asks. Raises 42704 where the role has been dropped meanwhile."""
+    """The current role. Raises 42704 where it has been dropped meanwhile."""
     return named_role(binding, binding.context.role)
 
 

@@ -28,7 +28,7 @@ def alike(scalar: Scalar, known: Iterable[Scalar]) -> Scalar:
 
 
 def of_queries(scalar: Scalar) -> tuple[type, Hashable] | None:
-    """What an expression with subqueries has in common with those that say the same; None without subqueries."""
+    """The key by which equal expressions with subqueries are found; None without subqueries."""
     if not contains(scalar, RELATION_KINDS):
         return None
     return type(scalar), key_of(scalar)

@@ -67,8 +67,8 @@ class BindState:
         declared = context.parameter_types
         self.parameters = [None if kind is None else context.catalog.type_of(kind.oid) or kind for kind in declared]
         self.depends_on: dict[int, None] = {}
-        self.reader = restricted(context.catalog, context.role)  # who reads, if not everything is allowed to it
-        self.caller = self.reader  # who runs the statement, wherever a view is read in its owner's name
+        self.reader = restricted(context.catalog, context.role)  # the reading role, if it is not a superuser
+        self.caller = self.reader  # the role that runs the statement, also where a view is read in its owner's name
         self.needs: list[Need] = []
         self.given: dict[tuple[int, str], frozenset[str]] = {}  # columns of changed tables, by table and letter
         self.names: dict[tuple[str, str], int] = {}  # relations by name as written

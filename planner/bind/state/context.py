@@ -36,7 +36,7 @@ class Context(Struct, frozen=True):
     parameter_types: tuple[SqlType | None, ...] = ()
     time_zone: str = "UTC"
     role: str = "millstream"
-    #: Who has logged in, whatever SET ROLE says.
+    #: The role that has logged in, whatever SET ROLE says.
     session_role: str = "millstream"
     database: str = "millstream"
     separated: Separated = none_separated
@@ -51,7 +51,7 @@ class Context(Struct, frozen=True):
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     #: Whether functions' bodies are bound when they are created; pg_dump writes them before what they read.
     checks_bodies: bool = True
-    #: How dates and intervals of the text are read. What is kept is read as usual by everybody.
+    #: How dates and intervals of the text are read. Stored texts are read in the default way.
     reading: Reading = USUAL
 
 

@@ -54,7 +54,7 @@ def first_rows(relation: Relation) -> Relation:
     if not places:
         return relation
     if places == 1:  # several may be those of one query of WITH, which are to be the same rows also among equals
-        relation = rewrite(relation, (prune_columns,))  # what nobody reads is not kept
+        relation = rewrite(relation, (prune_columns,))  # unused columns are not kept
     fresh, kinds = Fresh(relation), Kinds()
     changed: Relation = transform(relation, lambda node: _changed(node, kinds, fresh))
     return changed

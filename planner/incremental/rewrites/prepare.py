@@ -43,7 +43,8 @@ _MIRRORED: Final[dict[JoinKind, JoinKind]] = {"inner": "inner", "left": "right",
 
 
 def prepare(relation: Relation, ordered: bool = False) -> Relation:
-    """The plan without orders that nobody sees, with groupings that its operators imply, and streams on probe sides."""
+    """The plan without orders that have no effect, with groupings that its operators imply, and streams on probe
+    sides."""
     fresh = Fresh(relation)
     kinds = Kinds()
     prepared: Relation = transform(drop_sorts(relation, ordered), lambda node: _prepare(node, kinds, fresh))

@@ -355,6 +355,6 @@ def _number(value: object) -> float | None:
 
 
 def _whole(value: object) -> float | None:
-    """The same of types whose values can be counted."""
+    """The range of types whose values can be counted."""
     counted = isinstance(value, int | dt.date) and not isinstance(value, dt.datetime)
     return _number(value) if counted else None

@@ -1,5 +1,4 @@
-"""Project(R, f) = Project(R, f without outputs that nobody uses); so too for leaves, literal rows, aggregates
-and windows.
+"""Project(R, f) = Project(R, f without unused outputs); so too for leaves, literal rows, aggregates and windows.
 
 A column's identity is unique, so it is needed exactly when some expression refers to it, or when a place that goes by
 position (the root, a set operation, a subquery's value) holds it. Rounds go on until nothing more falls away.
@@ -74,7 +73,7 @@ class _Pruning:
         self.freed = False
 
     def change(self, node: Any) -> Any:
-        """A relation without what nobody needs; its inputs are done already."""
+        """A relation without unused columns; its inputs are done already."""
         prune = _PRUNED.get(type(node))
         pruned = node if prune is None else prune(node, self._needed)
         self.freed |= pruned is not node and type(node) not in _LEAVES

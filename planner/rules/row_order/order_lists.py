@@ -146,7 +146,7 @@ class _Orders:
         return outputs, tuple(above)
 
     def _reference(self, node: Snapshot) -> _Found | None:
-        """A definition's rows with the keys of its order, which it shows once somebody reads them."""
+        """A definition's rows with the keys of its order, which it shows once they are read."""
         name = node.trace
         if name not in self._keys:
             found = self._ordered(self.known[name])

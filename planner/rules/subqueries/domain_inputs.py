@@ -16,7 +16,7 @@ from planner.rules.subqueries.correlation import refuse
 
 #: Aggregates that do not depend on the order of their input, for all types.
 _UNORDERED: Final = frozenset(("count", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"))
-#: Windows' functions that give peers the same.
+#: Window functions that give peers equal values.
 _OF_PEERS: Final = _UNORDERED | {"rank", "dense_rank", "percent_rank", "cume_dist"}
 #: Aggregates that show the order of their input, or what comes first in it.
 _GATHERING: Final = frozenset(

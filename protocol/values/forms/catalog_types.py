@@ -86,7 +86,7 @@ def _named_from_text(text: str, type_: SqlType, timezone: str) -> Value:
 
 
 _WORDS: Final = replace(_OID, from_text=_unsigned, column_from_text=_unsigned_column)
-#: What is sent as its text, and taken by nobody.
+#: Types that are sent as text and have no input.
 _WRITTEN: Final = frozenset(("pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list"))
 _AS_TEXT: Final[Binary] = dict.fromkeys(_WRITTEN | {"refcursor"}, (str.encode, decode_utf8))
 

@@ -178,7 +178,7 @@ def _big_endian(numbers: Vector) -> Vector:
 
 
 def _keys(values: pa.Array) -> Vector:
-    """The same of a column."""
+    """The keys of a column."""
     if not pa.types.is_decimal(values.type):
         return _big_endian(_integers(values))
     numbers = np.frombuffer(values.buffers()[1], np.uint8).reshape(-1, 16)[values.offset : values.offset + len(values)]

@@ -133,7 +133,7 @@ def round_to(value: Decimal, type_: SqlType) -> Decimal:
     """The value at the type's scale. Raises 22003 where it has more digits than the type."""
     precision, scale = type_.precision, type_.scale
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT) if value.adjusted() < 100 else value
-    if type_.modifiers == UNCONSTRAINED and rounded != value:  # nobody asked for rounding
+    if type_.modifiers == UNCONSTRAINED and rounded != value:  # rounding is not declared
         raise SqlError("22003", "value overflows numeric format", "At most 38 digits are kept, 18 of them decimals.")
     if rounded and rounded.adjusted() >= precision - scale:
         limit = f"10^{precision - scale}" if precision > scale else "1"
@@ -146,7 +146,7 @@ def round_to(value: Decimal, type_: SqlType) -> Decimal:
 
 
 def fit_numeric(value: Decimal, type_: SqlType) -> Decimal:
-    """A parameter's value: as written where nobody declared a scale and it fits, else rounded to the scale."""
+    """A parameter's value: as written if no scale is declared and it fits, else rounded to the scale."""
     if type_.is_loose and -value.as_tuple().exponent <= type_.scale:  # type: ignore[operator]
         round_to(value, type_)
         return value

@@ -123,7 +123,7 @@ class CopyIn:
         return await self._session.work(self._sink.finish)
 
     def cancel(self, error: SqlError) -> None:
-        """Somebody asks for the end of it."""
+        """Ends it on request."""
         self._abandoned = True
         self._sink.cancel()
         self._session.interrupt()

@@ -84,7 +84,7 @@ def open_to_read(path: str, is_cancelled: Callable[[], bool]) -> Iterator[Server
 
 @contextmanager
 def open_to_write(path: str, is_cancelled: Callable[[], bool]) -> Iterator[ServerFile]:
-    """A new file, or an old one without its bytes; a pipe once somebody reads it. Raises 42602, 42501 and the like."""
+    """A new file, or an old one without its bytes; a pipe once it has a reader. Raises 42602, 42501 and the like."""
     if not os.path.isabs(path):
         raise SqlError("42602", "relative path not allowed for COPY to file")
     descriptor = _opened_to_write(path, is_cancelled)
@@ -100,7 +100,7 @@ def _opened_to_write(path: str, is_cancelled: Callable[[], bool]) -> int:
         try:
             return os.open(path, flags, 0o666)
         except OSError as error:
-            if error.errno != errno.ENXIO:  # a pipe that nobody reads
+            if error.errno != errno.ENXIO:  # a pipe without a reader
                 raise _opening_error(path, error, "COPY TO", "write") from None
         if is_cancelled():
             raise cancelled()

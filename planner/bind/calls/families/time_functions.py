@@ -102,7 +102,7 @@ def _zone(env: Environment, scalar: Scalar, node: Any) -> Scalar:
     if offset is not None:
         return _offset(offset)
     if found is None:
-        find_zone(name)  # an abbreviation that has not always meant the same, or a rule
+        find_zone(name)  # an abbreviation whose meaning has changed, or a rule
         found = name.upper()
     return Literal(found, TEXT)
 

@@ -41,7 +41,7 @@ def _is_void(scalar: Scalar) -> bool:
 
 
 def called(env: Environment, function: str, arguments: list[Scalar], kind: SqlType, name: str, node: Any) -> Call:
-    """The call, of which the binding remembers when its value is not always the same."""
+    """The call, of which the binding remembers if its value can differ between calls."""
     call = Call(function, tuple(arguments), kind)
     if FUNCTIONS[function].volatility != "immutable":
         env.binding.remember(call, node, name)

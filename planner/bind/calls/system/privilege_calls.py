@@ -174,7 +174,7 @@ def _kinds(name: str, words: Literal) -> list[str] | None:
     if _NAMED[name] == _DATABASE:
         kinds = ["TEMPORARY" if kind == "TEMP" else kind for kind in kinds]
     for kind, written in zip(kinds, str(words.value).split(","), strict=True):
-        if (name, kind) == ("has_table_privilege", "RULE"):  # one until PostgreSQL 8.2, which nobody has
+        if (name, kind) == ("has_table_privilege", "RULE"):  # a privilege until PostgreSQL 8.2, which no role has
             continue
         letter = LETTERS.get(kind.removesuffix(" WITH GRANT OPTION"), " ")
         if (kind not in _MEMBERSHIPS) if name == "pg_has_role" else (letter not in _EVERY[name]):

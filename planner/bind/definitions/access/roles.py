@@ -242,7 +242,7 @@ _VALUES: Final[dict[str, Callable[[Binding, Role, Any], Role]]] = {
 }
 
 
-# --- who may ---------------------------------------------------------------------------------------------------------
+# --- privileges -------------------------------------------------------------------------------------------------------
 
 
 def _may_create(binding: Binding) -> bool:
@@ -301,7 +301,7 @@ def require_settable(binding: Binding, role: Role) -> None:
 
 
 def _require_admin(binding: Binding, role: Role) -> None:
-    """Who may let others into a role, and out. Raises 42501."""
+    """Checks that the current role may grant and revoke a role. Raises 42501."""
     who = current_role(binding)
     if who.superuser:
         return

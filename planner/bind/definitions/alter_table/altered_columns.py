@@ -134,7 +134,7 @@ def change_type(change: Alteration, command: Any) -> None:
 
 
 def widen(change: Alteration, column: ColumnDefinition, kind: SqlType) -> None:
-    """A column of a type that has all of its values, which clients see as the same. Raises 0A000 where it is read."""
+    """A column of a type that contains all of its values and looks equal to clients. Raises 0A000 where it is read."""
     _refuse_read(change, column.name)
     _refuse_generated(change, column)
     change.gone.add(column.name)

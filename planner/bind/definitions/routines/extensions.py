@@ -63,7 +63,7 @@ _COMPUTED: Final = {
 }
 #: Types that are any row, and any value.
 _ANY: Final = (RECORD_OID, ANYELEMENT)
-#: Members' bodies in SQL, by the same; {0} is the extension's schema.
+#: Members' bodies in SQL, by name; {0} is the extension's schema.
 _BODIES: Final = {
     "uuid_generate_v4": "SELECT gen_random_uuid()",
     **{

@@ -49,7 +49,7 @@ _OPTIONS: Final = {
     "maintenance_engine": ("auto", "spark", "embedded"),
     "emit": ("changes", "final"),
 }
-#: Options about whose rows a view shows to whom.
+#: Options about the privileges with which a view is read.
 _OF_SECURITY: Final = ("security_barrier", "security_invoker")
 _TRUE: Final = frozenset(("true", "on", "yes", "1"))
 _BOOLEANS: Final = _TRUE | {"false", "off", "no", "0"}

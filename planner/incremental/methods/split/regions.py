@@ -104,7 +104,7 @@ class Regions:
                 raise AssertionError(f"{type(node).__name__} in a stream pipeline")
 
     def _rebuild(self, node: Relation) -> Build:
-        """The same operator over another stream side."""
+        """The operator over another stream side."""
         match node:
             case Join() if self._kinds.of(node.left) == "stream":
                 return lambda below: replace(node, left=below)

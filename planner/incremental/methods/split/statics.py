@@ -84,7 +84,7 @@ class Statics:
 
 
 def _stands_alone(relation: Relation) -> bool:
-    """Whether a relation has the same rows whoever asks when, in no order."""
+    """Whether a relation has equal rows at any time and for any role, and no order."""
     recursions = {item.name for item in walk(relation) if isinstance(item, Fixpoint)}
     if any(isinstance(item, Working) and item.name not in recursions for item in walk(relation)):
         return False
