@@ -90,7 +90,7 @@ def require_privileges(binding: Binding, statement: Statement) -> None:
 
 
 def _needed(binding: Binding, statement: Statement, need: Need) -> Names | None:
-    """The columns on which a role needs a relation's privileges: those that are read, or changed through a view."""
+    """The columns on which a role needs privileges: those that are read, or changed through a view."""
     if need.columns is not None:
         return partial(_used, statement, binding.context.catalog.objects[need.oid], need.columns)
     given = None if need.whole else binding.given.get((need.oid, need.letters))
@@ -154,7 +154,8 @@ def _require_copied_file(binding: Binding, statement: Statement, role: int) -> N
 
 
 def _changed(binding: Binding, statement: Statement) -> Iterator[tuple[Table | Stream, str, Names | None]]:
-    """The relations whose rows a statement changes, each with what that needs, on which columns at least."""
+    """The relations that a statement changes, each with the privileges that it needs, and the columns that need them at
+    least."""
     match statement:
         case Explain(statement=inner) | CopyOut(query=inner):
             yield from _changed(binding, inner)
@@ -322,7 +323,7 @@ def _require_references(binding: Binding, after: Table, before: Table | None, ro
 
 
 def _require_files(binding: Binding, after: Stream | FileTable, before: Stream | FileTable | None, role: int) -> None:
-    """A path on the server needs the privilege to read its files."""
+    """A path on the server needs the privilege to read or write the server's files."""
     path = after.option("path")
     is_new = bool(path) and (before is None or before.option("path") != path)
     if is_new and not binding.context.catalog.roles.has_role(role, READ_SERVER_FILES):

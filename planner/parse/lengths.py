@@ -1,4 +1,4 @@
-"""How long statements may be, in characters: apart from the parser, which configuration need not load."""
+"""Limits on the length of statements, in characters. Reading the configuration needs them without the parser."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""SQL text -> PostgreSQL's raw parse trees (pglast), with positions that a client understands.
+"""SQL text becomes PostgreSQL's raw parse trees (pglast), with positions that a client understands.
 
-Owns: splitting a query string into statements, syntax errors, limits on size and depth. Knows nothing of names or types
-(``planner.bind``), nor which texts share a plan (``planner.parse.literals``).
+Owns: splitting a query string into statements, syntax errors, limits on size and depth. ``planner.bind`` resolves names
+and types, ``planner.parse.literals`` decides which texts share a plan.
 
 Node locations of pglast are 0-based character indexes into the whole text; PostgreSQL's error positions are those
 plus one.

@@ -1,8 +1,8 @@
-"""Texts in which '...' has backslash escapes (standard_conforming_strings = off), as the texts that mean the same where
-it has none: such a literal becomes E'...'.
+"""Texts for standard_conforming_strings = off, rewritten for the parser: a '...' with backslash escapes becomes E'...'.
 
-Owns: where literals are in a text, as far as that takes (scan.l): comments, quoted names, dollar quotes and literals of
-other kinds are passed over. Behind what is not closed all stays as it is, since the parser says what is wrong with it.
+Owns: where literals are in a text, as far as this needs it (scan.l). Comments, quoted names, dollar quotes and literals
+of other kinds are passed over. If one of them is not closed, the rest of the text is left as it is, and the parser
+reports the error.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Run(Struct, frozen=True):
-    """One statement; ``discards`` is PERFORM, whose rows are discarded."""
+    """One statement; ``discards`` is PERFORM, which discards the rows."""
 
     text: str
     discards: bool = False

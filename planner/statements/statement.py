@@ -35,8 +35,8 @@ class Output(Struct, frozen=True):
 
 
 class Locking(Struct, frozen=True):
-    """FOR UPDATE and its kin, in ``words``: locks on rows; with ``nowait``, 55P03 about a table at once, and with
-    ``skip`` no row that another transaction has locked."""
+    """FOR UPDATE, FOR SHARE and the like, in ``words``: locks on rows; with ``nowait``, 55P03 about a table at once,
+    and with ``skip`` no row that another transaction has locked."""
 
     words: str
     table: str

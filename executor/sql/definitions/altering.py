@@ -17,7 +17,7 @@ from executor.printing.literals import literal_value
 from executor.rows.row_shapes import schema_of
 from executor.sql.transaction import Transaction
 from executor.tables.definitions.altering import Step, add_step
-from planner.algebra.functions import FUNCTIONS
+from planner.algebra.construction import volatility
 from planner.algebra.relations import Project, Relation, Scan, Values
 from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import used_columns, walk
@@ -76,10 +76,9 @@ def _steps(session: DatabaseSession, transaction: Transaction, rows: Relation, t
 
 
 def _is_one_value(scalar: Scalar) -> bool:
-    volatile = (isinstance(item, Call) and FUNCTIONS[item.function].volatility == "volatile" for item in walk(scalar))
     # What a domain requires is required of rows alone.
     requires = any(isinstance(item, Call) and item.function == "require" for item in walk(scalar))
-    return not used_columns(scalar) and not any(volatile) and not requires
+    return not used_columns(scalar) and volatility(scalar) != "volatile" and not requires
 
 
 def _value(session: DatabaseSession, transaction: Transaction, scalar: Scalar) -> Literal:

@@ -33,7 +33,7 @@ from catalog.routines import Function
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.times.styles import USUAL
 from catalog.values.types import BOOL, SqlType, by_oid
-from planner.algebra.functions import FUNCTIONS
+from planner.algebra.construction import volatility
 from planner.algebra.relations import Filter, Project
 from planner.algebra.scalars import Call, Case, ColumnRef, Literal, Scalar
 from planner.algebra.walk import walk
@@ -155,7 +155,7 @@ def _declared_rows(catalog: Catalog, function: Function) -> SqlType | None:
 def _rows(env: Environment, function: Function, given: list[Scalar], node: Any) -> BoundQuery:
     """The rows of a call, which are those of its body."""
     _refuse_itself(env.binding, function, node)
-    if any(map(_is_volatile, given)):
+    if any(volatility(item) == "volatile" for item in given):
         words = f"a volatile argument of {function.name}()"
         raise unsupported(words, "Compute it in a subquery in FROM.", env.binding.position(node))
     with _body(env.binding, function, given):
@@ -244,7 +244,7 @@ def _before_postgresql(binding: Binding, visible: Sequence[Function]) -> list[Fu
 
 
 def _require_execute(binding: Binding, function: Function) -> None:
-    """Checks EXECUTE for the calling role, also in a view of another owner. Raises 42501."""
+    """The role that runs the statement needs EXECUTE, also for calls in a view of another owner. Raises 42501."""
     catalog = binding.context.catalog
     role = restricted(catalog, binding.context.role)
     if role is not None and not catalog.rights_of(function.oid).allows(catalog.roles, role, "X", OF_FUNCTION):
@@ -455,12 +455,8 @@ def _first_row(query: Any) -> Any:
 def _refuse_volatile(env: Environment, function: Function, given: Sequence[Scalar], found: Scalar, node: Any) -> None:
     """An argument whose value changes must be computed once: it stands in the body once. Raises 0A000."""
     for item in given:
-        if _is_volatile(item):
+        if volatility(item) == "volatile":
             uses = sum(part is item for part in walk(found))
             if uses != 1 or function.strict:
                 words = f"a volatile argument of {function.name}(), which does not use it just once"
                 raise unsupported(words, "Compute it in a subquery in FROM.", env.binding.position(node))
-
-
-def _is_volatile(scalar: Scalar) -> bool:
-    return any(FUNCTIONS[part.function].volatility == "volatile" for part in walk(scalar) if isinstance(part, Call))

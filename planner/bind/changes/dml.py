@@ -157,7 +157,7 @@ def bind_insert(binding: Binding, node: Any, level: Level | None = None) -> Inse
 
 
 def _drawn(sets: list[tuple[Column, Scalar]], row: tuple[Column, ...], values: tuple[Scalar, ...]) -> Relation:
-    """The rows of a VALUES whose one row calls sets."""
+    """The rows of VALUES with one row that calls set-returning functions."""
     relation: Relation = Values((), ((),))
     for step in steps(sets):
         relation = Unnest(relation, step)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from catalog.objects import ColumnDefinition, ForeignKey, Stream, Table
 from catalog.values.errors import SqlError, unsupported
-from planner.algebra.functions import FUNCTIONS
-from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
+from planner.algebra.construction import volatility
+from planner.algebra.scalars import Column, ColumnRef, Exists, InSubquery, Scalar, ScalarSubquery
 from planner.algebra.walk import walk
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.type_names import display
@@ -73,8 +73,7 @@ def check_generation(
         types = f"{display(column.type)} but default expression is of type {display(scalar.type)}"
         hint = "You will need to rewrite or cast the expression."
         raise SqlError("42804", f'column "{column.name}" is of type {types}', hint=hint)
-    calls = {item.function for item in walk(scalar) if isinstance(item, Call)}
-    if any(FUNCTIONS[name].volatility != "immutable" for name in calls):
+    if volatility(scalar) != "immutable":
         raise SqlError("42P17", "generation expression is not immutable")
     return used
 

@@ -48,7 +48,7 @@ class IndexParts(Struct, frozen=True):
 
 
 def index_parts(binder: Binder, table: Table, index: Index) -> IndexParts:
-    """What a unique index is of. Raises what binding raises."""
+    """The bound expressions and predicate of a unique index. Raises what binding raises."""
     return _bound(binder, table.columns, index)
 
 

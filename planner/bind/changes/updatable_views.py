@@ -121,8 +121,9 @@ class Through(Struct, frozen=True):
         return found
 
     def need(self, binding: Binding, alias: Any, letter: str, changed: Iterable[str], *read: Any) -> None:
-        """The privileges on the view that a change of its rows, under an alias, needs: on the columns ``changed``, and
-        SELECT on those that the parse trees ``read`` name. The view's owner needs privileges on what the view reads.
+        """Notes the privileges on the view that a change of its rows, under an alias, needs: on the columns
+        ``changed``, and SELECT on those that the parse trees ``read`` name. The view's owner needs those on what the
+        view reads.
         """
         if binding.reader is None:
             return

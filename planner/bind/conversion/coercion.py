@@ -204,7 +204,7 @@ def _computed(binding: Binding, scalar: Scalar, target: SqlType, level: Level, n
 
 
 def _is_of_names(kind: SqlType) -> bool:
-    """Whether a type is of arrays of oids that are shown by name."""
+    """Whether values of a type are arrays of oids that are shown by name."""
     return kind.name == "array" and kind.element is not None and kind.element.name in NAMED_OIDS
 
 
@@ -340,7 +340,7 @@ def _typed_literal(binding: Binding, literal: Literal, target: SqlType, level: L
 def _typed(text: str, target: SqlType, level: Level, read: Callable[[str, SqlType], Value] = value_of) -> Literal:
     """A text's value. An explicit cast to a type with a length reads all of it, and cuts it then.
 
-    Raises 0A000 for an array that only meets one of numerics of fewer decimals, for which rounding was not requested.
+    Raises 0A000 for an array that only meets one of numerics of fewer decimals: the statement does not ask to round it.
     """
     kind = target.element or target
     if level == "explicit" and kind.name in _CUT and kind.modifiers:

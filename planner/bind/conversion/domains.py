@@ -24,7 +24,7 @@ from catalog.values.identifiers import quote_name
 from catalog.values.nested_types import holds
 from catalog.values.times.precision import expressed
 from catalog.values.types import ARRAYS, BOOL, INT4, TEXT, SqlType, array
-from planner.algebra.functions import FUNCTIONS
+from planner.algebra.construction import volatility
 from planner.algebra.scalars import Call, Column, ColumnRef, Exists, InSubquery, Literal, Scalar, ScalarSubquery
 from planner.algebra.walk import replace_columns, walk
 from planner.bind.conversion.array_items import items_of
@@ -56,7 +56,7 @@ def is_constrained(binding: Binding, oid: int) -> bool:
 
 
 def has_domains(kind: SqlType) -> bool:
-    """Whether a type is of rows whose fields have domains, or holds such rows."""
+    """Whether a type's values are or contain rows with fields of domains."""
     return holds(kind, lambda item: item.row is not None and bool(item.row.domains))
 
 
@@ -74,15 +74,14 @@ def into_domain(binding: Binding, value: Scalar, oid: int, node: Any = None) -> 
 
 
 def into_type(binding: Binding, value: Scalar, node: Any = None) -> Scalar:
-    """An unchecked value as a value of a type whose rows' fields have domains."""
+    """An unchecked value of a row type, checked against the domains of its fields."""
     if isinstance(value, Literal) and value.value is None:
         return value
     return _required(binding, value, _of_type(binding, value.type, value, 0), node)
 
 
 def _required(binding: Binding, value: Scalar, requirements: Sequence[Requirement], node: Any) -> Scalar:
-    volatile = (isinstance(item, Call) and FUNCTIONS[item.function].volatility == "volatile" for item in walk(value))
-    if requirements and any(volatile):
+    if requirements and volatility(value) == "volatile":
         raise unsupported("a volatile function as a value of a domain", _INSTEAD, binding.position(node))
     found = value
     for condition, message in reversed(requirements):

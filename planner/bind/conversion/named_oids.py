@@ -96,14 +96,14 @@ def read_oids(binding: Binding, literal: Literal, target: SqlType, node: Any = N
 
 
 def oid_named(context: Context, text: str, kind: str) -> int:
-    """The oid of a text that is known when a statement runs."""
+    """The oid that a text names, for a text that is known when a statement runs."""
     if text.strip().isdigit() or text == "-":
         return int(text) if text != "-" else 0
     return named_oid(BindState(parse("SELECT")[0], context), text, kind)
 
 
 def named_oid(binding: BindState, text: str, kind: str, node: Any = None) -> int:
-    """The oid that a name means in a type. Raises 42P01, 42704, 42883, 3F000, and 42725 where it is not one's alone."""
+    """The oid that a name means in a type. Raises 42P01, 42704, 42883, 3F000, and 42725 for a name of several."""
     try:
         return _named_oid(binding, text, kind)
     except SqlError as error:

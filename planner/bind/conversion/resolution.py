@@ -362,7 +362,7 @@ def _is_cast(source: int, target: int) -> bool:
 
 
 def call_among(known: Sequence[PgProc], arguments: Sequence[int]) -> Candidate | None:
-    """The call among the functions of the one schema that it names."""
+    """The function that a call means among those of the schema that it names."""
     found = _candidates(known, len(arguments))
     return _exact(found, arguments) or select(found, arguments, lambda item: item.arguments)
 

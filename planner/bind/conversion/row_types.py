@@ -75,7 +75,7 @@ def coerce_row(binding: Binding, scalar: Scalar, target: SqlType, coerce: Coerce
 
 
 def _alike(source: Composite, wanted: Composite) -> bool:
-    """Whether fields differ in their digits only, or one is of a string or NULL that nothing has typed."""
+    """Whether fields differ in their digits only, or one is an untyped string or NULL."""
     if len(source.fields) != len(wanted.fields):
         return False
     pairs = zip(source.fields, wanted.fields, strict=True)

@@ -145,7 +145,7 @@ def _composite(env: Environment, source: Source) -> Composite:
 
 
 def declared_row(scalar: Scalar) -> Composite:
-    """What a row is of."""
+    """The composite type of a row."""
     assert scalar.type.row is not None
     return scalar.type.row
 
@@ -191,8 +191,8 @@ def field_of_source(env: Environment, source: Source, name: str, node: Any) -> E
 
 
 def refuse_rows(relation: Relation, position: int | None) -> None:
-    """What is maintained has columns and not rows, but for those of count(DISTINCT (a, b)), whose fields are kept.
-    Raises 0A000."""
+    """Raises 0A000 for rows as values in a continuous view; count(DISTINCT (a, b)) is allowed, since its fields are
+    kept."""
     counted = {
         id(item)
         for node in walk(relation)

@@ -60,7 +60,7 @@ def hidden(node: Node) -> Node:
 
 
 def cast(place: Place, node: Node, kind: SqlType, domain: int = 0) -> Node:
-    """``node::kind`` as an explicit cast."""
+    """``node::kind`` as the text has it."""
     oid, typmod = kind.oid, declared_typmod(kind)
     if kind.name in ARRAYS and typmod >= 0:
         raise AsWrittenError

@@ -42,7 +42,7 @@ def named(query: Query, outer: Named) -> Named:
 
 
 def _columns(source: Source, known: Mapping[int, tuple[str, ...]], merged: frozenset[str]) -> tuple[str, ...]:
-    """An item's columns: as USING or an alias calls them, else as they are; of equal ones the others get a number.
+    """An item's columns: by USING or an alias, else as they are called; of equal ones the others get a number.
 
     No other column has the name of one that is ``merged``.
     """

@@ -28,7 +28,7 @@ Names = Sequence[str] | None
 
 
 def show_query(to: Printer, query: Query, names: Names = None, names_shown: bool = True) -> None:
-    """A query; ``names_shown``: the names of its columns are visible."""
+    """A query; ``names_shown``: whether the names of its columns matter."""
     outer, indent = to.named, to.indent
     to.named = named(query, outer)
     if query.ctes:

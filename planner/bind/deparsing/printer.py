@@ -80,7 +80,7 @@ class Printer(Struct):
     # --- expressions
 
     def show(self, node: Node, implicit: bool = True) -> None:
-        """An expression; ``implicit``: with the implicit casts at its top."""
+        """An expression; ``implicit``: with the casts at its top that analysis has added."""
         _WRITERS[type(node)](self, node, implicit)
 
     def operand(self, node: Node, parent: Node, implicit: bool = True) -> None:
@@ -440,7 +440,7 @@ def _stands_alone(parent: Node) -> bool:
 
 
 def _binds_tighter(node: Operation, parent: Operation) -> bool:
-    """Basic arithmetic, which needs no parentheses."""
+    """Basic arithmetic, which is shown without parentheses by its precedence."""
     names = (node.name[0], parent.name[0])
     if len(node.arguments) < 2 or len(parent.arguments) < 2 or not all(name in "+-*/%" for name in names):
         return False

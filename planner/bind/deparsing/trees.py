@@ -58,7 +58,7 @@ class Call(Struct, frozen=True):
 
 
 class Cast(Struct, frozen=True):
-    """A conversion; ``implicit`` where it was not written, ``relabel`` where no function of SQL's computes it."""
+    """A conversion; ``implicit`` if analysis has added it, ``relabel`` where no function of SQL's computes it."""
 
     argument: Node
     oid: int
@@ -127,7 +127,7 @@ class Case(Struct, frozen=True):
 
 
 class SessionValue(Struct, frozen=True):
-    """CURRENT_DATE and its kin."""
+    """CURRENT_DATE and the like."""
 
     word: str
     oid: int

@@ -179,7 +179,7 @@ def _has_own_rows(item: CatalogObject) -> bool:
 
 
 def _row(item: CatalogObject) -> int:
-    """A relation whose rows have a type of its name."""
+    """The oid of a relation that has a row type of its name; 0 for others."""
     return 0 if isinstance(item, SystemView | Sequence) else item.oid
 
 
@@ -199,8 +199,8 @@ def _parsed(definition: str) -> Raw:
 
 @contextmanager
 def in_view(binding: Binding, view: View | SystemView) -> Iterator[Any]:
-    """The parse tree of an ordinary view's query, to be bound as it was when created, in its owner's name, or in that
-    of the role that runs the statement, also through views of others.
+    """The parse tree of an ordinary view's query, to be bound as it was when created, in the name of its owner, or
+    (security_invoker) of the role that runs the statement.
     """
     context, reader, spoke = binding.context, binding.reader, binding.speaks_of_places
     binding.views.append(view.oid)

@@ -187,7 +187,7 @@ _ON_COMMIT: Final[dict[Any, Literal["", "delete", "drop"]]] = {
 
 
 def on_commit(action: Any, schema: str) -> Literal["", "delete", "drop"]:
-    """What ON COMMIT says of a new table. Raises 42P16 where it is not temporary."""
+    """The ON COMMIT option of a new table. Raises 42P16 if the table is not temporary."""
     if action != OnCommitAction.ONCOMMIT_NOOP and schema != PG_TEMP:
         raise SqlError("42P16", "ON COMMIT can only be used on temporary tables")
     return _ON_COMMIT.get(action, "")

@@ -160,7 +160,7 @@ def declared_type(binding: BindState, names: tuple[str, ...]) -> UserType:
 
 
 def unknown_type(binding: BindState, names: tuple[str, ...], position: int | None = None) -> SqlError:
-    """The error of a name that no type has (42704), or whose schema is not there (3F000)."""
+    """The error for an unknown type (42704) or an unknown schema (3F000)."""
     if len(names) > 1 and names[-2] not in binding.context.catalog.schemas:
         return SqlError("3F000", f'schema "{names[-2]}" does not exist', position=position)
     return SqlError("42704", f'type "{".".join(names)}" does not exist', position=position)

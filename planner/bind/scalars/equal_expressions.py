@@ -14,7 +14,7 @@ from planner.algebra.walk import RELATION_KINDS, contains
 
 
 def alike(scalar: Scalar, known: Iterable[Scalar]) -> Scalar:
-    """The one of ``known`` that says the same as an expression with subqueries; the expression itself if none does."""
+    """The member of ``known`` that equals an expression with subqueries; the expression itself if none does."""
     if not contains(scalar, RELATION_KINDS):
         return scalar
     said = None

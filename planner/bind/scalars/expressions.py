@@ -63,7 +63,7 @@ def bind_scalar(env: Environment, node: Any) -> Scalar:
 
 
 def bind_typed(env: Environment, node: Any) -> Scalar:
-    """Binds an expression with unknown resolved to text, as in a select list."""
+    """The scalar that an expression means, with unknown resolved to text, as in a select list."""
     scalar = bind_scalar(env, node)
     return text_if_unknown(env, scalar, node)
 

@@ -8,14 +8,13 @@ from pglast.enums import A_Expr_Kind
 
 from catalog.values.errors import unsupported
 from catalog.values.types import BOOL, BYTEA, TEXT
-from planner.algebra.functions import FUNCTIONS
+from planner.algebra.construction import volatility
 from planner.algebra.scalars import Call, Literal, Scalar
-from planner.algebra.walk import RELATION_KINDS, contains, is_larger, walk
+from planner.algebra.walk import RELATION_KINDS, contains, is_larger
 from planner.bind.calls.families.regex_functions import similar_pattern
 from planner.bind.calls.operator_calls.operation import operate
 from planner.bind.conversion.coercion import coerce
 from planner.bind.lookup.dotted_names import names_of
-from planner.bind.state.collected_calls import GROUPING
 from planner.bind.state.environment import Environment
 from planner.parse.parser import nested_too_deep
 
@@ -25,8 +24,7 @@ _REPEATED: Final = 1000
 
 def is_volatile(scalar: Scalar) -> bool:
     """Whether evaluating a scalar twice may give two values."""
-    calls = (item.function for item in walk(scalar) if isinstance(item, Call))
-    return any(FUNCTIONS[name].volatility == "volatile" for name in calls if name != GROUPING)
+    return volatility(scalar) == "volatile"
 
 
 def negate(scalar: Scalar) -> Scalar:
@@ -98,7 +96,7 @@ def _check_mark(env: Environment, mark: str) -> None:
 
 
 def _rewritten(env: Environment, pattern: Scalar, mark: str, node: Any) -> Scalar:
-    """The pattern rewritten when the statement runs."""
+    """A pattern that is known when the statement runs, rewritten then."""
     _check_mark(env, mark)
     found = coerce(env.binding, pattern, TEXT, "implicit", node)
     assert found is not None, "like_escape() takes texts"

@@ -79,7 +79,7 @@ def check_count(entries: int) -> None:
 
 
 def check_entries(targets: Sequence[Target], keys: Sequence[Scalar]) -> None:
-    """Checks the select list, and also what only GROUP BY and ORDER BY compute."""
+    """Raises 54011 for too many target list entries, with those that only GROUP BY and ORDER BY compute."""
     entries = [target.scalar for target in targets]
     if len(entries) + len(keys) > _ENTRIES:
         for key in keys:

@@ -49,7 +49,7 @@ def bind_stored(
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text is one expression and nothing behind it. Raises 42601."""
+    """Whether a user's text is one expression with nothing after it. Raises 42601."""
     statements = parse(f"SELECT {text}")
     select: Any = statements[0].node
     clauses = [name for name in select if getattr(select, name)]

@@ -106,7 +106,7 @@ class BindState:
         self.checks = False  # whether a WITH query is being bound for its errors and parameters only
 
     def need(self, oid: int, letters: str = "r") -> Need:
-        """Notes that a role needs privileges on a relation: to read it, or those of the letters."""
+        """Notes that the reader needs privileges on a relation (by default SELECT)."""
         found = Need(oid, letters, self.reader or 0)
         if self.reader is not None:
             self.needs.append(found)

@@ -24,7 +24,7 @@ Separated = Callable[[str], tuple[tuple[Output, SqlType], ...]]
 
 
 def none_separated(query_id: str) -> tuple[tuple[Output, SqlType], ...]:
-    """The look-up where no separated queries are kept. Raises 42704."""
+    """For a context without separated queries. Raises 42704."""
     raise SqlError("42704", f'separated query "{query_id}" does not exist')
 
 

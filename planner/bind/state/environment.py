@@ -150,7 +150,7 @@ class Environment(Struct, frozen=True):
         return replace(self.level, outer=replace(self.scope, host=self)).bind(node)
 
     def without_aggregates(self, clause: str) -> Environment:
-        """The environment in a clause that allows neither aggregates nor window functions."""
+        """This place in a clause that allows neither aggregates nor window functions."""
         return replace(self, clause=clause, groups=None, windows=None, sets=None)
 
     def without_sets(self, clause: str) -> Environment:

@@ -19,7 +19,7 @@ Meaning = TypeVar("Meaning")
 
 
 class Visible(Generic[Meaning]):
-    """The names of a clause that were bound at the time, then those around it; none without a clause.
+    """The names of a clause that were bound when this was made, then those around the clause; none without a clause.
 
     All queries of a clause share its dictionary, so that tens of thousands of them take memory in proportion.
     """

@@ -31,7 +31,7 @@ def over_carriers(call: _Aggregate) -> _Aggregate:
 
 
 def of_carriers(found: Scalar, kind: SqlType) -> Scalar:
-    """Its result as a value of the type that the call is of."""
+    """The result of a call over carriers, as a value of the call's type."""
     if found.type == kind:
         return found
     name = "money_of_cents" if kind.name == "money" else f"{KEYED[kind.name]}_ordered"

@@ -102,7 +102,7 @@ def _placeholder(env: Environment, call: Call, node: Any) -> Scalar:
 
 
 def refuse_outside(name: str, position: int | None, where: str = "") -> SqlError:
-    """hop() or session() where it is not what rows are grouped by."""
+    """Raises for hop() or session() outside of GROUP BY."""
     return unsupported(f"{name}(){where} outside of GROUP BY", f"Group by {name}() in a subquery.", position)
 
 

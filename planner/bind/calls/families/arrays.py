@@ -61,7 +61,7 @@ FUNCTIONS: Final[dict[str, Table]] = {name: signatures(name, text) for name, tex
 
 
 def is_array_function(name: str, count: int) -> bool:
-    """Whether a call with so many arguments is of one of ``FUNCTIONS``: there is a width_bucket() without arrays."""
+    """Whether a call with so many arguments means one of ``FUNCTIONS``: width_bucket() also exists without arrays."""
     return name in FUNCTIONS and (name != "width_bucket" or count == 2)
 
 
@@ -151,7 +151,7 @@ def array_of_query(env: Environment, relation: Relation, node: Any) -> Scalar:
 
 
 def array_of_rows(env: Environment, relation: Relation, kind: SqlType, node: Any) -> Scalar:
-    """The array of whole rows, as rows of a type."""
+    """An array of a query's whole rows, as rows of a type."""
     row = Call("row", tuple(map(ColumnRef, relation.columns)), kind)
     return array_of_query(env, Project(relation, ((env.binding.column("row", kind), row),)), node)
 

@@ -84,7 +84,7 @@ def multirange_make(env: Environment, arguments: list[Scalar], node: Any) -> Sca
 
 
 def multirange_of_array(env: Environment, name: str, items: Scalar, node: Any) -> Scalar:
-    """The multirange of an array (``VARIADIC array``)."""
+    """The multirange of an array of ranges (``VARIADIC array``)."""
     kind = by_name(name)
     found = coerce(env.binding, items, array(single_of(kind)), "implicit", node.args[-1])
     if found is None:

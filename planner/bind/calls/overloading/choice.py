@@ -35,7 +35,7 @@ def choose(env: Environment, name: str, arguments: list[Scalar], node: Any, know
 
 
 def choose_overload(env: Environment, name: str, arguments: list[Scalar], node: Any, known: Table) -> Overload:
-    """The overload for a name that is not a type's."""
+    """The overload of ``table`` that a call means, for a name that is not a type's."""
     found = choose(env, name, arguments, node, known)
     assert isinstance(found, Overload), name
     return found

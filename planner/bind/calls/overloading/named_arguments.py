@@ -79,7 +79,7 @@ def _value(env: Environment, node: Any, given: dict[str, Any], name: str) -> Any
 
 
 def _called(node: Any, arguments: Sequence[Any]) -> Any:
-    """The call with other arguments."""
+    """A call with other arguments."""
     found = ast.FuncCall(funcname=node.funcname, args=tuple(arguments), location=node.location)
     for part in ("agg_within_group", "agg_star", "agg_distinct", "func_variadic", "agg_order", "agg_filter", "over"):
         setattr(found, part, getattr(node, part))

@@ -44,7 +44,7 @@ def coerced(env: Environment, chosen: Overload, arguments: Sequence[Scalar], nod
 
 
 def result(chosen: Overload, arguments: Sequence[Scalar]) -> SqlType:
-    """The result's type of a call whose arguments are coerced already."""
+    """The type of a call's result; its arguments are coerced already."""
     return named_type(chosen.result, _elements(chosen.arguments, arguments)) or by_name(chosen.result)
 
 

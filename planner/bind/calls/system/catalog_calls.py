@@ -58,7 +58,7 @@ def _signature(name: str, types: Sequence[str]) -> str:
 
 
 def is_body_call(env: Environment, names: Sequence[str]) -> bool:
-    """Whether a call is of a function that only bodies name."""
+    """Whether a call means a function that only bodies call."""
     return names[0] == LOOKUPS and names[-1] in OF_BODIES and bool(env.binding.bodies)
 
 
@@ -164,7 +164,7 @@ _NO_RECOVERY: Final = Literal("!55000!recovery is not in progress", TEXT)
 
 
 def _read_in(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar | None:
-    """regclassin('name') and its kin: what the type's input function reads."""
+    """regclassin('name') and the like: what the type's input function reads."""
     text = coerce(env.binding, arguments[0], TEXT, "explicit", node)
     if text is None:
         return None
@@ -180,7 +180,7 @@ def _check_spelling(text: Scalar, name: str) -> None:
 
 
 def _looked_up(env: Environment, name: str, arguments: list[Scalar], node: Any) -> Scalar:
-    """to_regprocedure('name') and its kin: what a constant names, NULL where that is nothing, or not one's alone."""
+    """to_regprocedure('name') and the like: the oid that a constant names; NULL if it names nothing or several."""
     (text,), kind = arguments, SqlType(name.removeprefix("to_"))
     if not isinstance(text, Literal):
         raise unsupported(f"{name}() with a computed argument", "Write the name.", env.binding.position(node))

@@ -95,7 +95,7 @@ def bind_grant(binding: Binding, node: Any) -> ChangeRights:
 
 
 def grantees_of(binding: Binding, node: Any) -> list[int]:
-    """The grantees. Raises 42704 and 0LP01."""
+    """The roles that GRANT or REVOKE names. Raises 42704 and 0LP01."""
     return [_grantee(binding, node, item) for item in node.grantees]
 
 
@@ -151,7 +151,8 @@ def _taken(rights: Rights, every: str, taken: Grant, option_only: bool, cascade:
 
 
 def _grantor(binding: Binding, rights: Rights, target: Target) -> tuple[int, set[str] | None]:
-    """In whose name the current role gives, and what it may give (None: all). Raises 42501."""
+    """The role in whose name the current role grants, and the privileges that it may grant (None: all). Raises
+    42501."""
     role, roles = current_role(binding), binding.context.catalog.roles
     may = rights.may_give(roles, role.oid)
     if may is None:
@@ -235,7 +236,7 @@ def _of_column(
     grantees: list[int],
     notices: list[SqlError],
 ) -> Rights:
-    """A column's rights after the statement: a role that may grant those of the relation may grant the column's."""
+    """A column's rights after the statement. A role that may grant on the relation may grant on its columns."""
     whole = binding.context.catalog.rights_of(target.oid)
     both = replace(whole, grants=(*whole.listed(target.every), *column.grants))
     grantor, may = _grantor(binding, both, target)

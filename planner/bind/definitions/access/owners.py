@@ -96,8 +96,8 @@ def _granted(item: CatalogObject | None, before: Rights, owner: int) -> Iterator
 
 
 def _require(binding: Binding, oid: int, what: str, owner: Role, schema: str | None) -> None:
-    """Checks that the role owns the object and is a member of the new owner, and that the new owner may have objects in
-    the schema."""
+    """Requires that the current role owns the object and is a member of the new owner, and that the new owner may
+    create objects in the schema. Raises 42501."""
     role, catalog = binding.reader, binding.context.catalog
     if role is None:
         return

@@ -104,7 +104,7 @@ def bind_rename_role(binding: Binding, node: Any) -> ChangeRoles:
 
 
 def bind_drop_role(binding: Binding, node: Any) -> ChangeRoles:
-    """DROP ROLE [IF EXISTS]. Raises 2BP01 where a role owns objects or has grants."""
+    """DROP ROLE [IF EXISTS]. Raises 2BP01 for a role that owns objects or has privileges."""
     if not _may_create(binding):
         raise SqlError("42501", "permission denied to drop role")
     catalog = binding.context.catalog
@@ -331,7 +331,7 @@ def _joined(roles: Roles, role: Role, member: Role, grantor: int, admin: bool, n
 
 
 def _parted(roles: Roles, role: Role, member: Role, option_only: bool, notices: list[SqlError]) -> Roles:
-    """Roles without a membership, or without its ADMIN OPTION."""
+    """The roles without a membership, or without its ADMIN OPTION."""
     known = roles.membership(role.oid, member.oid)
     if known is None:
         notices.append(SqlError("01000", f'role "{member.name}" is not a member of role "{role.name}"'))

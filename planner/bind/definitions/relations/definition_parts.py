@@ -16,7 +16,7 @@ from catalog.values.identifiers import made_name
 
 
 class Attributes(Struct, frozen=True):
-    """[NOT] DEFERRABLE, INITIALLY DEFERRED or IMMEDIATE; None where it is not said."""
+    """[NOT] DEFERRABLE, INITIALLY DEFERRED or IMMEDIATE; None where the statement does not say."""
 
     deferrable: bool | None = None
     deferred: bool | None = None

@@ -19,8 +19,8 @@ from catalog.objects import Index, Indexed, Table, UniqueKey, View, keys_of
 from catalog.values.errors import SqlError, duplicate_table, unsupported
 from catalog.values.identifiers import made_name, quote_name
 from catalog.values.types import BOOL, SqlType
-from planner.algebra.functions import FUNCTIONS
-from planner.algebra.scalars import Call, Cast, Exists, InSubquery, ScalarSubquery
+from planner.algebra.construction import volatility
+from planner.algebra.scalars import Cast, Exists, InSubquery, ScalarSubquery
 from planner.algebra.walk import used_columns, walk
 from planner.bind.binder import index_parts
 from planner.bind.changes.index_expressions import labels_of
@@ -170,7 +170,7 @@ def _expression(
         raise SqlError("42804", message, position=binding.start(tree))
     if any(isinstance(item, ScalarSubquery | Exists | InSubquery) for item in walk(scalar)):
         raise SqlError("0A000", f"cannot use subquery in index {what}", position=binding.start(tree))
-    if any(FUNCTIONS[item.function].volatility != "immutable" for item in walk(scalar) if isinstance(item, Call)):
+    if volatility(scalar) != "immutable":
         raise SqlError("42P17", f"functions in index {what} must be marked IMMUTABLE")
     if binding.functions:
         instead = "Index a generated column of that value."
@@ -196,7 +196,7 @@ def rebuilt(binding: Binding, table: Table, index: Index) -> Index:
 
 
 def _require_bound(binding: Binding, table: Table, index: Index, node: Any) -> None:
-    """Raises 0A000 for a unique index that cannot be bound by its table alone, or whose values are not."""
+    """Raises 0A000 for a unique index that cannot be bound, or has no comparable values, without the catalog."""
     position = binding.position(node.relation)
     try:
         bound = index_parts(table, index)

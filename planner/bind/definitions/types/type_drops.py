@@ -154,7 +154,7 @@ def _names(kind: SqlType, declared: UserType) -> bool:
 
 
 def _is_of(domain: int, kind: SqlType, declared: UserType) -> bool:
-    """Whether a column, or what is like one, is of a user's type, of arrays of it, or of rows that have it."""
+    """Whether a column (or field or parameter) has a user's type, an array of it, or a row type that contains it."""
     return domain | 1 == declared.oid if domain else _names(kind, declared)
 
 
@@ -169,7 +169,7 @@ def _add_columns(reach: _Reach, declared: UserType) -> None:
 
 
 def _add_texts(reach: _Reach, after: Catalog, below: str) -> None:
-    """Views, and parts of tables, whose texts mean nothing without what goes."""
+    """Adds views, and parts of tables, with texts that do not bind without what is dropped."""
     binding = reach.binding
     for item in binding.context.catalog.objects.values():
         if isinstance(item, View) and not reads_as_before(binding, item, after):

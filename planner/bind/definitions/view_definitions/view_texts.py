@@ -73,7 +73,7 @@ def _texts(known: _Known) -> ViewTexts:
 
 
 def _as_written(catalog: Catalog, view: View) -> str:
-    """A view's query as written, but for the names in it."""
+    """A view's query as it was written, with the current names."""
     (raw,) = parse(view.definition)
     printing = _Printing(catalog, view)
     try:

@@ -328,7 +328,7 @@ def _refuse_fixed(binding: Binding, items: Any) -> None:
 
 
 def _refuse_changing(binding: Binding, relation: Relation) -> None:
-    """A maintained result must not depend on when, or for which role, it is computed. Raises 0A000."""
+    """A maintained result must not depend on the time or the role of its computation. Raises 0A000."""
     changing = {name for name, function in FUNCTIONS.items() if function.volatility != "immutable"} | DRAWN_FUNCTIONS
     for item in walk(relation):
         if isinstance(item, Call) and item.function in changing:
