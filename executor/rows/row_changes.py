@@ -2,7 +2,7 @@
 
 Owns: the write transaction that gathers what comes while the disk is busy with the one before (group commit),
 and its way to the log's writer thread and back to the event loop's thread, which never waits. Which changes these are:
-``executor/embedded/tables/row_plans``. Streams' rows go by ``executor/streams/appender``.
+``executor/tables/statements/row_plans``. Streams' rows go by ``executor/streams/appender``.
 """
 
 from __future__ import annotations
