@@ -39,7 +39,7 @@ from planner.statements.statement import Query
 _SCOPE: Final = "arriving"
 
 
-class Slice(Struct, frozen=True):
+class RowLimit(Struct, frozen=True):
     """LIMIT and OFFSET as numbers; ``count`` None: all."""
 
     count: int | None = None
@@ -57,13 +57,13 @@ class Arriving(Struct, frozen=True):
     """How a query reads its stream, or the ``changes`` of a continuous view.
 
     ``statics`` are evaluated when it begins. Then either ``rows`` over each interval's delta are the result's next
-    rows, cut by ``slice``; or ``statements`` add to ``states``, which ``final`` reads when the stream has ended.
+    rows, cut by ``limit``; or ``statements`` add to ``states``, which ``final`` reads when the stream has ended.
     """
 
     stream: int  # oid
     statics: tuple[Static, ...]
     rows: Relation | None = None
-    slice: Slice = Slice()
+    limit: RowLimit = RowLimit()
     states: tuple[State, ...] = ()
     statements: tuple[Statement, ...] = ()
     final: Relation | None = None
@@ -139,14 +139,14 @@ def _by_rows(relation: Relation) -> Arriving | None:
     return Arriving(scan.oid, statics.planned([rows]), rows, cut)
 
 
-def _sliced(relation: Relation) -> tuple[Relation, Slice | None]:
+def _sliced(relation: Relation) -> tuple[Relation, RowLimit | None]:
     """What is below the topmost LIMIT, and that as numbers; None where it must be computed."""
     if not isinstance(relation, Limit):
-        return relation, Slice()
+        return relation, RowLimit()
     count, offset = _number(relation.count), _number(relation.offset)
     if count == -1 or offset == -1:
         return relation, None
-    return relation.input, Slice(count, offset or 0)
+    return relation.input, RowLimit(count, offset or 0)
 
 
 def _number(scalar: Scalar | None) -> int | None:
@@ -207,7 +207,7 @@ def _finished(
         return node
 
     final = optimise(descend(final, change))
-    return Arriving(stream, (*statics, *beforehand.planned([final])), None, Slice(), states, statements, final)
+    return Arriving(stream, (*statics, *beforehand.planned([final])), None, RowLimit(), states, statements, final)
 
 
 def _moving(final: Relation) -> NodeSet:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import Struct
 
-from catalog.values.integers import ARITHMETIC, LIMITS, fits
+from catalog.values.integers import ARITHMETIC, LIMITS
 from catalog.values.types import SqlType
 from executor.small.quotients import average_of, quotient_scale_of, scaled_text_of, shows
 from executor.small.values import DIGITS, INTEGERS, Cells, Unusual, cells_of
@@ -126,13 +126,14 @@ def _negation(call: Call, types: _Types) -> Function | None:
 
 
 def _whole(function: Callable[..., int], name: str) -> Function:
-    """Arithmetic of integers whose results the type of this name holds."""
+    """Arithmetic of integers with results that the type of this name holds."""
+    limit = LIMITS[name]
 
     def compute(*values: Any) -> Any:
         if None in values:
             return None
         result = function(*values)
-        if not fits(result, name):
+        if not -limit <= result < limit:
             raise Unusual
         return result
 

@@ -78,7 +78,7 @@ class ArrivingQuery:
 
     def _sliced(self) -> Iterator[pa.RecordBatch]:
         """The result's rows as they arrive, within LIMIT and OFFSET."""
-        skip, left = self._planned.slice.offset, self._planned.slice.count
+        skip, left = self._planned.limit.offset, self._planned.limit.count
         if left == 0:
             return
         for interval in self._scan.intervals(self._places):

@@ -22,7 +22,8 @@ from msgspec import Struct
 
 from protocol.batch import DESCRIBE_PORTAL, EXECUTE, SYNC, Part, parse_of
 from protocol.encoder import BIND_COMPLETE, PARSE_COMPLETE, READY_FOR_QUERY
-from server.fastpath.recognised_requests import Answered, CachedRead, PointRead, Used, read_of
+from server.fastpath.recognised_requests import CachedRead, PointRead, Used, read_of
+from server.plans.answer_cache import Answered
 from server.plans.planning import Plan
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from protocol.batch import Batch, Frame, batch_of, frame_of, messages_of
 from protocol.encoder import BIND_COMPLETE, NO_DATA, PARSE_COMPLETE, READY_FOR_QUERY
 from protocol.messages import Bind, Query
 from protocol.values.registry import value_decoder
-from server.plans.answer_cache import Stamp
+from server.plans.answer_cache import Answered, Stamp
 from server.plans.planning import Plan
 from server.plans.point_reads import Rows
+from server.plans.rows import column_formats
 from server.session.prepared import Prepared, outputs_of
-from server.session.rows import column_formats
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -55,18 +55,6 @@ _READY: Final = READY_FOR_QUERY["I"]
 
 #: Makes a value of what Bind has.
 Decode = Callable[[bytes], Value]
-
-
-class Answered(Struct, frozen=True):
-    """What the ordinary path has answered without a thread.
-
-    ``data`` is its rows and CommandComplete, for a Query (``plan`` None) with RowDescription. A cached answer has a
-    ``stamp``; a point read and an INSERT have none.
-    """
-
-    plan: Plan | None
-    data: bytes
-    stamp: Stamp | None
 
 
 class Used(Struct, frozen=True):

@@ -20,11 +20,12 @@ from catalog.passwords import ITERATIONS, SALT_BYTES, read_verifier
 from catalog.roles import Role, Roles
 from catalog.values.errors import SqlError
 from protocol import encoder, scram
-from server.login.hba import Client, ClientAddress, Rule
+from server.net.hba import Client, ClientAddress, Rule
 
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
     from server.net.connection import Connection
+    from server.services import Services
 
 _NONCE_BYTES: Final = 18
 
@@ -34,12 +35,13 @@ logger = logging.getLogger(__name__)
 class Authentication:
     """One client's way in."""
 
-    def __init__(self, connection: Connection, user: str, database: str, roles: Roles, secret: bytes) -> None:
+    def __init__(self, connection: Connection, server: Services, user: str, database: str, roles: Roles) -> None:
         self._connection = connection
+        self._access = server.access
         self._user = user
         self._database = database
         self._roles = roles
-        self._secret = secret
+        self._secret = server.secret
         self._exchange: scram.Exchange | None = None
         #: The client's authentication method, once that is known.
         self.method = ""
@@ -96,7 +98,7 @@ class Authentication:
         rule = None
         if host:  # else it has gone again
             who = self._user, self._database, self._is_member
-            rule = connection.server.access.table.find(Client(address_of(host), connection.tunnel is not None, *who))
+            rule = self._access.table.find(Client(address_of(host), connection.tunnel is not None, *who))
         if rule is None:
             raise SqlError("28000", f"no pg_hba.conf entry for {self._described()}")
         return rule
@@ -128,7 +130,7 @@ def address_of(text: str) -> ClientAddress:
     return found if mapped is None else mapped
 
 
-def require_admission(connection: Connection, user: str, catalog: Catalog, database: str) -> None:
+def require_admission(server: Services, user: str, catalog: Catalog, database: str) -> None:
     """Whether a role may come in. Raises 28000, 42501 and 53300."""
     from catalog.privileges import DATABASE, OF_DATABASE  # with the catalog, after the first byte
 
@@ -143,7 +145,7 @@ def require_admission(connection: Connection, user: str, catalog: Catalog, datab
         raise SqlError("42501", f'permission denied for database "{database}"', detail)
     if role.connection_limit < 0 or role.superuser:
         return
-    others = sum(getattr(other.handler, "login", None) == user for other in connection.server.connections)
+    others = sum(getattr(other.handler, "login", None) == user for other in server.connections)
     if others >= role.connection_limit:
         raise SqlError("53300", f'too many connections for role "{user}"')
 

@@ -35,6 +35,7 @@ from server.net.tls import fingerprint
 if TYPE_CHECKING:
     from executor.database.database import Database
     from server.net.connection import Connection
+    from server.services import Services
 
 _NONCE: Final = 32
 _PROOF: Final = 32
@@ -82,10 +83,11 @@ class Meeting:
 class Answering:
     """The handler of a connection over which another server asks."""
 
-    def __init__(self, connection: Connection, database: Database) -> None:
+    def __init__(self, connection: Connection, server: Services, database: Database) -> None:
         from executor.queries.reader import OwnReader  # which the opening of the database has loaded
 
         self._connection = connection
+        self._server = server
         self._reader = OwnReader(database)
         self._answers = False
 
@@ -103,7 +105,7 @@ class Answering:
     async def _answer(self, question: bytes) -> None:
         from executor.moving.elsewhere import answer
 
-        server, self._answers = self._connection.server, True
+        server, self._answers = self._server, True
         try:
             found = await server.loop.run_in_executor(server.workers, answer, self._reader, question)
             for start in range(0, len(found), _PIECE):

@@ -41,6 +41,7 @@ from server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from server.net.connection import Connection
+    from server.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,9 @@ class Login(Struct, frozen=True):
 class Startup:
     """The handler of a connection that has no session yet."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, server: Services) -> None:
         self._connection = connection
+        self._server = server
         self._login: Login | None = None
         self._authentication: Authentication | None = None
         self._meeting: Meeting | None = None
@@ -85,7 +87,7 @@ class Startup:
                 self._connection.send(encoder.ENCRYPTION_NO)
                 self._connection.require_nothing_behind("GSSAPI encryption")
             case CancelRequest(process=process, key=key):
-                self._connection.server.cancels.cancel(process, key)
+                self._server.cancels.cancel(process, key)
                 self._connection.end()
             case PeerRequest(nonce=nonce):
                 return self._meet(nonce)
@@ -134,7 +136,7 @@ class Startup:
         self._limit.cancel()
 
     def _limited(self) -> asyncio.TimerHandle:
-        server = self._connection.server
+        server = self._server
         return server.loop.call_later(server.config.authentication_timeout, self._late)
 
     def _late(self) -> None:
@@ -143,7 +145,7 @@ class Startup:
 
     def _encrypt(self, begun: bytes | None = None) -> None:
         connection = self._connection
-        secured = connection.server.access.secured
+        secured = self._server.access.secured
         if begun is not None and (secured is None or connection.tunnel is not None):
             raise SqlError("08P01", "invalid length of startup packet")
         if connection.tunnel is not None:
@@ -158,10 +160,10 @@ class Startup:
 
     async def _meet(self, nonce: bytes) -> None:
         """Handles another server of the storage, or a client that claims to be one."""
-        database = await self._connection.server.wait_open()
+        database = await self._server.wait_open()
         if not database.options.storage:
             raise SqlError("28000", "this server shares no storage with others")
-        layer = self._connection.tunnel or self._connection.server.access.secured
+        layer = self._connection.tunnel or self._server.access.secured
         self._meeting = Meeting(database.shared.key, nonce, b"" if layer is None else layer.fingerprint)
         self._connection.send(self._meeting.greeting)
 
@@ -170,14 +172,14 @@ class Startup:
         meeting.require(given)
         self._limit.cancel()
         connection = self._connection
-        connection.server.admit(connection)
-        connection.handler = Answering(connection, await connection.server.wait_open())
+        self._server.admit(connection)
+        connection.handler = Answering(connection, self._server, await self._server.wait_open())
         connection.authenticated()
         connection.send(encoder.AUTHENTICATION_OK)
 
     async def _start(self, message: StartupMessage) -> None:
         connection, parameters = self._connection, message.parameters
-        server = connection.server
+        server = self._server
         user, name = _identity(parameters)
         given = {**startup_settings(parameters), "session_authorization": user}
         version = min(message.version, NEWEST)
@@ -192,7 +194,7 @@ class Startup:
         if connection.is_lost:
             return
         self._limit = self._limited()
-        self._authentication = Authentication(connection, user, name, database.catalog.roles, server.secret)
+        self._authentication = Authentication(connection, server, user, name, database.catalog.roles)
         if self._authentication.begin():
             await self._enter()
 
@@ -200,23 +202,25 @@ class Startup:
         """Starts the session of an authenticated client."""
         connection, login = self._connection, self._login
         assert login is not None
-        database = await connection.server.wait_open()
-        connection.server.admit(connection)
-        require_admission(connection, login.user, database.catalog, login.database)
+        database = await self._server.wait_open()
+        self._server.admit(connection)
+        require_admission(self._server, login.user, database.catalog, login.database)
         role = database.catalog.roles.find(login.user)
         login.settings.check_given(login.given, role is not None and role.superuser)
-        login = login.beginning_with(connection.server.defaults, _kept(database.catalog.roles, login.user))
+        login = login.beginning_with(self._server.defaults, _kept(database.catalog.roles, login.user))
         if login.settings.role != login.user:  # -c role=... in the start-up packet
             require_member(database.catalog.roles, login.user, login.settings.role)
         if login.database != DATABASE:
             hint = f'This server has the one database "{DATABASE}".'
             raise SqlError("3D000", f'database "{login.database}" does not exist', hint=hint)
         from executor.sql.session import DatabaseSession
+        from server.messages.sessions import open_session  # with the executor, loaded as the database was opened
         from server.session.relations import own_relations
-        from server.session.session import Session  # needs the executor, which the opening of the database has loaded
 
         db = DatabaseSession(database, login.user, login.database)
-        session = Session(connection, db, login.settings, login.user, login.database, login.key_length)
+        session = open_session(
+            connection, self._server, db, login.settings, login.user, login.database, login.key_length
+        )
         db.describe_itself(own_relations(session))
         db.owner.pid = session.backend.process
         self._limit.cancel()
@@ -226,7 +230,7 @@ class Startup:
         session.report_settings()
         connection.send(encoder.backend_key_data(session.backend.process, session.backend.key))
         session.ready()
-        if connection.server.config.log_connections:
+        if self._server.config.log_connections:
             assert self._authentication is not None
             logger.info(
                 "connection authorized pid=%d user=%s database=%s application_name=%s host=%s port=%d method=%s tls=%s",

@@ -22,18 +22,19 @@ from protocol import encoder
 from protocol import messages as m
 from protocol.values.registry import BINARY_FORMAT, TEXT_FORMAT
 from server.fastpath import transaction_blocks as blocks
-from server.fastpath.recognised_requests import Answered, answer_key
+from server.fastpath.recognised_requests import answer_key
 from server.fastpath.row_inserts import append, change, change_tag, is_plain, is_plain_change, settle
 from server.operations.statement_log import log_execution, logs
-from server.plans.answer_cache import Stamp
+from server.plans.answer_cache import Answered, Stamp
 from server.plans.planning import Plan
 from server.plans.point_reads import Found
+from server.plans.rows import decode_parameters, describe_rows, with_shapes
 from server.query.copy import copying
-from server.query.execution import Cursor, run
+from server.query.execution import run
 from server.session.cursors import SqlCursor
 from server.session.portals import Portal, find_portal
 from server.session.prepared import Prepared, find_statement, outputs_of
-from server.session.rows import decode_parameters, describe_rows, with_shapes
+from server.session.result_rows import Cursor
 
 if TYPE_CHECKING:
     from server.session.session import Session
@@ -169,7 +170,7 @@ def describe(session: Session, message: m.Describe) -> None:
         if cursor is not None:
             session.connection.send(describe_rows(cursor.outputs, ()))
         else:
-            session.connection.send(_describe_portal(session, find_portal(session, message.name)))
+            session.connection.send(_describe_portal(session, find_portal(session.portals, message.name)))
         return
     plan = find_statement(session, message.name).plan
     types = plan.types if plan is not None else ()
@@ -185,7 +186,7 @@ def _check_described(session: Session, message: m.Describe) -> None:
     elif message.name in session.cursors.by_name:
         outputs = session.cursors.by_name[message.name].outputs
     else:
-        outputs = find_portal(session, message.name).outputs
+        outputs = find_portal(session.portals, message.name).outputs
     if outputs is not None:
         raise failed_transaction()
 
@@ -219,7 +220,7 @@ def execute(session: Session, message: m.Execute) -> Awaitable[None] | None:
     declared = session.cursors.by_name.get(message.portal)
     if declared is not None:
         return _execute_declared(session, declared, message.max_rows)
-    portal = find_portal(session, message.portal)
+    portal = find_portal(session.portals, message.portal)
     plan = portal.plan
     if plan is None:
         session.connection.send(encoder.EMPTY_QUERY_RESPONSE)

@@ -25,15 +25,15 @@ from planner.statements.statement import Query as Select
 from protocol import encoder
 from protocol.messages import Query
 from server.fastpath import transaction_blocks as blocks
-from server.fastpath.recognised_requests import Answered
 from server.fastpath.row_inserts import append, change, change_tag, is_plain, is_plain_change, settle
 from server.operations.statement_log import log_text, logs
-from server.plans.answer_cache import Stamp
+from server.plans.answer_cache import Answered, Stamp
 from server.plans.planning import Plan, Shared
 from server.plans.point_reads import Found
+from server.plans.rows import describe_rows, literal_values
 from server.query.copy import copying
-from server.query.execution import Cursor, run
-from server.session.rows import describe_rows, literal_values
+from server.query.execution import run
+from server.session.result_rows import Cursor
 
 if TYPE_CHECKING:
     from server.session.session import Session

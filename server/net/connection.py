@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from catalog.os_errors import exhausted
 from catalog.values.errors import SqlError
@@ -20,14 +20,16 @@ from protocol.batch import SYNC
 from protocol.decoder import Decoder
 from protocol.machine import Machine, Phase
 from protocol.messages import FrontendMessage, Malformed
-from server.login.startup import Startup
 from server.net.tls import Secured, Tunnel
 from server.operations.memory_guard import Account
 
 if TYPE_CHECKING:
     from protocol.values.transcoding import Transcoder
-    from server.serving import Server
+    from server.operations.config import Config
+    from server.operations.own_paths import OwnPaths
 
+#: What a client is told whose connection the server or another client ends.
+SHUTDOWN: Final = SqlError("57P01", "terminating connection due to administrator command")
 #: Bytes that may wait for a busy session before the socket is left alone.
 READ_AHEAD: Final = 1 << 20
 #: Bytes of output that may wait for a slow client before results wait too.
@@ -88,14 +90,34 @@ class Handler(Protocol):
         ...
 
 
+class Host(Protocol):
+    """What a connection needs of the server."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    own_paths: OwnPaths
+
+    def met(self, connection: Connection) -> None:
+        """A client has connected."""
+        ...
+
+    def left(self, connection: Connection) -> None:
+        """A connection's session has ended."""
+        ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]) -> None:
+        """Runs a task; ``failed`` is told what it raises."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """One client. All methods run on the event loop's thread."""
 
-    def __init__(self, server: Server, handler: Handler | None = None) -> None:
+    def __init__(self, server: Host, begin: Callable[[Connection], Handler]) -> None:
+        """``begin`` makes the handler of the first messages."""
         self.server = server
         self.machine = Machine()
         self.account = Account()
-        self.handler: Handler = handler or Startup(self)
         self._decoder = Decoder()
         self._transport: asyncio.Transport | None = None
         self._output: list[bytes] = []
@@ -115,6 +137,7 @@ class Connection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None  # what waits for it
         self._idle: asyncio.Future[None] | None = None
+        self.handler: Handler = begin(self)
 
     # -- asyncio's calls ---------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Owns: what waits, and when it goes. Where it comes from is known to ``notifying`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from catalog.values.errors import SqlError
 from executor.views.watch import Name
@@ -13,14 +13,29 @@ from protocol import encoder
 from server.notify.channels import WAITING, Notification
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from server.net.connection import Connection
+    from server.notify.view_channels import ViewChannels
+    from server.settings.settings import Settings
+
+
+class Notified(Protocol):
+    """The part of a session that its mailbox needs."""
+
+    connection: Connection
+    settings: Settings
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a transaction or a COPY is begun."""
+        ...
 
 
 class Mailbox:
     """A session's. On the event loop's thread, but for ``follow``."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Notified, views: ViewChannels) -> None:
         self._session = session
+        self._channels = views
         self._waiting: list[bytes] = []
         self._views: dict[str, Name] = {}  # by channel
         self.told_bytes = 0
@@ -36,7 +51,7 @@ class Mailbox:
         if self.told_bytes > WAITING:
             self._waiting.clear()
             connection.end(SqlError("53400", "too many notifications are waiting for this session"))
-        elif not connection.is_busy and not connection.is_slow and session.copying is None and session.is_idle:
+        elif not connection.is_busy and not connection.is_slow and not session.is_under_way:
             self.send()
             connection.flush()
 
@@ -51,7 +66,7 @@ class Mailbox:
 
     def follow(self, channel: str, listens: bool) -> None:
         """A channel that may be a view's name is listened to from now on, or no longer; in a worker thread."""
-        views = self._session.server.view_channels
+        views = self._channels
         if listens:
             settings = self._session.settings
             self._views[channel] = Name(channel, settings.search_path(), settings.role)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -19,8 +19,7 @@ from executor.queries.system_relations import system_rows
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.operations.config import Address
-    from server.serving import Server
+    from server.operations.config import Address, Config
 
 Family = CounterMetricFamily | GaugeMetricFamily
 #: Families by the column of millstream.streams that they show, for every stream.
@@ -33,7 +32,18 @@ _OF_STREAMS: Final[tuple[tuple[str, type[Family], str, str], ...]] = (
 )
 
 
-def serve_metrics(address: Address, server: Server, database: Database) -> Callable[[], None]:
+class Clients(Protocol):
+    """The connections that the metrics count, and how many there may be."""
+
+    config: Config
+
+    @property
+    def connections(self) -> Iterable[Any]:
+        """All connections."""
+        ...
+
+
+def serve_metrics(address: Address, server: Clients, database: Database) -> Callable[[], None]:
     """Answers Prometheus in a thread of its own; what is returned ends that. Raises OSError."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -52,7 +62,7 @@ def serve_metrics(address: Address, server: Server, database: Database) -> Calla
 class _Metrics(Collector):
     """Collected in the page's thread: reads only what other threads may read."""
 
-    def __init__(self, server: Server, database: Database) -> None:
+    def __init__(self, server: Clients, database: Database) -> None:
         self._server = server
         self._database = database
 

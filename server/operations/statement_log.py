@@ -12,13 +12,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from planner.parse.parser import Raw, without_passwords
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.algebra.scalars import Value
-    from server.session.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -34,24 +35,60 @@ _MODIFIES: Final = frozenset(("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeSt
 _WITHIN: Final = {"PrepareStmt": "query", "DeclareCursorStmt": "query"}
 
 
+class Process(Protocol):
+    """A session's process, by its number."""
+
+    @property
+    def process(self) -> int:
+        """The number."""
+        ...
+
+
+class Prepared(Protocol):
+    """A prepared statement; ``raw`` None is an empty one."""
+
+    raw: Raw | None
+
+
+class Logged(Protocol):
+    """The part of a session that the log needs; ``logs`` is its log_statement."""
+
+    logs: str
+
+    @property
+    def backend(self) -> Process:
+        """What other sessions call it."""
+        ...
+
+    @property
+    def user(self) -> str:
+        """The current role."""
+        ...
+
+    @property
+    def statements(self) -> Mapping[str, Prepared]:
+        """Its prepared statements."""
+        ...
+
+
 def logs(setting: str, above: str = "none") -> bool:
     """Whether a value of log_statement asks for more than another one does."""
     return setting != "none" and _LEVELS.index(setting) > _LEVELS.index(above)
 
 
-def log_text(session: Session, text: str, raws: Sequence[Raw]) -> None:
+def log_text(session: Logged, text: str, raws: Sequence[Raw]) -> None:
     """A Query message, once it is parsed and before it runs."""
     if session.logs != "none" and any(_is_logged(session, raw.node) for raw in raws):
         _log(session, "statement", text)
 
 
-def log_execution(session: Session, name: str, raw: Raw, values: Sequence[Value]) -> None:
+def log_execution(session: Logged, name: str, raw: Raw, values: Sequence[Value]) -> None:
     """An Execute message of a portal that has not run."""
     if session.logs != "none" and _is_logged(session, raw.node):
         _log(session, f"execute {name or '<unnamed>'}", raw.text, values)
 
 
-def _log(session: Session, kind: str, text: str, values: Sequence[Value] = ()) -> None:
+def _log(session: Logged, kind: str, text: str, values: Sequence[Value] = ()) -> None:
     template = "statement pid=%d user=%s kind=%s text=%s"
     arguments = (session.backend.process, session.user, kind, without_passwords(text))
     if values:
@@ -62,11 +99,11 @@ def _log(session: Session, kind: str, text: str, values: Sequence[Value] = ()) -
         logger.info(template, *arguments)
 
 
-def _is_logged(session: Session, node: Any) -> bool:
+def _is_logged(session: Logged, node: Any) -> bool:
     return _level(session, node) <= _LEVELS.index(session.logs)
 
 
-def _level(session: Session, node: Any) -> int:
+def _level(session: Logged, node: Any) -> int:
     """The least level at which a raw statement is logged."""
     name = type(node).__name__
     if name in _MODIFIES or (name == "CopyStmt" and node.is_from):

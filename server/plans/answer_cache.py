@@ -15,6 +15,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from catalog.catalog import Catalog
     from executor.database.database import Database
+    from server.plans.planning import Plan
 
 #: An entry's own weight beside its bytes.
 _OVERHEAD: Final = 512
@@ -46,6 +47,18 @@ class Stamp(Struct):
             return False
         self.checked = visible
         return True
+
+
+class Answered(Struct, frozen=True):
+    """What the ordinary path has answered without a thread.
+
+    ``data`` is its rows and CommandComplete, for a Query (``plan`` None) with RowDescription. A cached answer has a
+    ``stamp``; a point read and an INSERT have none.
+    """
+
+    plan: Plan | None
+    data: bytes
+    stamp: Stamp | None
 
 
 class Answer(Struct, frozen=True):

@@ -7,7 +7,7 @@ they are asked for. The index is the executor's (``executor.rows.point_reads``).
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -25,7 +25,7 @@ from server.plans.planning import Bounded, Plan
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from server.session.session import Session
+    from executor.sql.session import DatabaseSession
 
 #: Rows encoded together (a power of two): one row alone would cost nearly as much.
 _SHIFT: Final = 8
@@ -139,6 +139,17 @@ class Rows:
         return known
 
 
+class Reading(Protocol):
+    """The part of a session that a point read needs."""
+
+    db: DatabaseSession
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether the next statement sees what is committed, and nothing of a transaction's own."""
+        ...
+
+
 class Points:
     """The point reads among the plans, and what they have encoded."""
 
@@ -163,10 +174,10 @@ class Points:
             self._readers.put(plan.serial, found)
         return found[0]
 
-    def read(self, session: Session, plan: Plan, values: tuple[Value, ...]) -> Found | None:
+    def read(self, session: Reading, plan: Plan, values: tuple[Value, ...]) -> Found | None:
         """The committed row of a plan that is a point read; None when it is none, or must go the ordinary way. In a
         worker thread."""
-        reader = self.find(session.database, plan)
+        reader = self.find(session.db.database, plan)
         row = None if reader is None or not session.reads_committed else reader.read(values)
         if reader is None or row is None:
             return None

@@ -1,13 +1,11 @@
 """One statement run for one client: by the executor in a worker thread, or by the session itself.
 
-Owns: whether the executor or the session runs a statement, and ``Cursor``, a result on its way out. Both query
-protocols use it; neither's messages are known here. Everything here may block and is called in a worker thread, unless
-it says otherwise.
+Both query protocols use it; neither's messages are known here. Everything here may block and is called in a worker
+thread, unless it says otherwise.
 """
 
 from __future__ import annotations
 
-import datetime
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -25,45 +23,18 @@ from planner.algebra.scalars import Column, Value
 from planner.bind.commands.utility import execute_argument
 from planner.scales import showing
 from planner.statements.definitions import (
-    AlterExtension,
-    AlterSchema,
-    AlterSequence,
-    AlterTable,
-    AlterType,
-    AlterView,
-    ChangeDefaults,
-    ChangeRights,
     ChangeRoles,
-    CreateExtension,
-    CreateFunction,
     CreateSchema,
-    CreateSequence,
-    CreateStream,
-    CreateTable,
-    CreateType,
-    Drop,
-    DropExtension,
-    DropFunction,
-    DropType,
-    Redefine,
-    Truncate,
 )
 from planner.statements.do_blocks import DoBlock
 from planner.statements.statement import (
     CloseCursor,
-    CopyIn,
-    CreateTableAs,
-    CreateView,
     Deallocate,
     DeclareCursor,
-    Delete,
     Discard,
     ExecutePrepared,
     Fetch,
-    Insert,
     Listen,
-    Merge,
-    Modifying,
     Notify,
     Output,
     Prepare,
@@ -74,114 +45,21 @@ from planner.statements.statement import (
     ShowVariable,
     TransactionControl,
     Unlisten,
-    Update,
 )
 from server.plans.planning import Plan
+from server.plans.rows import sent_value
 from server.query.create_schema import run_schema
 from server.query.do_blocks import run_block
 from server.session import cursors, functions
-from server.session.forward_rows import Forward
 from server.session.identity import may_examine, require_examinable, take_on
+from server.session.portals import Portal
 from server.session.prepared import Prepared, add_statement, executed_plan, find_statement, replanned, show_outputs
-from server.session.rows import Names, encode_rows, is_named, sent_value, shown_by_name
+from server.session.result_rows import Cursor
 from server.settings.parameter_types import boolean
 from server.settings.settings import IDENTITY, OF_TRANSACTION
 
 if TYPE_CHECKING:
     from server.session.session import Session
-
-#: Statements that a read-only transaction refuses, with the word for its error.
-WRITES: Final[dict[type, str]] = {
-    Insert: "INSERT",
-    Update: "UPDATE",
-    Delete: "DELETE",
-    Merge: "MERGE",
-    Modifying: "SELECT",
-    Truncate: "TRUNCATE TABLE",
-    CreateSchema: "CREATE SCHEMA",
-    AlterSchema: "ALTER SCHEMA",
-    CreateTable: "CREATE TABLE",
-    CreateTableAs: "CREATE TABLE AS",
-    CreateSequence: "CREATE SEQUENCE",
-    AlterSequence: "ALTER SEQUENCE",
-    AlterTable: "ALTER TABLE",
-    Redefine: "ALTER TABLE",
-    CreateStream: "CREATE FOREIGN TABLE",
-    CreateView: "CREATE VIEW",
-    Drop: "DROP",
-    AlterView: "ALTER VIEW",
-    CreateType: "CREATE TYPE",
-    AlterType: "ALTER TYPE",
-    DropType: "DROP TYPE",
-    CreateFunction: "CREATE FUNCTION",
-    DropFunction: "DROP FUNCTION",
-    CreateExtension: "CREATE EXTENSION",
-    AlterExtension: "COMMENT",
-    DropExtension: "DROP EXTENSION",
-    ChangeRoles: "ALTER ROLE",
-    ChangeRights: "GRANT",
-    ChangeDefaults: "ALTER DEFAULT PRIVILEGES",
-    CopyIn: "COPY FROM",
-}
-#: Bytes after which a portion goes out.
-PORTION_BYTES: Final = 1 << 20
-
-
-class Cursor:
-    """The rows of a result that are still to be sent."""
-
-    def __init__(self, result: Result, formats: tuple[int, ...], time_zone: str, names: Names | None = None) -> None:
-        self.outputs = result.outputs
-        self.returns_rows = result.batches is not None
-        self._tag = result.tag
-        self._types = tuple(item.type for item in result.outputs)
-        self._formats = formats
-        self._time_zone = time_zone
-        #: Says what oids that are shown by name are called.
-        self._names = names if any(map(is_named, self._types)) else None
-        self._rows: Forward | cursors.SqlCursor = Forward(result.batches or ())
-        self._live = result.live
-        self._taken = 0
-        self.finished = not self.returns_rows
-
-    def take(self, limit: int = 0) -> tuple[bytes, int]:
-        """DataRows of the next rows, at most ``limit`` (0: all) and about PORTION_BYTES, and how many they are; of rows
-        that come as time goes on, those that have come."""
-        data: list[bytes] = []
-        size = count = 0
-        while size < PORTION_BYTES and (not limit or count < limit):
-            batch = self._rows.next(limit - count if limit else 0)
-            if batch is None:
-                self.finished = True
-                break
-            if self._names is not None:
-                batch = shown_by_name(batch, self._types, self._formats, self._names)
-            data.append(encode_rows(batch, self._types, self._formats, self._time_zone))
-            size += len(data[-1])
-            count += batch.num_rows
-            if self._live:
-                break
-        self._taken += count
-        return (data[0] if len(data) == 1 else b"".join(data)), count
-
-    def tag(self, count: int) -> str:
-        """CommandComplete's tag after ``count`` rows."""
-        return f"{self._tag} {count}" if self._tag in ("SELECT", "COPY", "FETCH") and self.returns_rows else self._tag
-
-    def stepping(self, name: str, text: str, now: datetime.datetime, most: int) -> cursors.SqlCursor:
-        """The rest of the rows for FETCH and MOVE, of which ``take`` goes on to take, too."""
-        if isinstance(self._rows, Forward):
-            rest, passed, live = self._rows, self._taken, self._live
-            self._rows = cursors.SqlCursor.over(name, text, self.outputs, now, rest, passed, live, most)
-        self.finished = False
-        return self._rows
-
-    @classmethod
-    def declared(cls, cursor: cursors.SqlCursor, time_zone: str, names: Names) -> Cursor:
-        """The rows of a DECLARE from where it is."""
-        found = cls(Result("SELECT", cursor.outputs, ()), (), time_zone, names)
-        found._rows, found._live = cursor, cursor.live is not None
-        return found
 
 
 def run(session: Session, plan: Plan, parameters: tuple[Value, ...], described: bool = False) -> Result:
@@ -245,6 +123,39 @@ def planned(
 
 
 # -- statements of the session itself ------------------------------------------------------------------------------
+
+
+def _fetch(session: Session, statement: Fetch) -> Result:
+    """FETCH and MOVE, also of a portal of the protocol."""
+    portal = session.portals.get(statement.name)
+    cursor = session.cursors.find(statement.name) if portal is None else _stepping(session, portal)
+    return cursor.fetch(statement)
+
+
+def _stepping(session: Session, portal: Portal) -> cursors.SqlCursor:
+    """A portal's rows for FETCH and MOVE; it runs now if it has not. Raises 0A000 where it returns none."""
+    if portal.plan is None or portal.outputs is None:
+        raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
+    if portal.cursor is None:
+        result = run(session, portal.plan, portal.values, described=True)
+        portal.cursor = Cursor(result, portal.formats, session.settings.style, session.names)
+    return portal.cursor.stepping(portal.name, portal.plan.raw.text, session.transaction_time, session.held_share)
+
+
+def _close(session: Session, statement: CloseCursor) -> Result:
+    """CLOSE, also of a portal of the protocol."""
+    if statement.name is None:
+        _close_all(session)
+        return Result("CLOSE CURSOR ALL")
+    if session.portals.pop(statement.name, None) is None:
+        session.cursors.close(statement.name)
+    return Result("CLOSE CURSOR")
+
+
+def _close_all(session: Session) -> None:
+    """Closes all cursors and portals."""
+    session.portals.clear()
+    session.cursors.close(None)
 
 
 def _set(session: Session, statement: SetVariable) -> Result:
@@ -330,7 +241,7 @@ def _discard(session: Session, statement: Discard) -> Result:
         session.statements.clear()
         session.listening.unlisten(None)
         session.db.advisory.give_back_all()
-        cursors.close_all(session)
+        _close_all(session)
     if what in ("ALL", "SEQUENCES"):
         session.db.sequences.discard()
     if what in ("ALL", "TEMP"):
@@ -360,8 +271,8 @@ _OWN: Final[dict[type, Callable[..., Result]]] = {
     Prepare: _prepare,
     Deallocate: _deallocate,
     Discard: _discard,
-    Fetch: cursors.fetch,
-    CloseCursor: cursors.close,
+    Fetch: _fetch,
+    CloseCursor: _close,
     Listen: _listen,
     Unlisten: _unlisten,
     Notify: _notify,

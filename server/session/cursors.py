@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -20,12 +19,9 @@ from catalog.values.types import SqlType
 from executor.sql.result import Result
 from executor.tables.savepoints import Savepoints
 from planner.algebra.scalars import Value
-from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output
+from planner.statements.statement import DeclareCursor, Fetch, Output
+from server.plans.rows import sent_value
 from server.session.forward_rows import PORTION_ROWS, Forward
-from server.session.rows import sent_value
-
-if TYPE_CHECKING:
-    from server.session.session import Session
 
 
 class SqlCursor(Struct, eq=False):
@@ -278,29 +274,3 @@ class Cursors(Struct):
         """What was declared after it is gone; what was closed stays closed."""
         before = self._savepoints.return_to(name)
         self.by_name = {key: item for key, item in self.by_name.items() if item in before}
-
-
-# -- statements --------------------------------------------------------------------------------------------------------
-
-
-def fetch(session: Session, statement: Fetch) -> Result:
-    """FETCH and MOVE, also of a portal of the protocol."""
-    portal = session.portals.get(statement.name)
-    cursor = session.cursors.find(statement.name) if portal is None else portal.stepping(session)
-    return cursor.fetch(statement)
-
-
-def close(session: Session, statement: CloseCursor) -> Result:
-    """CLOSE, also of a portal of the protocol."""
-    if statement.name is None:
-        close_all(session)
-        return Result("CLOSE CURSOR ALL")
-    if session.portals.pop(statement.name, None) is None:
-        session.cursors.close(statement.name)
-    return Result("CLOSE CURSOR")
-
-
-def close_all(session: Session) -> None:
-    """Closes all cursors and portals."""
-    session.portals.clear()
-    session.cursors.close(None)

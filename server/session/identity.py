@@ -8,13 +8,14 @@ https://www.postgresql.org/docs/15/sql-set-role.html
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.roles import Role, Roles
 from catalog.values.errors import SqlError
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from executor.sql.session import DatabaseSession
+    from server.settings.settings import Settings
 
 #: PostgreSQL's (GUC_SUPERUSER_ONLY) that are folders and files, and ours.
 _OF_OPERATORS: Final = frozenset(
@@ -25,7 +26,20 @@ _OF_OPERATORS: Final = frozenset(
 )
 
 
-def take_on(session: Session, name: str, value: str | None, local: bool) -> None:
+class Identified(Protocol):
+    """The part of a session that says which roles it has."""
+
+    db: DatabaseSession
+    settings: Settings
+    login: str
+
+    @property
+    def user(self) -> str:
+        """The current role."""
+        ...
+
+
+def take_on(session: Identified, name: str, value: str | None, local: bool) -> None:
     """SET [LOCAL] ROLE or SESSION AUTHORIZATION; None is DEFAULT. Raises 22023 and 42501."""
     roles = session.db.catalog.roles
     if name == "role" and value not in (None, "none"):
@@ -36,13 +50,13 @@ def take_on(session: Session, name: str, value: str | None, local: bool) -> None
     session.settings.set(name, value, local)
 
 
-def is_superuser(session: Session) -> bool:
+def is_superuser(session: Identified) -> bool:
     """Whether nothing is forbidden to the current role."""
     role = session.db.catalog.roles.find(session.user)
     return role is not None and role.superuser
 
 
-def may_examine(session: Session, name: str) -> bool:
+def may_examine(session: Identified, name: str) -> bool:
     """Whether the current role may see a setting: where files are, operators know alone."""
     if name.lower() not in _OF_OPERATORS:
         return True
@@ -51,7 +65,7 @@ def may_examine(session: Session, name: str) -> bool:
     return own is not None and readers is not None and roles.has_role(own.oid, readers.oid)
 
 
-def require_examinable(session: Session, name: str) -> None:
+def require_examinable(session: Identified, name: str) -> None:
     """Raises 42501 where the current role may not see a setting."""
     if not may_examine(session, name):
         message = f'must be superuser or have privileges of pg_read_all_settings to examine "{name}"'

@@ -5,21 +5,17 @@ Owns: ``Portal``. Knows nothing of what answers the messages about them (``serve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from catalog.values.errors import SqlError, unsupported
+from catalog.values.errors import SqlError
 from executor.tables.savepoints import Savepoints
 from planner.algebra.scalars import Value
 from planner.statements.statement import Output
 from protocol.messages import Bind
 from server.plans.planning import Plan
-from server.query.execution import Cursor, run
-from server.session.cursors import SqlCursor
-
-if TYPE_CHECKING:
-    from server.session.session import Session
+from server.session.result_rows import Cursor
 
 
 class Portal(Struct, eq=False):
@@ -40,15 +36,6 @@ class Portal(Struct, eq=False):
     def formats(self) -> tuple[int, ...]:
         """Those of its columns, as Bind gave them."""
         return self.bind.result_formats
-
-    def stepping(self, session: Session) -> SqlCursor:
-        """Its rows for FETCH and MOVE; it runs now if it has not. Raises 0A000 where it returns none."""
-        if self.plan is None or self.outputs is None:
-            raise unsupported("FETCH from a portal of a statement without rows", "Execute it.")
-        if self.cursor is None:
-            result = run(session, self.plan, self.values, described=True)
-            self.cursor = Cursor(result, self.formats, session.settings.style, session.names)
-        return self.cursor.stepping(self.name, self.plan.raw.text, session.transaction_time, session.held_share)
 
 
 class Made:
@@ -87,9 +74,9 @@ class Made:
             del self._portals[key]
 
 
-def find_portal(session: Session, name: str) -> Portal:
+def find_portal(portals: Mapping[str, Portal], name: str) -> Portal:
     """A portal. Raises 34000."""
-    portal = session.portals.get(name)
+    portal = portals.get(name)
     if portal is None:
         raise SqlError("34000", f'portal "{name}" does not exist')
     return portal

@@ -6,7 +6,7 @@ result. Knows nothing of messages or of running.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -27,11 +27,37 @@ from planner.statements.statement import (
     Update,
     outputs_of_rows,
 )
-from server.plans.planning import Plan
+from server.plans.planning import Plan, Surroundings
 from server.settings.parameters import PARAMETERS
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from executor.sql.session import DatabaseSession
+    from server.session.cursors import Cursors
+    from server.session.portals import Portal
+    from server.settings.settings import Settings
+
+
+class Preparing(Protocol):
+    """The part of a session that prepared statements need."""
+
+    db: DatabaseSession
+    settings: Settings
+    statements: dict[str, Prepared]
+    portals: dict[str, Portal]
+    cursors: Cursors
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What a statement is bound against now."""
+        ...
+
+    def parse(self, text: str) -> tuple[Raw, ...]:
+        """The statements of a text. Raises 42601 and 54000."""
+        ...
+
+    def plan_allowed(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
+        """The plan of a statement that the transaction allows. Raises 25P02 and what binding raises."""
+        ...
 
 
 class Prepared(Struct):
@@ -47,9 +73,9 @@ class Prepared(Struct):
     oids: tuple[int, ...] | None = None
 
     @classmethod
-    def make(cls, session: Session, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
+    def make(cls, session: Preparing, text: str, declared: tuple[SqlType | None, ...]) -> Prepared:
         """Parses and binds a text of at most one statement. Raises 42601 and what binding raises."""
-        raws = session.server.plans.parse(text)
+        raws = session.parse(text)
         if len(raws) == 0:
             return cls(text, None, declared, None)
         if len(raws) > 1:
@@ -57,7 +83,7 @@ class Prepared(Struct):
         (raw,) = raws
         return cls(text, raw, declared, session.plan_allowed(raw, declared, session.surroundings))
 
-    def current(self, session: Session) -> Plan:
+    def current(self, session: Preparing) -> Plan:
         """The plan for the catalog that the session sees now. Raises 0A000 when the result's columns have changed."""
         assert self.raw is not None
         assert self.plan is not None
@@ -66,13 +92,13 @@ class Prepared(Struct):
         self.plan = replanned(session, self.plan, described=True)
         return self.plan
 
-    def reshaped(self, session: Session, kinds: tuple[SqlType, ...]) -> None:
+    def reshaped(self, session: Preparing, kinds: tuple[SqlType, ...]) -> None:
         """The plan with other types of parameters, which clients do not tell apart."""
         assert self.raw is not None
         self.plan = session.plan_allowed(self.raw, kinds, session.surroundings)
 
 
-def replanned(session: Session, plan: Plan, described: bool) -> Plan:
+def replanned(session: Preparing, plan: Plan, described: bool) -> Plan:
     """A plan for the catalog that the session sees now. Raises 0A000 when the columns of a result that the client knows
     have changed.
     """
@@ -88,7 +114,7 @@ def _shape(outputs: tuple[Output, ...] | None) -> list[tuple[str, int]] | None:
     return None if outputs is None else [(item.name, item.type.oid) for item in outputs]
 
 
-def find_statement(session: Session, name: str) -> Prepared:
+def find_statement(session: Preparing, name: str) -> Prepared:
     """A prepared statement. Raises 26000."""
     prepared = session.statements.get(name)
     if prepared is None:
@@ -97,14 +123,14 @@ def find_statement(session: Session, name: str) -> Prepared:
     return prepared
 
 
-def add_statement(session: Session, name: str, prepared: Prepared) -> None:
+def add_statement(session: Preparing, name: str, prepared: Prepared) -> None:
     """Keeps a prepared statement; only the unnamed one may be replaced. Raises 42P05."""
     if name and name in session.statements:
         raise SqlError("42P05", f'prepared statement "{name}" already exists')
     session.statements[name] = prepared
 
 
-def executed_plan(session: Session, statement: ExecutePrepared) -> Plan:
+def executed_plan(session: Preparing, statement: ExecutePrepared) -> Plan:
     """What EXECUTE runs: what was prepared, or EXPLAIN or CREATE TABLE AS of it. Raises 26000 and 42809, and what
     binding raises, without positions, which would be those of another text."""
     prepared = find_statement(session, statement.name)
@@ -120,7 +146,7 @@ def executed_plan(session: Session, statement: ExecutePrepared) -> Plan:
         raise
 
 
-def outputs_of(session: Session, statement: Statement) -> tuple[Output, ...] | None:
+def outputs_of(session: Preparing, statement: Statement) -> tuple[Output, ...] | None:
     """The columns that a statement returns; None when it returns no rows. Does not block."""
     match statement:
         case Query() | Insert() | Update() | Delete() | Modifying():

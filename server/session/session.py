@@ -13,10 +13,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from catalog.objects import is_temporary
@@ -46,28 +47,25 @@ from planner.statements.statement import (
 from protocol import encoder
 from protocol import messages as m
 from protocol.values.transcoding import transcoder
-from server.fastpath.pipelined_reads import Series
-from server.fastpath.recognised_requests import Express
-from server.messages import handlers as answers
 from server.notify.channels import Listening
 from server.notify.mailbox import Mailbox
 from server.operations.statement_log import logs
 from server.plans.output_styles import PLAIN, check_styles
 from server.plans.planning import Plan, Surroundings, surroundings
-from server.query import execution
-from server.query.copy import copying
-from server.session import functions
 from server.session.cursors import Cursors
 from server.session.identity import is_superuser
 from server.session.idle_timeouts import IdleClock
 from server.session.notices import Notices
 from server.session.portals import Made, Portal
 from server.session.prepared import Prepared
+from server.session.read_only import WRITES
 from server.session.transaction_members import Members
 from server.settings.settings import Settings
 
 if TYPE_CHECKING:
     from server.net.connection import Connection
+    from server.plans.answer_cache import Answered
+    from server.services import Services
 
 _Result = TypeVar("_Result")
 _ENDS: Final = ("commit", "rollback", "rollback_to")
@@ -84,12 +82,95 @@ _TIMEOUT: Final = "canceling statement due to statement timeout"
 logger = logging.getLogger(__name__)
 
 
+class Copying(Protocol):
+    """A COPY FROM STDIN that has begun."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows that have come and are not taken yet."""
+        ...
+
+    @property
+    def then(self) -> Callable[[], Awaitable[None]] | None:
+        """What follows its end, if anything."""
+        ...
+
+    def feed(self, data: bytes) -> Awaitable[None] | None:
+        """Takes the data of a message."""
+        ...
+
+    async def finish(self) -> int:
+        """All data has come; how many rows it was."""
+        ...
+
+    def cancel(self, error: SqlError) -> None:
+        """Ends it with an error."""
+        ...
+
+    async def abort(self) -> None:
+        """Ends it; its rows are dropped."""
+        ...
+
+
+class Recogniser(Protocol):
+    """Answers requests that have the bytes of an earlier one."""
+
+    size: int
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no more than one statement was noted since the session was at rest."""
+        ...
+
+    def note(self, answered: Answered) -> None:
+        """A statement was answered without a thread."""
+        ...
+
+    def rest(self, request: bytes | None, output: bytes) -> None:
+        """The session is at rest; what it got since it last was, and its answer."""
+        ...
+
+    def answer(self, request: bytes) -> bytes | None:
+        """The answer to a request; None for one that must be taken apart."""
+        ...
+
+
+class Pipelines(Protocol):
+    """Answers what a pipeline repeats."""
+
+    size: int
+
+    def follow(self, portal: Portal, known: Answered) -> None:
+        """Answers what has come behind the Execute of a portal."""
+        ...
+
+    def answer(self, request: bytes) -> bytes | None:
+        """The answer to a request of known parts; None for another one."""
+        ...
+
+
+#: What acts on a message: at once, or until what it returns has ended.
+MessageHandler = Callable[["Session", Any], Awaitable[None] | None]
+
+
+class Parts(Struct, frozen=True):
+    """What a session is put together from, above it: the handlers of messages, the functions that SQL calls of it, and
+    what answers its repeated requests."""
+
+    handlers: Mapping[type, MessageHandler]
+    call: Callable[..., Any]
+    express: Callable[[Session], Recogniser]
+    series: Callable[[Session], Pipelines]
+
+
 class Session:
     """One client after the start-up. On the event loop's thread, but for what ``work`` is given."""
 
     def __init__(
         self,
         connection: Connection,
+        server: Services,
+        parts: Parts,
         db: DatabaseSession,
         settings: Settings,
         user: str,
@@ -97,7 +178,8 @@ class Session:
         key_length: int = 4,
     ) -> None:
         self.connection = connection
-        self.server = connection.server
+        self.server = server
+        self._handlers = parts.handlers
         self.db = db
         self._told: tuple[str, ...] = ()
         self.database = db.database
@@ -107,18 +189,18 @@ class Session:
         self.database_name = database_name
         self.backend = self.server.cancels.register(self.cancel, key_length)
         db.reader.client = self._client
-        self.notices = Notices(self)
-        self.mailbox = Mailbox(self)
+        self.notices = Notices(self, server)
+        self.mailbox = Mailbox(self, server.view_channels)
         self.listening = Listening(self.server.channels, self.mailbox, self.backend.process, self.mailbox.follow)
-        db.notify, db.ask = self.listening.notify, partial(functions.call, self)
+        db.notify, db.ask = self.listening.notify, partial(parts.call, self)
         self.statements: dict[str, Prepared] = {}
         self.portals: dict[str, Portal] = {}
         self.members = Members((settings, self.cursors, Made(self.portals), self.listening))
         self.pending: list[tuple[Insert, list[tuple[Value, ...]]]] = []  # rows of a batch that Sync will append
-        self.copying: copying.CopyIn | None = None
+        self.copying: Copying | None = None
         self.implicit = False
-        self.express = Express(self)
-        self.series = Series(self)
+        self.express = parts.express(self)
+        self.series = parts.series(self)
         self.idle = IdleClock(self.server.loop, connection.end)
         self.started = self.transaction_time = self.statement_time = _now()
         self.numbered: tuple[datetime.datetime | None, int] = (None, 0)  # a transaction that asked for its number
@@ -179,7 +261,7 @@ class Session:
             message = self._conforming(message)
         else:
             self._written = None
-        return answers.HANDLERS[type(message)](self, message)
+        return self._handlers[type(message)](self, message)
 
     def _conforming(self, message: m.Query | m.Parse) -> m.Query | m.Parse:
         """A message with SQL text in which '...' has no escapes. Raises 0A000."""
@@ -480,8 +562,8 @@ class Session:
                 statement = within
             case _:
                 pass
-        if self.settings.read_only and isinstance(statement, tuple(execution.WRITES)) and not _is_own(statement):
-            word = execution.WRITES[type(statement)]
+        if self.settings.read_only and isinstance(statement, tuple(WRITES)) and not _is_own(statement):
+            word = WRITES[type(statement)]
             raise SqlError("25006", f"cannot execute {word} in a read-only transaction")
         if self.settings.read_only and isinstance(statement, Query) and statement.locking is not None:
             raise SqlError("25006", f"cannot execute SELECT {statement.locking.words} in a read-only transaction")
@@ -545,6 +627,10 @@ class Session:
     def surroundings(self) -> Surroundings:
         """What a statement is bound against now."""
         return surroundings(self.db.catalog, self.settings, self.database_name, self.database.separation.columns)
+
+    def parse(self, text: str) -> tuple[Raw, ...]:
+        """The statements of a text. Raises 42601 and 54000."""
+        return self.server.plans.parse(text)
 
     def plan_allowed(self, raw: Raw, types: tuple[SqlType | None, ...], around: Surroundings) -> Plan:
         """The plan of a statement; in a failed transaction only of one that ends it. Raises 25P02."""

@@ -13,7 +13,7 @@ from catalog.roles import SIGNAL_BACKEND
 from catalog.values.errors import SqlError
 from executor.separation.running_queries import Wish
 from planner.algebra.scalars import Value
-from server.serving import SHUTDOWN
+from server.net.connection import SHUTDOWN
 from server.session.identity import is_superuser
 
 if TYPE_CHECKING:

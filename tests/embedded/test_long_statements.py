@@ -15,7 +15,7 @@ from planner.algebra.relations import Filter, Scan
 from planner.algebra.scalars import Call
 from planner.algebra.walk import RELATION_KINDS, contains, transform_relations
 from planner.algebra.walk import calls_of as calls_of_functions
-from planner.bind.state import environment
+from planner.bind.state import collected_calls
 from planner.rules import optimise
 from tests.planner.binding import Database, standard
 
@@ -113,7 +113,7 @@ def test_relations_within_scalars_are_reached(database: Database) -> None:
 def test_what_would_take_long_is_refused(
     database: Database, monkeypatch: pytest.MonkeyPatch, query: str, state: str
 ) -> None:
-    monkeypatch.setattr(environment, "_CALLS", 20)
+    monkeypatch.setattr(collected_calls, "_CALLS", 20)
     with pytest.raises(SqlError) as caught:
         database.query(query)
     assert caught.value.sqlstate == state

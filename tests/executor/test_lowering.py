@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from executor.database.database import Database
+from planner.algebra.validate import validate
 from planner.lowering import lowered
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database, rows
@@ -83,6 +84,7 @@ def test_the_rows_are_the_same(database: Database, query: str) -> None:
     statement = client.bind(query)
     assert isinstance(statement, Query)
     simpler = lowered(statement.relation)
+    validate(simpler)
     assert simpler.columns == statement.relation.columns
     assert simpler != statement.relation
     found = client.session.execute(Query(simpler, statement.outputs))

@@ -9,6 +9,7 @@ from typing import Any
 from catalog.catalog import Catalog
 from catalog.values.types import SqlType
 from planner.algebra.scalars import AggregateCall, Scalar
+from planner.algebra.validate import validate
 from planner.algebra.walk import walk
 from planner.bind import Bound, Context, bind
 from planner.parse.parser import parse
@@ -46,9 +47,12 @@ class Database:
         self.run(sql)
 
     def bind(self, sql: str, types: tuple[SqlType | None, ...] = (), **settings: Any) -> Bound:
-        """One statement, bound."""
+        """One statement, bound; a query's relation is well formed."""
         (raw,) = parse(sql)
-        return bind(raw, Context(self.catalog, parameter_types=types, **settings))
+        found = bind(raw, Context(self.catalog, parameter_types=types, **settings))
+        if isinstance(found.statement, Query):
+            validate(found.statement.relation)
+        return found
 
     def run(self, sql: str) -> Any:
         """Statements, bound one after the other; DDL takes effect. The last one's statement."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from catalog.catalog import Catalog
+from planner.algebra.validate import validate
 from planner.bind import Context, bind
 from planner.parse.parser import parse
 from planner.statements.definitions import CreateStream, CreateTable
@@ -12,9 +13,12 @@ from planner.statements.statement import CreateView, Query, Statement
 
 
 def bound(text: str, catalog: Catalog) -> Statement:
-    """One bound statement."""
+    """One bound statement; a query's relation is well formed."""
     (raw,) = parse(text)
-    return bind(raw, Context(catalog)).statement
+    statement = bind(raw, Context(catalog)).statement
+    if isinstance(statement, Query):
+        validate(statement.relation)
+    return statement
 
 
 def catalog_of(statements: Iterable[str]) -> Catalog:

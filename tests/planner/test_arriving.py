@@ -8,7 +8,7 @@ from catalog.values.errors import SqlError
 from planner.algebra.relations import Delta, Join, Relation, Scan
 from planner.algebra.walk import walk
 from planner.statements.statement import Query
-from planner.stream_queries import Slice, plan_arriving
+from planner.stream_queries import RowLimit, plan_arriving
 from tests.planner.binding import STREAMS, TABLES, Database
 
 ROWS, STATES, COLLECTED = "as they arrive", "states of groupings", "collected"
@@ -64,8 +64,8 @@ def _reads_delta(relation: Relation) -> bool:
 
 
 def test_a_constant_limit_is_a_slice(database: Database) -> None:
-    assert plan_arriving(database.query("select k from s limit 5 offset 2")).slice == Slice(5, 2)
-    assert plan_arriving(database.query("select k from s limit null")).slice == Slice()
+    assert plan_arriving(database.query("select k from s limit 5 offset 2")).limit == RowLimit(5, 2)
+    assert plan_arriving(database.query("select k from s limit null")).limit == RowLimit()
 
 
 def test_a_sequence_s_function_is_refused(database: Database) -> None:

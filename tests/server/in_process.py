@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, cast
 
 from server.fastpath.recognised_requests import Express
+from server.login.startup import Startup
 from server.net.connection import Connection
 from server.operations.config import Chosen, Config
 from server.serving import Server, Stop
@@ -59,7 +61,7 @@ class Peer:
     def __init__(self, loop: asyncio.Runner, server: Server) -> None:
         self._loop = loop
         self.pipe = Pipe()
-        self.connection = Connection(server)
+        self.connection = Connection(server, partial(Startup, server=server))
         self.pipe.protocol = self.connection
         self.connection.connection_made(self.pipe)
         body = b"user\0millstream\0\0"

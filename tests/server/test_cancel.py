@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 from catalog.values.errors import SqlError
+from server.messages.sessions import open_session
 from server.net.cancel_keys import CancelRegistry
 from server.operations.config import Address, Config
 from server.operations.memory_guard import Account
-from server.session.session import Session
 from tests.rig.beside import Beside
 from tests.rig.process import is_busy, wait_until
 from tests.rig.server import Millstream
@@ -189,16 +189,17 @@ class Worked:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: ThreadPoolExecutor) -> None:
         self.loop = loop
-        server = SimpleNamespace(loop=loop, workers=workers, cancels=CancelRegistry(), channels=None)
-        self.connection = SimpleNamespace(
-            server=server, is_busy=True, end=None, account=Account(), stop_draining=lambda: None
+        server = SimpleNamespace(
+            loop=loop, workers=workers, cancels=CancelRegistry(), channels=None, view_channels=None
         )
+        self.connection = SimpleNamespace(is_busy=True, end=None, account=Account(), stop_draining=lambda: None)
         settings = SimpleNamespace(key=(), seconds=lambda name: 0.0)
         # What ends just then hears nothing.
         db = SimpleNamespace(
             database=None, reader=SimpleNamespace(), cancel=lambda: None, describe_itself=lambda own: None
         )
-        self.session = Session(cast(Any, self.connection), cast(Any, db), cast(Any, settings), "u", "d")
+        given = cast(Any, self.connection), cast(Any, server), cast(Any, db), cast(Any, settings)
+        self.session = open_session(*given, "u", "d", 4)
 
     def cancelled_as_it_ends(self) -> str:
         self.loop.call_soon_threadsafe(self.session.cancel)  # before its own end is known there

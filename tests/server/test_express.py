@@ -19,8 +19,9 @@ from catalog.values.errors import SqlError
 from executor.commit.files import Files
 from protocol.decoder import Decoder
 from protocol.messages import Malformed
-from server.fastpath.recognised_requests import Answered, PointRead, RowChange
+from server.fastpath.recognised_requests import PointRead, RowChange
 from server.operations.config import Address, Config
+from server.plans.answer_cache import Answered
 from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request
 from tests.server.wire import SYNC, bind, close, describe, execute, parse

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from protocol.messages import Execute
 from server.fastpath import pipelined_reads as series
 from server.fastpath.pipelined_reads import Series
-from server.fastpath.recognised_requests import Answered
 from server.messages import handlers as answers
 from server.operations.config import Address, Config
+from server.plans.answer_cache import Answered
 from server.session.portals import Portal
 from server.session.session import Session
 from tests.server.in_process import House, Peer, opened, request

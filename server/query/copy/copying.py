@@ -41,7 +41,7 @@ from server.query.copy.names import NamedReader, are_named, naming, read_as, wri
 from server.query.copy.server_files import open_to_read, open_to_write
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from server.session.session import Copying, Session
 
 #: Blocks between the splitter and the appender: some megabytes each.
 BLOCKS: Final = 6
@@ -290,7 +290,7 @@ def done(session: Session, message: m.CopyDone) -> Awaitable[None] | None:
     return _done(session, session.copying) if session.copying is not None else None
 
 
-async def _done(session: Session, copy: CopyIn) -> None:
+async def _done(session: Session, copy: Copying) -> None:
     rows = await copy.finish()
     session.connection.send(encoder.command_complete(f"COPY {rows}"))
     if copy.then is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from catalog.values.types import TEXT, SqlType, array
 from planner.bind.state.context import Context
 from protocol.copy import BinaryBlock, Block, CopyReader, CopyWriter
-from server.session.rows import Names, is_named, oids_named, shown_by_name
+from server.plans.rows import Names, is_named, oids_named, shown_by_name
 
 Types = tuple[SqlType, ...]
 

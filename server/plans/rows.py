@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
@@ -23,10 +23,11 @@ from planner.statements.statement import Output
 from protocol import datarow, encoder
 from protocol.messages import Bind
 from protocol.values.registry import TEXT_FORMAT, decode_value, says_shape
-from server.plans.planning import Bounded
+from server.plans.planning import Bounded, Surroundings
 
 if TYPE_CHECKING:
-    from server.session.session import Session
+    from server.net.connection import Connection
+    from server.settings.settings import Settings
 
 _DESCRIPTIONS: Final = 4096
 
@@ -113,7 +114,19 @@ def _names_of(numbers: pa.Array, kind: SqlType, names: Names) -> pa.Array:
     return pa.array([None if item is None else known[item] for item in found], pa.string())
 
 
-def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Session) -> tuple[Value, ...]:
+class Decoding(Protocol):
+    """The part of a session on which the values of Bind depend."""
+
+    connection: Connection
+    settings: Settings
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What a statement is bound against now."""
+        ...
+
+
+def decode_parameters(message: Bind, types: tuple[SqlType, ...], session: Decoding) -> tuple[Value, ...]:
     """The values of Bind's parameters. Raises what is wrong with one, saying which."""
     formats = column_formats(message.parameter_formats, len(types))
     time_zone, recoder = session.settings.style, session.connection.transcoder

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from server.login.hba import DEFAULT, Table, read_table
+from server.net.hba import DEFAULT, Table, read_table
 from server.net.tls import Secured, TlsError, load
 from server.operations.config import Config, ConfigError
 

@@ -1,0 +1,32 @@
+"""A session with everything that acts on its messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from server.fastpath.pipelined_reads import Series
+from server.fastpath.recognised_requests import Express
+from server.messages.handlers import HANDLERS
+from server.session import functions
+from server.session.session import Parts, Session
+
+if TYPE_CHECKING:
+    from executor.sql.session import DatabaseSession
+    from server.net.connection import Connection
+    from server.services import Services
+    from server.settings.settings import Settings
+
+_PARTS: Final = Parts(HANDLERS, functions.call, Express, Series)
+
+
+def open_session(
+    connection: Connection,
+    server: Services,
+    db: DatabaseSession,
+    settings: Settings,
+    user: str,
+    database_name: str,
+    key_length: int,
+) -> Session:
+    """The session of a client that has logged in."""
+    return Session(connection, server, _PARTS, db, settings, user, database_name, key_length)
