@@ -52,7 +52,7 @@ def _below(lines: list[str], indent: int) -> Iterator[str]:
 
 
 def change_json(statement: RowStatement, planned: Planned) -> dict[str, Any]:
-    """The same as EXPLAIN (FORMAT JSON) nests it."""
+    """The change in the form of EXPLAIN (FORMAT JSON)."""
     match statement:
         case Query(relation=relation):
             return relation_json(planned(relation))

@@ -1,8 +1,8 @@
 """From the first byte to ReadyForQuery: TLS and cancel requests, the startup packet, authentication.
 
 Owns: the answers before there is a session, their order, and the start-up packet's settings. Who a client must be is
-``server.login.authentication``'s. Clients that come before the database is open wait here; who has not proved who he is
-``authentication_timeout`` after the connection, or after the opening, is dropped.
+``server.login.authentication``'s. Clients that come before the database is open wait here; a client that is not
+authenticated ``authentication_timeout`` after the connection, or after the opening, is dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PostgreSQL's parameters without effect here: they are accepted, checked and shown.
 
-Owns: what its own list says of a parameter (``pg_settings`` of ``catalog.postgres``) -> a ``Parameter``. Those that do
-something, or have another default, are ``server.settings.parameters``'.
+Owns: what its own list says of a parameter (``pg_settings`` of ``catalog.postgres``) -> a ``Parameter``. Those with an
+effect or another default are ``server.settings.parameters``'.
 """
 
 from __future__ import annotations
