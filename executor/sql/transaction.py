@@ -25,6 +25,7 @@ from executor.tables.constraints.deferral import Timing
 from executor.tables.savepoints import Savepoints
 from executor.tables.store import ReadSnapshot
 from executor.tables.temporary import Temporary
+from executor.tables.transaction import WriteTransaction
 from executor.views.pins import PinnedLsns
 from executor.views.storage import Handover
 from planner.algebra.relations import Relation, Scan
