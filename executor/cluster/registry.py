@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from catalog.system_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.storage import Storage
-from executor.database.options import is_server_name
+from executor.options import is_server_name
 
 _FOLDER: Final = "servers"
 #: States of a server that does its work; a drained one gets none from others.

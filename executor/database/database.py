@@ -1,4 +1,4 @@
-"""The database of one server: what exists (``executor/database/core``), and the services that work on it.
+"""The database of one server: what exists (``executor/core/core``), and the services that work on it.
 
 Owns: opening and recovery, committing a transaction (the log record is the commit point, everything else follows it on
 publication), and what streams and views come and go with it. Knows nothing of clients; sessions are in
@@ -21,6 +21,7 @@ from catalog.system.rows import Own
 from catalog.values.errors import SqlError
 from executor.cluster.logs import published
 from executor.cluster.registry import Registry
+from executor.cluster.view_ownership import read_owned, require_past
 from executor.commit.lines import End
 from executor.commit.records import (
     FilesArrived,
@@ -34,41 +35,40 @@ from executor.commit.records import (
 )
 from executor.commit.recovery import StreamReader
 from executor.commit.sequencer import Done, Sequencer
-from executor.database.core import Core
-from executor.database.options import Options
+from executor.core.core import Core
+from executor.core.recycled_log import Forgotten
 from executor.database.recovery import recover_tables, refill_streams
-from executor.database.recycled_log import Forgotten
 from executor.database.reopening import reopen
+from executor.database.system_relations import server_catalog, system_table
+from executor.definitions import stored_catalog
 from executor.embedded.tables.store import WriteTransaction
 from executor.files.arrived import FileFeed
-from executor.files.watching import SourceWatcher
-from executor.moving.borrowing import Borrowing
-from executor.moving.elsewhere import Elsewhere
-from executor.moving.ownership import read_owned, require_past
-from executor.moving.placing import is_own, place, staged
-from executor.moving.replica import Replicas
-from executor.moving.views import ViewMoving
+from executor.key_access.row_changes import RowChanges
+from executor.key_access.table_keys import TableKeys
+from executor.key_access.view_indexes import ViewIndexes
+from executor.moving.location import is_own, place, staged
+from executor.moving.view_moves import ViewMoving
+from executor.options import Options
 from executor.queries.spark_queries import Analytics
-from executor.queries.system_relations import server_catalog, system_table
-from executor.rows.row_changes import RowChanges
-from executor.rows.table_keys import TableKeys
+from executor.remote_reads.home_tables import Borrowing
+from executor.remote_reads.remote_views import Elsewhere
+from executor.replicas.replica import Replicas
 from executor.separation.service import Separation
-from executor.sql.definitions import stored_catalog
-from executor.sql.transaction import NewView, Transaction
 from executor.streams.appender import Appender
 from executor.streams.runtime import Arrival, StreamRuntime, is_followed
+from executor.subscriptions.change_feed import ViewChanges
+from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
 from executor.trace.layout import Layout, home_of
 from executor.trace.ring import Ring
+from executor.transactions.transaction import NewView, Transaction
 from executor.upkeep.admission import Admission
+from executor.upkeep.folder_watcher import SourceWatcher
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.maintenance import Maintenance
-from executor.views.changes import ViewChanges
-from executor.views.indexes import ViewIndexes
 from executor.views.runtime import ViewError, ViewRuntime
 from executor.views.storage import StoredView
-from executor.views.watch import ViewWatch
 from planner.cancellation import to_the_end
 from planner.rules.order_system_rows import PLACE
 

@@ -22,11 +22,11 @@ from executor.commit.records import (
     TransactionRecord,
 )
 from executor.commit.recovery import replay
-from executor.database.core import Core
+from executor.core.core import Core
+from executor.definitions import stored_catalog
 from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.arrived import FileFeed
-from executor.moving.replica import Replicas
-from executor.sql.definitions import stored_catalog
+from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival
 from executor.trace.checked import as_written
 from executor.upkeep.frontiers import Frontiers

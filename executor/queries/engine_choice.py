@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
+from executor.core.plans import Plan
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
-from executor.queries.plans import Plan
 from executor.queries.spark_queries import SparkQuery
 from executor.queries.statistics import statistics_of
 from planner.algebra.scalars import Value

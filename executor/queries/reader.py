@@ -24,7 +24,8 @@ from catalog.objects import PUBLIC, View
 from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
-from executor.database.descriptors import OF_FILES, require_left
+from executor.core.descriptors import OF_FILES, require_left
+from executor.core.plans import SCANS, Plan, bare_view, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
@@ -32,18 +33,17 @@ from executor.embedded.tables.store import ReadSnapshot, WriteTransaction
 from executor.files import foreign as files
 from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
-from executor.moving.borrowing import Lending
-from executor.moving.questions import Answer
+from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.engine_choice import Choice, choose
-from executor.queries.identity_cache import Remembered
-from executor.queries.plans import SCANS, Plan, bare_view, reads
 from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
+from executor.queries.stream_query import ArrivingQuery
+from executor.remote_reads.home_tables import Lending
+from executor.remote_reads.messages import Answer
 from executor.separation.running import Client
-from executor.sql.transaction import OutdatedError, RepeatableSnapshot, Transaction
-from executor.streams.arriving import ArrivingQuery
-from executor.streams.scanning import ArrivalScan, Notify, Patience
+from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.tables.infinite_dates import require_finite
+from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction
 from executor.views.runtime import ViewPassed, ViewRuntime
 from planner.algebra.relations import Relation, Values
 from planner.algebra.scalars import Value

@@ -3,7 +3,7 @@
 Owns: the rows as they were at one moment with an index for each key, and over them what commits have changed since:
 each changed key with its row, or with none. Rows of many small commits are put together now and then. When it is worn
 out by changes, somebody reads the table anew. Which commits these are, and who may read when, is
-``executor.rows.table_keys``'s.
+``executor.key_access.table_keys``'s.
 """
 
 from __future__ import annotations

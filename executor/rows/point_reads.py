@@ -2,7 +2,7 @@
 
 Owns: recognising ``SELECT columns FROM relation WHERE key = $1 [AND ...]`` on a view whose program names a point key,
 or on a table with a unique key, and asking the one that keeps such rows (architecture sections 2 and 3). Who that
-is: ``executor.rows.point_sources``.
+is: ``executor.key_access.point_sources``.
 """
 
 from __future__ import annotations

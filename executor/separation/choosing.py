@@ -20,9 +20,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
-from executor.database.core import Core
+from executor.core.core import Core
+from executor.core.plans import Plan
 from executor.files import foreign as files
-from executor.queries.plans import Plan
 from executor.queries.statistics import all_statistics_of, statistics_of
 from executor.separation.slicing import Counts, EngineName, Sliced, rows_of, slicing_of, speed_of
 from planner.algebra.relations import Relation, Scan, Snapshot
@@ -37,7 +37,7 @@ from planner.separation.cuts import Pipeline, Pipelined, Place, Rows, cut, is_ba
 if TYPE_CHECKING:
     from executor.embedded.tables.store import TableStore
     from executor.queries.reader import Reader
-    from executor.sql.transaction import Transaction
+    from executor.transactions.transaction import Transaction
     from executor.views.runtime import ViewRuntime
 
 #: The setting: auto, on or off.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from executor.database.core import Core
+from executor.core.core import Core
 from executor.separation.choosing import Steps
 from executor.separation.forecasting import Forecasting
 from planner.explain.plans import explain_relation, relation_json

@@ -45,10 +45,10 @@ from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
 
 if TYPE_CHECKING:
+    from executor.core.plans import Plan
     from executor.database.database import Database
-    from executor.queries.plans import Plan
     from executor.queries.reader import Moment, Reader
-    from executor.sql.transaction import Transaction
+    from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.

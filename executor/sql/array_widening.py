@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from catalog.objects import Table
 from catalog.values.errors import SqlError
 from catalog.values.nested_texts import is_of_dimensions, no_dimensions
-from executor.sql.definitions import ddl
-from executor.sql.definitions.needs import definition_needs
-from executor.sql.result import Result
-from executor.sql.transaction import Transaction
+from executor.definitions.definition_locks import definition_needs
+from executor.sql import ddl
+from executor.transactions.result import Result
+from executor.transactions.transaction import Transaction
 from planner.bind.definitions.widened_arrays import may_be_widened, widened
 from planner.statements.statement import Explain, Insert, Merge, Modifying, Statement, Update
 

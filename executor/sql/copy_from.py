@@ -19,11 +19,11 @@ from catalog.values.types import BOOL
 from executor.commit.encoding import Encoded, encode_data
 from executor.commit.records import Spooled, SpoolReference, StreamRows
 from executor.embedded.tables.effects import numbered
-from executor.queries.identity_cache import Remembered
-from executor.sql.definitions import ddl
-from executor.sql.transaction import Transaction
+from executor.identity_cache import Remembered
+from executor.sql import ddl
 from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
+from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Project, Relation, Values
 from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef

@@ -15,18 +15,18 @@ import pyarrow as pa
 
 from catalog.values.errors import SqlError
 from catalog.values.types import JSON, TEXT
+from executor.core.plans import Plan
 from executor.embedded.connection import plainly
 from executor.files import foreign as files
-from executor.moving.replica import replica_of
 from executor.queries.engine_choice import Choice
-from executor.queries.plans import Plan
 from executor.queries.reader import Reader
 from executor.queries.spark_queries import SparkQuery
+from executor.queries.stream_query import with_values
+from executor.replicas.replica import replica_of
 from executor.separation.choosing import CALLING, steps_of
 from executor.separation.explaining import pipelines_json, pipelines_text
-from executor.sql.result import Result
-from executor.sql.transaction import Transaction
-from executor.streams.arriving import with_values
+from executor.transactions.result import Result
+from executor.transactions.transaction import Transaction
 from executor.views.runtime import Away, ViewRuntime
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value

@@ -1,8 +1,8 @@
 """What a session does on an event loop's thread, waiting for nothing: single rows, and blocks of no more than these.
 
 Owns: whether the session's transaction allows it. How rows become records is ``executor/streams/appender``'s and
-``executor/rows/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a worker
-thread.
+``executor/key_access/row_changes``'; whatever is refused here goes the ordinary way, by ``executor.sql.session`` in a
+worker thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from executor.locks.manager import Request
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation
 from executor.rows.point_reads import PointReader
-from executor.sql.transactions import Block
+from executor.sql.transaction_block import Block
 from executor.trace.index import Row
 from planner.algebra.scalars import Value
 from planner.statements.statement import Insert

@@ -18,11 +18,11 @@ from executor.embedded.connection import Bindings
 from executor.embedded.tables.changes import Changes
 from executor.embedded.tables.effects import Modification, parts_of
 from executor.rows.literal_rows import row_values
-from executor.sql.definitions import ddl
-from executor.sql.result import Result, changed
-from executor.sql.transaction import Transaction
+from executor.sql import ddl
 from executor.streams.runtime import fed_otherwise
 from executor.trace.layout import schema_of, stored_rows
+from executor.transactions.result import Result, changed
+from executor.transactions.transaction import Transaction
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateTable, CreateTableAs
 from planner.statements.statement import Delete, Insert, Merge, Modifying, Query, Update

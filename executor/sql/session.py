@@ -1,8 +1,8 @@
 """What one client does to the database: statements in, results out, transactions in between.
 
 Owns: the meaning of every statement class of planner.statements that touches data or catalog. In which transaction
-each runs is ``executor/sql/transactions``'s. Knows nothing of wire formats, settings or prepared statements (server/).
-Calls block; the server makes them from worker threads, one at a time per session.
+each runs is ``executor/sql/transaction_block``'s. Knows nothing of wire formats, settings or prepared statements
+(server/). Calls block; the server makes them from worker threads, one at a time per session.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from executor.locks.held import TransactionLocks
 from executor.locks.manager import Owner
 from executor.locks.modes import Mode
 from executor.locks.targets import Relation as RelationLock
-from executor.moving.pinning import require_changeable
+from executor.moving.change_guards import require_changeable
 from executor.queries.reader import ATTEMPTS, Reader
+from executor.queries.stream_query import ArrivingQuery
+from executor.sql import ddl
 from executor.sql import modifications as changing
 from executor.sql.advisory_locks import EXCLUSIVE, SHARED, Holder
 from executor.sql.array_widening import run_widening
 from executor.sql.copy_from import CopySink
-from executor.sql.definitions import ddl
 from executor.sql.explain import explain
 from executor.sql.inline_statements import AtOnce
 from executor.sql.replanning import Planned
-from executor.sql.result import Result
 from executor.sql.skip_locked import run as skip_locked
 from executor.sql.skip_locked import skipping
 from executor.sql.statement_locks import begin_write, is_sharing, lock, lock_table, see_rows
-from executor.sql.transaction import OutdatedError, Transaction
-from executor.sql.transactions import Block
-from executor.streams.arriving import ArrivingQuery
-from executor.streams.scanning import Notify, Patience
+from executor.sql.transaction_block import Block
+from executor.subscriptions.arrival_scan import Notify, Patience
 from executor.tables import effect_calls as drawing
 from executor.tables.effect_calls import Caller
 from executor.tables.sequences import SessionSequences
 from executor.tables.temporary import Temporary, drop_temporary
+from executor.transactions.result import Result
+from executor.transactions.transaction import OutdatedError, Transaction
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
 from planner.statements.definitions import CreateTableAs, CreateView, Truncate

@@ -21,7 +21,7 @@ from catalog.objects import Table
 from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
 from executor.rows.row_shapes import Columns, Key, identity_of
-from executor.sql.transaction import Transaction
+from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
 from planner.algebra.rows import bound
 from planner.algebra.scalars import Column, ColumnRef, Value

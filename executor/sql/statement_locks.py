@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.objects import Stream, Table
 from catalog.values.errors import SqlError
+from executor.definitions.definition_locks import definition_needs
 from executor.embedded.tables.keyed import NotByKey, Readings
 from executor.embedded.tables.needs import Need, needs, neighbours, of_insertion
+from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Definition, Relation, Row, Rows
-from executor.queries.identity_cache import Remembered
 from executor.rows.point_reads import key_value
 from executor.rows.row_shapes import identity_of
-from executor.sql.definitions import ddl
-from executor.sql.definitions.needs import definition_needs
+from executor.sql import ddl
 from executor.sql.skip_locked import skipping
-from executor.sql.transaction import Transaction
+from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.relations import Scan
 from planner.algebra.scalars import Value

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.objects import Stream
-from executor.queries.identity_cache import Remembered
+from executor.identity_cache import Remembered
 from executor.tables.infinite_dates import require_finite
 
 LSN: Final = "__lsn"

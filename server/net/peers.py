@@ -4,7 +4,7 @@ Owns: how one proves to another that it has the storage's key, and the way of a 
 prove it, over a number of the other's (challenge and response; HMAC is RFC 2104's) and the certificate of who answers
 (channel binding, RFC 5056), so that nobody stands between them: who answers takes its own, also where the connection
 is not encrypted, since somebody may have told who asks that it cannot be. Knows nothing of what is asked
-(``executor/moving/elsewhere``).
+(``executor/remote_reads/remote_views``).
 
     asks      PeerRequest: its nonce
     answers   AuthenticationSASLContinue: its nonce, and the proof that it has the key
@@ -100,7 +100,7 @@ class Answering:
         return None
 
     async def _answer(self, question: bytes) -> None:
-        from executor.moving.elsewhere import answer
+        from executor.remote_reads.remote_views import answer
 
         server, self._answers = self._connection.server, True
         try:
@@ -256,7 +256,7 @@ class _Asking:
         return kind, self._take(length - 4, is_over)
 
     def _take(self, count: int, is_over: Callable[[], bool]) -> bytes:
-        from executor.moving.questions import Unwanted
+        from executor.remote_reads.messages import Unwanted
 
         self._socket.settimeout(_STEP)
         while len(self._received) < count:

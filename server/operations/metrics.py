@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from executor.queries.system_relations import system_rows
+from executor.database.system_relations import system_rows
 
 if TYPE_CHECKING:
     from executor.database.database import Database

@@ -17,8 +17,8 @@ from msgspec import Struct, field
 
 from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
-from executor.sql.result import Result
-from executor.sql.savepoints import Savepoints
+from executor.savepoints import Savepoints
+from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.statements.statement import CloseCursor, DeclareCursor, Fetch, Output
 from server.query.forward_rows import PORTION_ROWS, Forward

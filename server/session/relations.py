@@ -15,7 +15,7 @@ from catalog.system.relations import named
 from catalog.system.rows import Own, Row
 from catalog.system.stored import stored
 from catalog.system.zones import abbreviation_rows, zone_rows
-from executor.queries.system_relations import system_rows
+from executor.database.system_relations import system_rows
 from executor.separation.running import RunningQuery
 from server.operations.config import ConfigError
 from server.session.identity import may_examine

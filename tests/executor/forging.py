@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from catalog.values.errors import SqlError
-from executor.moving import artifact as of_views
-from executor.moving import entering
+from executor.moving import guests as entering
+from executor.moving import view_artifact as of_views
 from executor.separation.artifact import digest
 from tests.executor.client import Client
 from tests.executor.moving import Servers

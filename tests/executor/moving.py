@@ -13,9 +13,13 @@ from msgspec.structs import replace
 from catalog.objects import View
 from executor.cluster import lock, pulse, storage
 from executor.database.database import Database
-from executor.moving import borrowing, elsewhere, entering, extracting, replica
-from executor.moving.elsewhere import answer
+from executor.moving import exported_states as extracting
+from executor.moving import guests as entering
 from executor.queries.reader import OwnReader
+from executor.remote_reads import home_tables as borrowing
+from executor.remote_reads import remote_views as elsewhere
+from executor.remote_reads.remote_views import answer
+from executor.replicas import replica
 from tests.executor.client import Client, open_database
 from tests.executor.test_migration import lose
 

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.queries.reader import Reader
-from executor.streams.scanning import Interval, Patience
-from executor.views import changes
-from executor.views.change_scan import ChangeScan
+from executor.subscriptions import change_feed as changes
+from executor.subscriptions.arrival_scan import Interval, Patience
+from executor.subscriptions.change_scan import ChangeScan
 from planner.stream_queries import Changes
 from tests.executor.client import Client, open_database
 from tests.law.scenario import Scenario, scenarios

@@ -16,7 +16,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.cluster.logs import place_log, published
 from executor.commit import aio
-from executor.database.options import Options
+from executor.options import Options
 from tests.executor.client import open_database
 
 #: Starts a server of a data folder, with other settings than usual; where its log is.

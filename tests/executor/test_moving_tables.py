@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import borrowing
-from executor.moving.elsewhere import answer
-from executor.moving.questions import decode_answer, decode_question, encode_answer, encode_question
-from executor.moving.replica import replica_of
 from executor.queries.reader import OwnReader, Reader
-from executor.views.changes import ChangeFeed
+from executor.remote_reads import home_tables as borrowing
+from executor.remote_reads.messages import decode_answer, decode_question, encode_answer, encode_question
+from executor.remote_reads.remote_views import answer
+from executor.replicas.replica import replica_of
+from executor.subscriptions.change_feed import ChangeFeed
 from tests.executor.client import Client
 from tests.executor.forging import Given
 from tests.executor.moving import Servers, lost

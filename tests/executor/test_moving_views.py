@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.records import Followed
-from executor.moving import elsewhere, giving
-from executor.moving import replica as replica_module
-from executor.moving.elsewhere import answer
-from executor.moving.questions import Question, decode_answer, encode_question
-from executor.moving.replica import Replica, Replicas, replica_of
+from executor.key_access.point_sources import ViewSource
+from executor.moving import departure as giving
 from executor.queries.reader import OwnReader
-from executor.rows.point_sources import ViewSource
+from executor.remote_reads import remote_views as elsewhere
+from executor.remote_reads.messages import Question, decode_answer, encode_question
+from executor.remote_reads.remote_views import answer
+from executor.replicas import replica as replica_module
+from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.views.runtime import ViewRuntime
 from planner.statements.statement import Query
 from tests.executor.client import Client

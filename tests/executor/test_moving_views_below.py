@@ -8,10 +8,11 @@ import pytest
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from executor.moving import checkpoints, rebuilding
-from executor.moving.artifact import LeavingView
-from executor.moving.questions import decode_question
+from executor.moving import checkpoints
+from executor.moving import state_recovery as rebuilding
+from executor.moving.view_artifact import LeavingView
 from executor.queries.reader import OwnReader
+from executor.remote_reads.messages import decode_question
 from tests.executor.client import Client
 from tests.executor.moving import Servers, lost
 from tests.rig.beside import Repeating

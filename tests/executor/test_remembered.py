@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.queries.identity_cache import Remembered
+from executor.identity_cache import Remembered
 
 
 def test_a_value_is_made_once_for_an_object() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.queries.system_relations import system_catalog
-from executor.sql.definitions.stored_catalog import dump_catalog, load_catalog
+from executor.database.system_relations import system_catalog
+from executor.definitions.stored_catalog import dump_catalog, load_catalog
 from tests.executor.client import Client, open_database
 
 SAME_NAMES = """

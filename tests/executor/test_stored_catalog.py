@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from executor.database.database import Database
+from executor.definitions.stored_catalog import dump_catalog
 from executor.embedded.tables import documents
-from executor.sql.definitions.stored_catalog import dump_catalog
 from tests.executor.client import Client, open_database
 
 DEFINITIONS = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.values.errors import SqlError
-from executor.database import core as opened
+from executor.core import core as opened
 from executor.database.database import Database
 from tests.executor.client import Client, open_database
 from tests.executor.logs import LONG, CountingDisk

@@ -2,7 +2,7 @@
 
 Owns: where they are kept, and when the changes have become so long that a whole one takes their place, which bounds
 what a definition writes to its own size and what a start reads to twice the catalog's. What they say is
-``executor.sql.definitions.stored_catalog``'s.
+``executor.definitions.stored_catalog``'s.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from typing import Final
 
 from catalog.objects import ForeignKey, Table
 from executor.embedded.tables.effects import Modification, parts_of
+from executor.identity_cache import Remembered
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows, Target
-from executor.queries.identity_cache import Remembered
 from planner.algebra.relations import Project
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, ColumnRef, Scalar

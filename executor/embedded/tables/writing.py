@@ -56,7 +56,7 @@ from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
 from executor.rows.keyed_rows import keys_in
 from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
-from executor.sql.savepoints import Savepoints
+from executor.savepoints import Savepoints
 from executor.trace.index import Row
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, Scalar

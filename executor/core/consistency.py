@@ -1,0 +1,36 @@
+"""What files say of each other, compared at a start: the log, the tables' file, and what was noted of both.
+
+Each file has checksums of its own, which do not tell that its end is missing, or that it is an older copy. Owns: the
+comparison of positions. The end of the log is compared by the log itself (``executor.commit.control``), a view's
+frontier by ``executor.database.reopening``, and a stream's names of files by its feed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from catalog.values.errors import SqlError
+
+if TYPE_CHECKING:
+    from executor.core.core import Core
+
+_HINT = "Put the file back as it was, or the whole data folder from a backup."
+
+
+def require_tables(core: Core) -> None:
+    """The tables contain all that the log has forgotten, and the log all that they contain and what comes behind what
+    it has forgotten. Raises XX001."""
+    log, noted, applied = core.log, core.forgotten, core.tables.applied_lsn
+    if noted.log is not None and log.first_lsn > noted.log:
+        message = (
+            f"the log is corrupted: it begins behind LSN {log.first_lsn}, and has forgotten no more than {noted.log}"
+        )
+        raise SqlError("XX001", f"{message}: its first segment is missing", hint=_HINT)
+    if applied < min(noted.tables, log.first_lsn):
+        message = f'"tables.duckdb" is not what was written: it has changes up to LSN {applied} of {noted.tables}'
+        if core.tables.is_new:
+            message = '"tables.duckdb" is missing'
+        raise SqlError("XX001", f"{message}, and the log begins behind LSN {log.first_lsn}", hint=_HINT)
+    if core.control.log.found is not None and applied > log.last_lsn:
+        message = f"the log is corrupted: it ends at LSN {log.last_lsn}, and the tables have changes up to {applied}"
+        raise SqlError("XX001", message, hint=_HINT)

@@ -1,0 +1,202 @@
+"""What a view reads of tables whenever it is read, where it is not at home: its home is asked for their rows.
+
+Owns: for how long an answer holds. It has the home's LSN of which its rows are. A replica (``replica``) follows the
+home's log, which has each change of a table: an answer of LSN a is the table at each position p of the replica from a
+on, as long as the table has not changed behind a. So it is asked once for each change, and a view whose tables rest is
+read without its home::
+
+    a <= p, no change in (a, p]     ->     table(p) = table(a) = the answer
+
+That position is a read's if it was taken with the read's LSN, under the sequencer's lock: then the streams' rows in
+the view's states are those up to it, too. So that there is such a position of a table which changes all the time, the
+replica goes no further than an answer until the read has its LSN (``steady``). A change is a record here as well, of no
+rows, which gives the view another version (``executor/core/versions``), so that nobody shows what was computed
+before. Knows nothing of connections: the database's ``elsewhere`` has them. The other side is here, too: ``lent``
+answers such a question, from tables alone, and so waits for nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from catalog.values.errors import SqlError
+from executor.locks.held import TransactionLocks
+from executor.locks.manager import Owner
+from executor.moving.movability import as_leaving
+from executor.remote_reads.messages import Answer, Question, Unwanted, decode_answer, encode_question
+from executor.replicas.replica import Replica, replica_of
+from executor.tables.temporary import Temporary
+from executor.transactions.transaction import Transaction
+from executor.views.runtime import Lent, ViewRuntime
+from planner.algebra.relations import Scan
+from planner.incremental.names import stored_name
+from planner.incremental.programs.program import Borrowed
+
+if TYPE_CHECKING:
+    from executor.database.database import Database
+    from executor.queries.reader import Reader
+
+#: Seconds for which the home may be behind its own log, and between two looks.
+_PATIENCE: Final = 5.0
+_WAIT: Final = 0.02
+
+
+class Lending(Struct, frozen=True):
+    """What a view reads of its home's tables at a moment, by the names of leaves; for other rows ``version`` is another
+    one."""
+
+    rows: Mapping[str, pa.Table]
+    version: int
+
+
+class Borrowing:
+    """The guests of this server that read tables of their homes. Safe for many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fetch(self, views: Iterable[int], reader: Reader) -> None:
+        """Asks for what has changed of what these continuous views, and those below them, read. Raises 08001 where a
+        home cannot be reached, 57014. The caller holds no view's lock."""
+        for replica, runtime in self._borrowers(views):
+            for item in runtime.program.borrowed:
+                self._fetch(runtime, replica, item, reader)
+
+    def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> None:
+        if _holds(runtime, replica, item):
+            return
+        while not runtime.asking.acquire(timeout=_WAIT):  # one asks for all who wait
+            _require_wanted(reader)
+        try:
+            if not _holds(runtime, replica, item):
+                found = self._asked(runtime, replica, item, reader)
+                runtime.lent = {**runtime.lent, item.name: found}
+        finally:
+            runtime.asking.release()
+
+    def _asked(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> Lent:
+        """A table now, at an LSN that the replica has not passed: of what comes behind it the replica will know."""
+        sources = tuple(column.name for column in item.columns)
+        question = encode_question(Question("", Scan(item.table, item.called, "table", item.columns, sources), "UTC"))
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            least, address = replica.position, self._database.registry.address(replica.home)
+            try:
+                answer = decode_answer(self._database.elsewhere.ask(address, question, reader.is_cancelled))
+            except Unwanted:
+                raise SqlError("57014", "canceling statement due to user request") from None
+            except OSError as error:
+                raise _unreachable(runtime, replica.home, item, error) from error
+            if answer.at >= least:
+                return Lent(answer.at, _checked(item, answer.rows))
+            if time.monotonic() > deadline:
+                raise SqlError("55000", f'server "{replica.home}" does not show what its log has')
+            time.sleep(_WAIT)  # it has logged what it does not show yet
+
+    @contextlib.contextmanager
+    def steady(self, views: Iterable[int], reader: Reader) -> Iterator[None]:
+        """The replicas of views that read tables stay meanwhile where it is known what these have, if that can be:
+        several tables may never have been asked for between changes. The caller holds no view's lock. Raises as
+        ``fetch``, which comes before, lest others wait for a home."""
+        with contextlib.ExitStack() as stack:
+            for replica, runtime in sorted(self._borrowers(views), key=lambda item: item[0].home):  # one order for all
+                stack.enter_context(replica.lock)
+                self._settle(runtime, replica, reader)
+            yield
+
+    def _borrowers(self, views: Iterable[int]) -> Iterator[tuple[Replica, ViewRuntime]]:
+        """Those of some views, and of those below them, that read tables of their homes."""
+        for oid in self._database.views_below(tuple(views)) if self._database.replicas.all() else ():
+            runtime = self._database.view(oid)
+            replica = replica_of(self._database.replicas, runtime) if runtime.program.borrowed else None
+            if replica is not None and runtime.error is None:
+                yield replica, runtime
+
+    def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Reader) -> None:
+        """The same of one view; its replica's lock is held."""
+        replica.catch_up()
+        for item in runtime.program.borrowed:
+            if not _holds(runtime, replica, item):
+                runtime.lent = {**runtime.lent, item.name: self._asked(runtime, replica, item, reader)}
+        wanted, deadline = max(lent.at for lent in runtime.lent.values()), time.monotonic() + _PATIENCE
+        while replica.position < wanted:
+            replica.catch_up(wanted)
+            if replica.position < wanted:
+                if time.monotonic() > deadline:
+                    raise SqlError("55000", f'the log of server "{replica.home}" does not have what that shows')
+                time.sleep(_WAIT)
+
+    def at(self, views: Iterable[int], lsn: int | None = None) -> dict[int, Lending]:
+        """What these views read of their homes' tables now, or at an earlier LSN of this server; nothing of those of
+        which that is not known. The caller has the sequencer's lock."""
+        found = {}
+        for oid in views:
+            runtime = self._database.view(oid)
+            if runtime.program.borrowed and (lsn is None or self._database.versions.last(oid) <= lsn):
+                lending = self._at(runtime)
+                if lending is not None:
+                    found[oid] = lending
+        return found
+
+    def _at(self, runtime: ViewRuntime) -> Lending | None:
+        replica, lent = replica_of(self._database.replicas, runtime), runtime.lent
+        if replica is None:
+            return None
+        for item in runtime.program.borrowed:
+            if not _holds(runtime, replica, item) or lent[item.name].at > replica.position:
+                return None
+        rows = {f"s_{name}": known.rows for name, known in lent.items()}
+        return Lending(rows, sum(known.at for known in lent.values()))
+
+
+def _holds(runtime: ViewRuntime, replica: Replica, item: Borrowed) -> bool:
+    """Whether a table has not changed since it was asked for, as far as the replica knows."""
+    known = runtime.lent.get(item.name)
+    return known is not None and replica.changed.get(item.table, 0) <= known.at
+
+
+def _checked(item: Borrowed, rows: pa.Table) -> pa.Table:
+    names = [column.name for column in item.columns]
+    if rows.column_names != names or rows.schema.types != [column.type.arrow for column in item.columns]:
+        raise SqlError("08P01", f'the answer of another server has other columns than table "{item.called}"')
+    return rows.rename_columns([stored_name(column) for column in item.columns])
+
+
+def _require_wanted(reader: Reader) -> None:
+    if reader.is_cancelled():
+        raise SqlError("57014", "canceling statement due to user request")
+
+
+def _unreachable(runtime: ViewRuntime, home: str, item: Borrowed, error: OSError) -> SqlError:
+    message = (
+        f'view "{runtime.view.name}" reads table "{item.called}" of server "{home}", which cannot be reached: {error}'
+    )
+    return SqlError("08001", message, hint="The table is there only: the view can be read when that server is back.")
+
+
+def lent(reader: Reader, question: Question) -> Answer:
+    """The answer to a guest's question: a table's columns, all committed, and the LSN of which they are. Raises 42P01
+    where no view that has left here reads them."""
+    database, scan = reader.database, question.scan
+    known = _lent_columns(database, scan.oid)
+    if any(known.get(source) != item.type.arrow for item, source in zip(scan.columns, scan.sources, strict=True)):
+        raise SqlError("42P01", f'table "{scan.name}" is not lent by server "{database.options.server_name}"')
+    locks = TransactionLocks(database.tables.locks, Owner())
+    transaction = Transaction(False, lambda: database.tables.begin(locks), Temporary(), locks, read_only=True)
+    lsn, (rows,) = reader.tables((question.relation,), transaction)
+    at = min(lsn, database.log.last_lsn)  # LSNs may begin above the log's end
+    return Answer(at, rows.rename_columns(scan.sources))
+
+
+def _lent_columns(database: Database, oid: int) -> dict[str, pa.DataType]:
+    """What views that have ever left read of a table, with its types."""
+    left = (runtime for runtime in database.runtimes() if runtime.shared)
+    programs = (as_leaving(database, item) for item in left if oid in database.tables_of_view(item.view.oid))
+    tables = (item for program in programs for item in program.borrowed if item.table == oid)
+    return {column.name: column.type.arrow for item in tables for column in item.columns}
