@@ -31,7 +31,7 @@ from catalog.values.types import DATE, INT4, INT8, TEXT, SqlType, numeric
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import ArrivedFiles, Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.views.content import Content
+from executor.traces.state import StateTrace
 from planner.bind import Context, bind
 from planner.incremental.plan import plan
 from planner.incremental.programs.program import Program
@@ -136,7 +136,7 @@ def _maintain(case: Case, files: Sequence[Path], engine: SparkEngine, output: Pa
     program = _program(case.query)
     (path,) = program.paths
     embedded = EmbeddedEngine()
-    contents: dict[str, Content] = {}
+    states: dict[str, StateTrace] = {}
     seconds = []
     for lsn, file in enumerate(files, 1):
         started = time.perf_counter()
@@ -146,10 +146,10 @@ def _maintain(case: Case, files: Sequence[Path], engine: SparkEngine, output: Pa
         result = engine.run(Job(lsn, path.statements, program.states, inputs, lsn - 1, lsn, output / str(lsn)))
         for state in program.states:
             run = pa.concat_tables([pq.read_table(item) for item in result.runs[state.name]])
-            if state.name in contents:
-                contents[state.name].add(run, embedded)
+            if state.name in states:
+                states[state.name].append(run, lsn)
             else:
-                contents[state.name] = Content(state, run)
+                states[state.name] = StateTrace(state, run, embedded)
         seconds.append(time.perf_counter() - started)
     embedded.close()
     shutil.rmtree(output)

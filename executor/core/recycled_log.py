@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file
 from executor.commit.lines import End
-from executor.trace.checked import as_written, pack, unpack
+from executor.traces.checked import as_written, pack, unpack
 
 _NAME: Final = "forgotten"
 _LOGGER = logging.getLogger(__name__)

@@ -60,8 +60,8 @@ from executor.subscriptions.change_feed import ViewChanges
 from executor.subscriptions.view_watch import ViewWatch
 from executor.tables.effect_calls import Drawings
 from executor.tables.temporary import Temporary, TemporaryOids
-from executor.trace.layout import Layout, home_of
-from executor.trace.ring import Ring
+from executor.traces.layout import Layout, home_of
+from executor.traces.ring import Ring
 from executor.transactions.transaction import NewView, Transaction
 from executor.upkeep.admission import Admission
 from executor.upkeep.folder_watcher import SourceWatcher

@@ -28,7 +28,7 @@ from executor.embedded.tables.store import TableStore, WriteTransaction
 from executor.files.arrived import FileFeed
 from executor.replicas.replica import Replicas
 from executor.streams.runtime import Arrival
-from executor.trace.checked import as_written
+from executor.traces.checked import as_written
 from executor.upkeep.frontiers import Frontiers
 
 

@@ -21,7 +21,7 @@ from executor.core.core import Core
 from executor.files.arrived import FileFeed
 from executor.files.following import verify
 from executor.moving import view_artifact as artifact
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.storage import Handover, StoredView
 from planner.algebra.relations import Values
 from planner.algebra.scalars import Column

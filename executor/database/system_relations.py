@@ -18,7 +18,7 @@ from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
 from executor.database.measures import MEASURES
 from executor.streams.runtime import rows_between
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from planner.rules.order_system_rows import PLACE
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _states(database: Database) -> Rows:
     rows: Rows = []
     for runtime in database.runtimes():
         for state in runtime.program.states:
-            content = runtime.contents[state.name]
+            content = runtime.states[state.name]
             tables = content.tables
             stored = database.stored_runs(runtime, state.name)
             rows.append(

@@ -20,7 +20,7 @@ from catalog.objects import ColumnDefinition, Stream
 from executor.files.following import SourceFile
 from executor.files.footers import footer, is_exact
 from executor.files.reader import batches
-from executor.trace.parquet import read_table, write_batches
+from executor.traces.parquet import read_table, write_batches
 
 
 class ConvertedFiles:

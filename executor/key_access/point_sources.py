@@ -12,7 +12,7 @@ from catalog.objects import Table, is_temporary
 from catalog.values.errors import SqlError
 from executor.rows.point_reads import Finder, Key, PointReader, recognise
 from executor.rows.row_shapes import keys_of
-from executor.trace.index import Row
+from executor.traces.index import Row
 from planner.statements.statement import Query
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ class ViewSource(Struct, frozen=True):
 
     def peek(self, key: Key) -> Row | None:
         """A row of a fresh index."""
-        index = self.database.indexes.fresh(self.oid)
-        return None if index is None else index.get(key)
+        return self.database.indexes.peek(self.oid, key)
 
     def read(self, key: Key) -> Row | None:
         """A row of the index, brought up to date; None where an ordinary query has to answer."""

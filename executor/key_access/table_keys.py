@@ -1,6 +1,6 @@
 """The rows of tables by key: read from the store when reads by key have paid for it, and kept right by every commit.
 
-Owns: which tables have ``KeyedRows``, their memory, and that a reader sees what is committed and visible, never less
+Owns: which tables have ``TableRows``, their memory, and that a reader sees what is committed and visible, never less
 and never more:
 
 - they are built from a snapshot of the store; what is published meanwhile is applied to them before they are shown;
@@ -25,9 +25,9 @@ from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.embedded.connection import Parameters
 from executor.embedded.tables.journal import Entry, RowsChanged
-from executor.rows.keyed_rows import WORN_ROWS, KeyedRows
-from executor.rows.row_shapes import Columns, Key
-from executor.trace.index import Row
+from executor.rows.table_rows import WORN_ROWS, TableRows
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.relations import Relation
 
 #: Rows that are read in the time of one read by key that an engine answers.
@@ -50,7 +50,7 @@ class TableKeys:
         """``limit``: bytes that they may take together; 0 keeps none."""
         self._core = core
         self._limit = limit
-        self._rows: dict[int, KeyedRows] = {}
+        self._rows: dict[int, TableRows] = {}
         self._interests: dict[int, _Interest] = {}
         #: Changes of tables that are being read, since their snapshot; None: what is read is of no use any more.
         self._building: dict[int, list[tuple[int, RowsChanged]] | None] = {}
@@ -76,7 +76,7 @@ class TableKeys:
             rows = self._rows.get(table.oid)
             return None if rows is None or rows.definition is not table else rows.get(columns, key)
 
-    def prepare(self, table: Table, weight: int = 1) -> KeyedRows | None:
+    def prepare(self, table: Table, weight: int = 1) -> TableRows | None:
         """A table's keyed rows, read now if that is due; ``weight``: how many reads an engine could answer instead."""
         rows = self._rows.get(table.oid)
         if rows is None and not self._is_due(table.oid, weight):
@@ -85,12 +85,12 @@ class TableKeys:
             rows = self._build(table) or rows
         return rows
 
-    def find(self, table: Table) -> KeyedRows | None:
+    def find(self, table: Table) -> TableRows | None:
         """A table's rows for a writer that has locked them: all that is committed, visible or about to be."""
         rows = self.prepare(table, _READS_PER_CHANGE)
         return rows if rows is not None and rows.is_of(table) else None
 
-    def at_hand(self, table: Table) -> KeyedRows | None:
+    def at_hand(self, table: Table) -> TableRows | None:
         """The same where it takes no time."""
         rows = self._rows.get(table.oid)
         return rows if rows is not None and not rows.is_worn and rows.is_of(table) else None
@@ -118,7 +118,7 @@ class TableKeys:
 
     # Building ---------------------------------------------------------------------------------------------------
 
-    def _build(self, table: Table) -> KeyedRows | None:
+    def _build(self, table: Table) -> TableRows | None:
         """Reads a table; None where somebody else does, or it is too large."""
         core, oid = self._core, table.oid
         with core.sequencer.lock:
@@ -131,7 +131,7 @@ class TableKeys:
             lsn, snapshot = core.sequencer.visible, core.tables.snapshot()
         try:
             rows = snapshot.rows(table, self._limit)
-            built = None if rows is None else KeyedRows(known, rows, lsn)
+            built = None if rows is None else TableRows(known, rows, lsn)
         except (SqlError, pa.ArrowException, OverflowError, ValueError):  # a value that Python does not have
             built = None
         except BaseException:
@@ -141,7 +141,7 @@ class TableKeys:
             snapshot.close()
         return self._show(oid, built)
 
-    def _show(self, oid: int, built: KeyedRows | None) -> KeyedRows | None:
+    def _show(self, oid: int, built: TableRows | None) -> TableRows | None:
         with self._core.sequencer.lock:
             missed = self._building.pop(oid)
             if built is None or not built.keys or built.size > self._limit:

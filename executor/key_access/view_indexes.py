@@ -14,8 +14,9 @@ from msgspec import Struct
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.replicas.replica import Replicas
-from executor.trace.index import Row
-from executor.views.index import Indexed, ViewIndex
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, KeyedRows
+from executor.views.index import ViewIndex
 from executor.views.runtime import ViewRuntime
 
 
@@ -23,7 +24,8 @@ class _Kept(Struct):
     """A view's index, the version of the view that it belongs to, and an LSN at which that was still the newest."""
 
     version: int
-    index: Indexed
+    index: KeyedRows
+    key: Columns
     checked: int = -1
 
 
@@ -33,10 +35,12 @@ class ViewIndexes:
     def __init__(self, core: Core, replicas: Replicas) -> None:
         self._core, self._replicas = core, replicas
         self._indexes: dict[int, _Kept] = {}
+        self._made: dict[int, ViewIndex] = {}
 
     def forget(self, oid: int) -> None:
         """A view was dropped."""
         self._indexes.pop(oid, None)
+        self._made.pop(oid, None)
 
     def key_of(self, oid: int) -> tuple[str, ...]:
         """Names of a continuous view's columns that a point read gives values for; () where there is no such read."""
@@ -45,8 +49,8 @@ class ViewIndexes:
         names = {column: item.name for column, item in zip(program.columns, runtime.view.stored, strict=True)}
         return tuple(names[column] for column in program.point_key)
 
-    def fresh(self, oid: int) -> Indexed | None:
-        """The view's index if nothing arrived since it was refreshed. Never blocks."""
+    def peek(self, oid: int, key: Key) -> Row | None:
+        """One row of a view's index if nothing arrived since it was refreshed. Never blocks."""
         known = self._indexes.get(oid)
         if known is None:
             return None
@@ -58,9 +62,9 @@ class ViewIndexes:
             if known.version != core.version_of((oid,)):
                 return None
             known.checked = visible
-        return known.index
+        return known.index.get(known.key, key)
 
-    def read(self, oid: int, key: tuple[object, ...]) -> Row:
+    def read(self, oid: int, key: Key) -> Row | None:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self._core.view(oid)
         self._replicas.refresh((oid,))
@@ -69,16 +73,17 @@ class ViewIndexes:
             with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
                 version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible
             runtime.advance(lsn)
-            if runtime.index is None:
-                runtime.index = ViewIndex(runtime, self.key_of(oid))
+            columns = self.key_of(oid)
+            own = self._made.get(oid)
+            if own is None or not own.is_of(runtime):
+                own = self._made[oid] = ViewIndex(runtime, columns)
             try:
-                index = runtime.index.refresh(lambda states: self.final(runtime, states))
+                index = own.refresh(lambda states: self.final(runtime, states), lsn)
             except SqlError:  # a row that the index cannot hold
-                runtime.index = None
-                self._indexes.pop(oid, None)
+                self.forget(oid)
                 raise
-            self._indexes[oid] = _Kept(version, index)
-            return index.get(key)
+            self._indexes[oid] = _Kept(version, index, columns)
+            return index.get(columns, key)
 
     def final(self, runtime: ViewRuntime, states: Mapping[str, pa.Table]) -> pa.Table:
         """The rows that a view with a point key has over its state, or over some groups of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from executor.rows.row_shapes import Columns, Key
+from executor.traces.keyed_rows import Columns, Key
 
 
 class Relation(Struct, frozen=True, cache_hash=True):

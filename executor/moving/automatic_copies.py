@@ -17,7 +17,7 @@ from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import Owned
 from executor.core.periodic import Periodic
 from executor.replicas.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:

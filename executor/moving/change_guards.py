@@ -14,7 +14,7 @@ from catalog.objects import CatalogObject, Stream
 from catalog.values.errors import SqlError
 from executor.cluster.view_ownership import NOBODY
 from executor.core.core import Core
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 
 

@@ -67,7 +67,7 @@ def current(core: Core, runtimes: Sequence[ViewRuntime], least: int = 0) -> tupl
         states: States = {}
         for runtime in runtimes:
             runtime.advance(lsn)
-            states |= {name: content.snapshot(core.engine) for name, content in runtime.contents.items()}
+            states |= {name: state.snapshot() for name, state in runtime.states.items()}
         return states, lsn, tuple(runtime.version for runtime in runtimes)
 
 

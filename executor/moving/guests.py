@@ -32,7 +32,7 @@ from executor.replicas import enums
 from executor.replicas.replica import as_at_home, position_path, replicated
 from executor.streams.runtime import file_format, folder_of, is_followed
 from executor.tables.temporary import Temporary
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.transactions.transaction import NewView, Transaction
 from executor.views.storage import Handover
 from planner.incremental.programs.program import Program

@@ -12,7 +12,7 @@ from executor.cluster.registry import read_member
 from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import NOBODY, Owned, as_owned
 from executor.replicas.replica import replica_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import Away, ViewRuntime
 
 if TYPE_CHECKING:

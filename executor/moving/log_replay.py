@@ -69,4 +69,4 @@ def _after(engine: EmbeddedEngine, leaving: LeavingView, stream: int, rows: pa.T
 
     runtime = ViewRuntime(leaving.view, program, engine, feeds, leaving.statics, frontiers, load)
     runtime.advance(1)
-    return {name: content.snapshot(engine) for name, content in runtime.contents.items()}
+    return {name: state.snapshot() for name, state in runtime.states.items()}

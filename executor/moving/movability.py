@@ -12,7 +12,7 @@ from catalog.objects import Table
 from catalog.values.errors import unsupported
 from executor.core.core import Core
 from executor.replicas.replica import streams_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Scan
 from planner.algebra.walk import walk

@@ -23,7 +23,7 @@ from executor.moving import state_recovery as rebuilding
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.location import is_own, place, staged
-from executor.trace.checked import WRONG
+from executor.traces.checked import WRONG
 from executor.views.runtime import ViewError, ViewRuntime
 
 if TYPE_CHECKING:

@@ -41,9 +41,9 @@ from executor.files.arrived import ArrivedFiles
 from executor.files.following import FORMATS
 from executor.separation.artifact import digest
 from executor.streams.runtime import file_format, is_followed
-from executor.trace.checked import WRONG
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.checked import WRONG
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
 from executor.views.storage import Handover
 from planner.algebra.allowed import check_call, require_zone
 from planner.algebra.relations import Delta, Snapshot

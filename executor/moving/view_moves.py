@@ -39,7 +39,7 @@ from executor.moving.movability import require_alone, require_movable
 from executor.moving.takeover import PASSING, Taking
 from executor.replicas.replica import replica_of
 from executor.separation.moving import Pace
-from executor.trace.checked import WRONG
+from executor.traces.checked import WRONG
 from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:

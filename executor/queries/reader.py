@@ -55,7 +55,7 @@ from planner.statements.walk import roots
 
 if TYPE_CHECKING:
     from executor.database.database import Database
-    from executor.streams.runtime import Feed
+    from executor.traces.trace import InputTrace
 
 ATTEMPTS = 20
 #: A query with quotients of more digits, which runs where the query itself has overflowed.
@@ -614,7 +614,7 @@ class OwnReader(Reader):
         super().cancel()
 
 
-def _have_come(feed: Feed, after: int, upto: int) -> bool:
+def _have_come(feed: InputTrace, after: int, upto: int) -> bool:
     """Whether there are rows of an interval, or may have been: a view's server has copied it beyond them."""
     try:
         return bool(feed.rows(after, upto))

@@ -25,8 +25,8 @@ from executor.files import foreign
 from executor.files.following import OwnFiles
 from executor.spark.engine import SparkEngine
 from executor.tables.infinite_dates import require_finite
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table, write_batches
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import read_table, write_batches
 from executor.views.storage import ViewStore
 from planner.algebra.relations import Project, Relation, Scan, Snapshot, With
 from planner.algebra.scalars import Column, Literal, Value

@@ -15,8 +15,8 @@ import pyarrow as pa
 from executor.engine import Inputs, Job
 from executor.subscriptions.arrival_scan import ArrivalScan, Interval, StreamScan
 from executor.subscriptions.change_scan import ChangeScan
+from executor.traces.state import StateTrace
 from executor.transactions.transaction import Transaction
-from executor.views.content import Content
 from executor.views.runtime import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
@@ -100,14 +100,14 @@ class ArrivingQuery:
     def _finished(self) -> Iterator[pa.RecordBatch]:
         """The result when the stream has ended."""
         assert self._planned.final is not None
-        contents = {
-            state.name: Content(state, named((state,), state.name, self._engine.merge(state, ())))
+        states = {
+            state.name: StateTrace(state, named((state,), state.name, self._engine.merge(state, ())), self._engine)
             for state in self._planned.states
         }
         for interval in self._scan.intervals(self._places) if self._planned.statements else ():
             for name, run in self._runs(interval).items():
-                contents[name].add(run, self._engine)
-        leaves = {f"s_{name}": content.snapshot(self._engine) for name, content in contents.items()}
+                states[name].append(run, interval.upto)
+        leaves = {f"s_{name}": state.snapshot() for name, state in states.items()}
         leaves |= {f"s_{name}": table for name, table in self._statics.items()}
         table = self._engine.query(self._planned.final, leaves, (), self._time_zone, self._scan)
         yield from table.to_batches()

@@ -18,7 +18,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.trace.checked import WRONG
+from executor.traces.checked import WRONG
 from planner.algebra.allowed import check_call
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.serialize import decode_relation, encode_relation

@@ -33,8 +33,8 @@ from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.reader import read_files
 from executor.replicas import enums
 from executor.streams.runtime import is_followed
-from executor.trace.checked import WRONG
-from executor.trace.layout import LSN, ORDINAL, Layout, home_of
+from executor.traces.checked import WRONG
+from executor.traces.layout import LSN, ORDINAL, Layout, home_of
 from executor.views.runtime import ViewRuntime
 from planner.incremental.programs.program import Program
 

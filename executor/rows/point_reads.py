@@ -17,7 +17,7 @@ from catalog.objects import Table
 from catalog.values.types import SqlType
 from executor.small.quotients import scaled_text_of, shows
 from executor.small.values import INTEGERS, KEYS
-from executor.trace.index import NO_ROW, Row
+from executor.traces.index import NO_ROW, Row
 from planner.algebra.relations import Filter, Project, Relation, Scan
 from planner.algebra.scalars import Call, Cast, Column, ColumnRef, Literal, Parameter, Scalar, Value
 from planner.rules.support import conjuncts

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from executor.rows.row_shapes import Columns, Key, Shape, is_plain
+from executor.rows.row_shapes import Shape, is_plain
 from executor.small.values import array_of
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key
 
 #: Makes of a value that is not NULL the one that a column has.
 Fit = Callable[[Any], Any]
@@ -33,6 +34,7 @@ class ValueRow(Row):
     """A row by its values, in the order of what its table stores."""
 
     __slots__ = ("shape", "values")
+    is_by_value = True
 
     def __init__(self, shape: Shape, values: tuple[Any, ...]) -> None:
         self.shape = shape

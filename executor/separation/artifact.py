@@ -38,8 +38,8 @@ from executor.embedded.printing.dialect import DuckPrinter
 from executor.files.foreign import FileColumn
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.separation.slicing import EngineName
-from executor.trace.checked import WRONG
-from executor.trace.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
+from executor.traces.checked import WRONG
+from executor.traces.parquet import StoredFile, describe_file, read_count, read_table, verify_file, write_batches
 from planner.algebra.allowed import check_call, require_zone
 from planner.algebra.relations import ROW_ID, Delta, Fixpoint, Relation, Scan, Snapshot, With, Working
 from planner.algebra.serialize import decode_relation, encode_relation

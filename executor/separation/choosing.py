@@ -237,7 +237,7 @@ def _rows_of_views(reader: Reader, plan: Plan) -> dict[int, int]:
 
 
 def _rows_of_states(view: ViewRuntime) -> int:
-    return max((sum(table.num_rows for table in state.tables) for state in view.contents.values()), default=0)
+    return max((sum(table.num_rows for table in state.tables) for state in view.states.values()), default=0)
 
 
 def _rows_of_files(reader: Reader, plan: Plan, parameters: tuple[Value, ...]) -> dict[int, int]:

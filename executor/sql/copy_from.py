@@ -22,7 +22,7 @@ from executor.embedded.tables.effects import numbered
 from executor.identity_cache import Remembered
 from executor.sql import ddl
 from executor.streams.runtime import fed_otherwise
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Project, Relation, Values
 from planner.algebra.rows import bound

@@ -18,7 +18,7 @@ from executor.locks.modes import Mode
 from executor.locks.targets import Relation
 from executor.rows.point_reads import PointReader
 from executor.sql.transaction_block import Block
-from executor.trace.index import Row
+from executor.traces.index import Row
 from planner.algebra.scalars import Value
 from planner.statements.statement import Insert
 

@@ -20,7 +20,7 @@ from executor.embedded.tables.effects import Modification, parts_of
 from executor.rows.literal_rows import row_values
 from executor.sql import ddl
 from executor.streams.runtime import fed_otherwise
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
 from executor.transactions.result import Result, changed
 from executor.transactions.transaction import Transaction
 from planner.algebra.scalars import Value

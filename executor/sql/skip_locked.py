@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from catalog.objects import Table
 from executor.locks.modes import Mode
 from executor.locks.targets import Row, Rows
-from executor.rows.row_shapes import Columns, Key, identity_of
+from executor.rows.row_shapes import identity_of
+from executor.traces.keyed_rows import Columns, Key
 from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Filter, Join, Limit, Project, Relation, Scan, Sort
 from planner.algebra.rows import bound

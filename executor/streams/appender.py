@@ -22,7 +22,7 @@ from executor.commit.files import Watch
 from executor.commit.frames import ValuesEncoder
 from executor.commit.records import RowValues, StreamRows
 from executor.rows.literal_rows import Maker, row_makers
-from executor.trace.layout import schema_of, stored_rows
+from executor.traces.layout import schema_of, stored_rows
 from planner.algebra.scalars import Value
 from planner.statements.statement import Insert
 

@@ -1,7 +1,7 @@
 """A stream while its server runs: its rows by LSN interval, and when the last ones came.
 
 Owns: what the two kinds of feed behind a stream have in common. Rows that clients send lie in a ring
-(executor/trace/ring); a stream that follows a folder has only the names of the files that arrived
+(executor/traces/ring); a stream that follows a folder has only the names of the files that arrived
 (executor/files/arrived).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from pathlib import Path
-from typing import Any, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -19,8 +18,9 @@ from catalog.objects import Stream
 from catalog.values.errors import SqlError
 from executor.commit.records import FilesArrived, RowValues, Spooled, StreamRows
 from executor.files.arrived import ROW_BYTES, FileFeed
-from executor.trace.layout import Layout, home_of
-from executor.trace.ring import Ring
+from executor.traces.layout import Layout, home_of
+from executor.traces.ring import Ring
+from executor.traces.trace import InputTrace
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,41 +28,12 @@ _LOGGER = logging.getLogger(__name__)
 Arrival = StreamRows | RowValues | Spooled | FilesArrived
 
 
-class Feed(Protocol):
-    """A stream's rows by LSN interval (after exclusive, upto inclusive)."""
-
-    @property
-    def total_rows(self) -> int:
-        """Rows so far."""
-        ...
-
-    def rows(self, after: int, upto: int) -> int:
-        """How many rows the interval holds; for files at least 1 when it holds any."""
-        ...
-
-    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
-        """The rows, with ``__lsn`` and ``__ordinal``, which may be null where the caller does not want ``places``."""
-        ...
-
-    def publish(self, lsn: int, part: Any) -> int:
-        """Adds a part of a record, in LSN order; how many rows it has, as far as known."""
-        ...
-
-    def release(self, upto: int) -> None:
-        """Nobody will ask for rows up to this LSN any more."""
-        ...
-
-    def check(self) -> None:
-        """Raises what keeps rows from coming that are there."""
-        ...
-
-
 class StreamRuntime(Struct):
     """One stream. ``last_arrival`` is by the monotonic clock."""
 
     stream: Stream
     schema: pa.Schema
-    feed: Feed
+    feed: InputTrace
     last_lsn: int = 0
     last_arrival: float = 0.0
     error: str | None = None
@@ -126,7 +97,7 @@ class StreamRuntime(Struct):
         return rows * self._row_bytes
 
 
-def rows_between(feed: Feed, after: int, upto: int) -> int:
+def rows_between(feed: InputTrace, after: int, upto: int) -> int:
     """How many rows an interval holds; none if ``after`` was passed by and its rows released since it was read, or is
     that of a view created since ``upto`` was."""
     try:

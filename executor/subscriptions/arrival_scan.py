@@ -22,8 +22,8 @@ from catalog.values.errors import SqlError, undefined_table, unsupported
 from executor.core.core import Core
 from executor.engine import Job
 from executor.streams.runtime import StreamRuntime
-from executor.trace.layout import LSN, ORDINAL
-from executor.trace.ring import Ring
+from executor.traces.layout import LSN, ORDINAL
+from executor.traces.ring import Ring
 
 #: Seconds from one look to the next: what comes one by one is taken together, as much as nobody notices.
 PAUSE: Final = 0.02

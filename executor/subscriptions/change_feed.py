@@ -29,7 +29,10 @@ from catalog.values.errors import SqlError, undefined_table
 from catalog.values.types import BOOL, INT8
 from executor.core.core import Core
 from executor.key_access.view_indexes import ViewIndexes
-from executor.views.runtime import Follower, ViewRuntime
+from executor.traces.bookmark import Bookmark
+from executor.traces.state import StateTrace
+from executor.traces.trace import Released
+from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Join, Snapshot
 from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
 from planner.incremental.names import stored_name
@@ -89,10 +92,9 @@ class ChangeFeed:
         self._number = 0
         #: The rows at the last look; of a view of groups that is here the state's.
         self._standing = Standing()
-        self._follower: Follower | None = None
-        if _by_groups(runtime.program):
-            with runtime.lock:
-                self._follower = runtime.follow()
+        self._is_by_groups = _by_groups(runtime.program)
+        #: Up to where the state's runs have been seen; None where all rows must be compared.
+        self._seen: Bookmark | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -103,12 +105,6 @@ class ChangeFeed:
     def is_current(self) -> bool:
         """Whether the view is there, and is the one that it was."""
         return self._core.is_live(self._runtime)
-
-    def close(self) -> None:
-        """Nobody reads it any more."""
-        runtime = self._runtime
-        with runtime.lock:
-            runtime.followers = tuple(each for each in runtime.followers if each is not self._follower)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -171,7 +167,7 @@ class ChangeFeed:
             try:
                 rows = self._difference(before, after, runs, reader)
             except BaseException:  # a reader's end, above all: the next look is from before these runs
-                self._lose_runs()
+                self._seen = None
                 raise
             found = Difference(self._number + 1, lsn, rows) if rows.num_rows else None
             self._number += found is not None
@@ -191,22 +187,28 @@ class ChangeFeed:
     def _present(self, reader: Reader) -> tuple[int, int, Standing, list[pa.Table] | None]:
         """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
         runtime, core = self._runtime, self._core
-        if self._follower is not None:
+        if self._is_by_groups:
             with runtime.lock:
                 if runtime.away is None:
                     runtime.check_feeds()
                     with core.sequencer.lock:
                         lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
                     runtime.advance(lsn)
-                    (content,) = runtime.contents.values()
-                    return lsn, changed, Standing(tuple(content.tables)), self._follower.take()
+                    (state,) = runtime.states.values()
+                    runs = self._runs(state, lsn)
+                    self._seen = state.bookmark(lsn)
+                    return lsn, changed, Standing(tuple(state.tables)), runs
         lsn, changed, table = reader.present(self._oid)
         return lsn, changed, Standing((table,), True), None
 
-    def _lose_runs(self) -> None:
-        if self._follower is not None:
-            with self._runtime.lock:
-                self._follower.runs = None
+    def _runs(self, state: StateTrace, lsn: int) -> list[pa.Table] | None:
+        """What was added to the state since the last look; None where that is not known."""
+        if self._seen is None:
+            return None
+        try:
+            return state.delta(self._seen.after, lsn)
+        except Released:
+            return None
 
     def _keep(self, look: Look, found: Difference | None) -> None:
         self._looks.append(look)
@@ -330,9 +332,8 @@ class ViewChanges:
             self._feeds[oid] = found  # the last in order
             found.readers.add(reader)
             idle = [(each, feed) for each, feed in tuple(self._feeds.items()) if not feed.readers]
-            for each, feed in idle[: max(0, len(idle) - IDLE)]:
+            for each, _ in idle[: max(0, len(idle) - IDLE)]:
                 self._feeds.pop(each, None)
-                feed.close()
             return found
 
     def forget(self, oid: int) -> None:

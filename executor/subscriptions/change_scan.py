@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.values.errors import undefined_table
 from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval
 from executor.subscriptions.change_feed import Difference
-from executor.trace.layout import LSN, ORDINAL
+from executor.traces.layout import LSN, ORDINAL
 from planner.algebra.relations import CHANGE_SOURCES
 from planner.stream_queries import Changes
 

@@ -21,7 +21,7 @@ from executor.core.periodic import Periodic
 from executor.files.arrived import ArrivedFiles, FileFeed
 from executor.files.following import FileSource, SourceFile
 from executor.streams.runtime import StreamRuntime, file_format, folder_of
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from executor.upkeep.frontiers import Frontiers
 
 _LOGGER = logging.getLogger(__name__)

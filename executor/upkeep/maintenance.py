@@ -11,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from catalog.objects import qualified
@@ -102,7 +102,7 @@ class Maintenance:
     def _work(self, engine: EngineName) -> None:
         while not self._ended.wait(TICK):
             try:
-                while self.round(engine):
+                while self.round(engine, self._ended.is_set):
                     pass
             except SqlError as error:  # the machine's fault: a row's would be its view's error
                 _LOGGER.error("background maintenance failed; it goes on in %g s: %s", PAUSE, error)
@@ -112,11 +112,11 @@ class Maintenance:
                 _LOGGER.exception("background maintenance failed; it goes on with the next round")
                 self.jobs.give_up(engine, str(error))
 
-    def round(self, engine: EngineName) -> bool:
-        """An engine's queue looks at all paths once; whether one of them was due."""
+    def round(self, engine: EngineName, is_ended: Callable[[], bool] = lambda: False) -> bool:
+        """An engine's queue looks at all paths once, until ``is_ended``; whether one of them was due."""
         worked = False
         for sources, tasks in all_paths(self._core):
-            if self._ended.is_set():
+            if is_ended():
                 return False
             worked |= self._maintain(engine, sources, tasks)
         if engine == "embedded" and (worked or time.monotonic() >= self._next_release):

@@ -19,8 +19,8 @@ from executor.engine import ArrivedFiles, EngineUnavailable, Inputs, Job, JobRes
 from executor.files.arrived import FileFeed
 from executor.spark.engine import SparkEngine
 from executor.streams.runtime import StreamRuntime
-from executor.trace.layout import LSN, ORDINAL
-from executor.trace.sealed import seal
+from executor.traces.layout import LSN, ORDINAL
+from executor.traces.sealed import seal
 from executor.upkeep.commits import Retries, commit
 from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
 from executor.upkeep.jobs import JobList, JobRecord

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -23,9 +22,9 @@ from catalog.values.errors import SqlError
 from catalog.values.identifiers import quote_name
 from executor.embedded.engine import EmbeddedEngine
 from executor.engine import Inputs, Job
-from executor.streams.runtime import Feed
-from executor.trace.layout import LSN, ORDINAL
-from executor.views.content import Content
+from executor.traces.layout import LSN, ORDINAL
+from executor.traces.state import StateTrace
+from executor.traces.trace import InputTrace
 from executor.views.expiry import unexpired
 from executor.views.pins import PinnedLsns
 from planner.algebra.relations import Delta, Relation
@@ -35,15 +34,10 @@ from planner.incremental.programs.labels import with_labels
 from planner.incremental.programs.program import Path, Program, State, Statement, states_read
 from planner.incremental.programs.renaming import with_current_names
 
-if TYPE_CHECKING:
-    from executor.views.index import ViewIndex
-
 #: Runs kept apart for the next commit before they are merged into one.
 PENDING_RUNS = 32
 #: Rows of a reader's run from which on it takes a processor for so long that background work had better wait.
 MANY_ROWS = 65536
-#: Runs that are kept for who follows a view, before all of it must be looked at.
-FOLLOWED_RUNS = 1024
 
 
 class PendingRun(Struct):
@@ -117,25 +111,6 @@ def is_of_the_rows(error: SqlError) -> bool:
     return not error.sqlstate.startswith(_CIRCUMSTANCES)
 
 
-class Follower(Struct, eq=False):
-    """Runs that were added to a view's only state since they were taken; None when that is not known, as at first, and
-    where they are too many to be of use. Used with the view's lock held."""
-
-    runs: list[pa.Table] | None = None
-
-    def add(self, run: pa.Table) -> None:
-        """The state has got a run."""
-        if self.runs is not None:
-            self.runs.append(run)
-            if len(self.runs) > FOLLOWED_RUNS:
-                self.runs = None
-
-    def take(self) -> list[pa.Table] | None:
-        """What was added since the last call."""
-        found, self.runs = self.runs, []
-        return found
-
-
 class Lent(Struct, frozen=True):
     """Rows of a table of the view's home, at an LSN of that."""
 
@@ -155,7 +130,7 @@ class ViewRuntime:
         view: View,
         program: Program,
         engine: EmbeddedEngine,
-        feeds: Mapping[int, Feed],
+        feeds: Mapping[int, InputTrace],
         statics: Mapping[str, pa.Table],
         frontiers: Mapping[int, int],
         load: Callable[[State], list[pa.Table]],
@@ -184,9 +159,6 @@ class ViewRuntime:
         #: What the home has lent (``moving/borrowing``), by trace, and held by who asks for it.
         self.lent: Mapping[str, Lent] = {}
         self.asking = threading.Lock()
-        #: Who keeps the runs that are added to the only state.
-        self.followers: tuple[Follower, ...] = ()
-        self.index: ViewIndex | None = None
         #: Whether a reader processes many rows now, and the monotonic second at which one last had.
         self.is_read, self.last_read = False, -math.inf
         self._load = load
@@ -198,10 +170,10 @@ class ViewRuntime:
         self._result: tuple[object, pa.Table] | None = None
         #: LSNs at which open snapshots read, and the contents as of those that the view has passed.
         self.pinned = PinnedLsns()
-        self._kept: dict[int, Mapping[str, Content]] = {}
+        self._kept: set[int] = set()
         self.paths = [Progress(path, frontiers[path.id], frontiers[path.id]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
-        self.contents = {state.name: self._loaded(state) for state in program.states}
+        self.states = {state.name: self._loaded(state) for state in program.states}
 
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
@@ -220,17 +192,21 @@ class ViewRuntime:
                 progress.path = path
             self._relabelled += 1
 
-    def _loaded(self, state: State) -> Content:
+    def _loaded(self, state: State) -> StateTrace:
+        return StateTrace(state, self._stored_rows(state), self.engine, lambda table: self._needed(state, table))
+
+    def _stored_rows(self, state: State) -> pa.Table:
+        """A state's committed rows, merged."""
         tables = self._load(state)
         base = tables[0] if len(tables) == 1 else self.engine.merge(state, tables)
-        return Content(state, named((state,), state.name, base), lambda table: self._needed(state, table))
+        return named((state,), state.name, base)
 
     def _needed(self, state: State, table: pa.Table) -> pa.Table:
         """A state's rows without those that the retention is done with: what has been read stays read."""
         expiry = self._expiries.get(state.name)
         if expiry is None:
             return table
-        return unexpired(table, expiry, self.contents[expiry.watermark].tables, self.engine.query_few)
+        return unexpired(table, expiry, self.states[expiry.watermark].tables, self.engine.query_few)
 
     @property
     def time_zone(self) -> str:
@@ -260,14 +236,18 @@ class ViewRuntime:
         """Before the content moves up to an LSN: keeps it as of each pinned LSN that it passes. Tables are immutable,
         so that this copies no rows."""
         pinned = self.pinned.lsns
-        for lsn in self._kept.keys() - set(pinned) if self._kept else ():
-            del self._kept[lsn]
+        for lsn in self._kept.difference(pinned):
+            self._kept.discard(lsn)
+            for state in self.states.values():
+                state.drop(lsn)
         for lsn in pinned:
             if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or self.away is not None or self.error:
                 continue
             if any(self.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
                 self._advance_paths(lsn)
-                self._kept[lsn] = {name: content.kept() for name, content in self.contents.items()}
+                self._kept.add(lsn)
+                for state in self.states.values():
+                    state.keep(lsn)
 
     def _has_passed(self, lsn: int) -> bool:
         """Whether the content has rows of a later LSN."""
@@ -303,7 +283,7 @@ class ViewRuntime:
             return
         self.is_read = rows >= MANY_ROWS
         try:
-            tables = self._run_path(progress.path, after, lsn, lambda state: self.contents[state.name].tables)
+            tables = self._run_path(progress.path, after, lsn, lambda state: self.states[state.name].tables)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
@@ -316,7 +296,7 @@ class ViewRuntime:
         finally:
             if self.is_read:
                 self.is_read, self.last_read = False, time.monotonic()
-        self._add(tables)
+        self._add(tables, lsn)
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))
         if len(progress.pending) > PENDING_RUNS:
@@ -356,7 +336,7 @@ class ViewRuntime:
     def _merged(self, runs: list[PendingRun]) -> PendingRun:
         """One run of consecutive ones."""
         tables = {
-            name: self.engine.merge(self.contents[name].state, [run.tables[name] for run in runs])
+            name: self.engine.merge(self.states[name].state, [run.tables[name] for run in runs])
             for name in runs[0].tables
         }
         return PendingRun(runs[0].after, runs[-1].upto, tables)
@@ -385,7 +365,7 @@ class ViewRuntime:
                 after, progress.durable = progress.durable, upto
                 progress.pending = [run for run in progress.pending if run.after >= upto]
                 if progress.reached == after:
-                    self._add(tables)
+                    self._add(tables, upto)
                     progress.reached = progress.moved = upto
                 return
         self._reload(progress, upto)
@@ -393,16 +373,15 @@ class ViewRuntime:
     def _reload(self, progress: Progress, upto: int) -> None:
         """The content ends within a committed run: it becomes what storage has, of all paths, since they may share a
         state. It is read before the lock is taken: the caller holds ``committing``."""
-        contents = {name: self._loaded(content.state) for name, content in self.contents.items()}
+        stored = {name: self._stored_rows(trace.state) for name, trace in self.states.items()}
         with self.lock:
             self._keep_pinned(upto)
             progress.durable = upto
             for each in self.paths:
                 each.reached = each.moved = each.durable
                 each.pending = []
-            self.contents = contents
-            for follower in self.followers:
-                follower.runs = None
+            for name, rows in stored.items():
+                self.states[name].replace(rows, upto)
             self._version += 1
 
     # Between servers --------------------------------------------------------------------------------------------
@@ -411,13 +390,12 @@ class ViewRuntime:
         """The view is on another server, which reads the stream's rows above an LSN."""
         with self.lock:
             if self.away is None:
-                self.contents = {name: content.emptied() for name, content in self.contents.items()}
+                for state in self.states.values():
+                    state.empty()
                 self._kept.clear()
                 for progress in self.paths:
                     progress.pending = []
-                for follower in self.followers:
-                    follower.runs = None
-                self._result = self.index = None
+                self._result = None
                 self._version += 1
             self.away, self.held = away, held
 
@@ -429,21 +407,10 @@ class ViewRuntime:
             self.away = None
             self.handover = handover
 
-    def _add(self, tables: Mapping[str, pa.Table]) -> None:
+    def _add(self, tables: Mapping[str, pa.Table], upto: int) -> None:
         for name, table in tables.items():
-            content = self.contents[name]
-            content.add(table, self.engine)
-            if table.num_rows:
-                for follower in self.followers:
-                    follower.add(table)
+            self.states[name].append(table, upto)
         self._version += 1
-
-    def follow(self) -> Follower:
-        """Begins to keep what is added to the only state."""
-        assert len(self.contents) == 1
-        follower = Follower()
-        self.followers += (follower,)
-        return follower
 
     def result(
         self, lsn: int, exact: bool, beside: object, query: Callable[[Mapping[str, pa.Table]], pa.Table]
@@ -457,10 +424,9 @@ class ViewRuntime:
         self.check_feeds()
         with self.lock:
             if exact and self._has_passed(lsn):
-                kept = self._kept.get(lsn)
-                if kept is None:
+                if lsn not in self._kept:
                     raise ViewPassed
-                return query(self._snapshots_of(kept))
+                return query(self.snapshots(lsn))
             self.advance(lsn)
             key = (self.version, beside)
             if self._result is not None and self._result[0] == key:
@@ -469,12 +435,9 @@ class ViewRuntime:
             self._result = (key, table)
             return table
 
-    def snapshots(self) -> dict[str, pa.Table]:
-        """Engine leaf names of the states and statics with their rows."""
-        return self._snapshots_of(self.contents)
-
-    def _snapshots_of(self, contents: Mapping[str, Content]) -> dict[str, pa.Table]:
-        found = {f"s_{name}": content.snapshot(self.engine) for name, content in contents.items()}
+    def snapshots(self, lsn: int | None = None) -> dict[str, pa.Table]:
+        """Engine leaf names of the states and statics with their rows: now, or at an LSN that was kept."""
+        found = {f"s_{name}": state.snapshot(lsn) for name, state in self.states.items()}
         return found | self.snapshots_of_statics()
 
     def snapshots_of_statics(self) -> dict[str, pa.Table]:

@@ -4,7 +4,7 @@ Owns: the layout below shared/ (architecture, section 8) and the order in which 
 crash at any moment leaves a view that recovery can open: static runs and the program are written before the log record
 that creates the view; the manifest after it, or by recovery. Knows nothing of when to commit or of computing runs.
 
-    shared/state/v<oid>/           manifest.json and runs (executor/trace/manifest)
+    shared/state/v<oid>/           manifest.json and runs (executor/traces/manifest)
     shared/state/v<oid>-static/    program.json and one Parquet file for each static pipeline; of a view that has come
                                    from another server handover.json and a file for each state,
                                    until the view exists
@@ -32,10 +32,10 @@ from executor.commit.files import disk_error, replace_file, sync_folder
 from executor.commit.lines import End
 from executor.embedded.engine import EmbeddedEngine
 from executor.files.arrived import ArrivedFiles, begin_store
-from executor.trace.checked import as_written, pack, unpack
-from executor.trace.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
-from executor.trace.parquet import StoredFile, describe_file, read_table, verify_file, write_table
-from executor.trace.sealed import delete_sealed
+from executor.traces.checked import as_written, pack, unpack
+from executor.traces.manifest import Arrived, Manifest, NewRun, describe_state, schema_of
+from executor.traces.parquet import StoredFile, describe_file, read_table, verify_file, write_table
+from executor.traces.sealed import delete_sealed
 from executor.views.expiry import unexpired
 from planner.algebra.serialize import decode_program, encode_program
 from planner.incremental.programs.program import Expiry, Program, State

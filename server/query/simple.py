@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from catalog.values.errors import SqlError
 from executor.rows.point_reads import PointReader
-from executor.trace.index import Row
+from executor.traces.index import Row
 from executor.transactions.result import Result
 from planner.algebra.scalars import Value
 from planner.parse.parser import Raw, first_parameter

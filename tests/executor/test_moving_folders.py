@@ -18,7 +18,7 @@ from catalog.values.errors import SqlError
 from executor.moving import adoption as adopting
 from executor.replicas.replica import as_at_home, as_own, replicated
 from executor.streams.runtime import is_followed
-from executor.trace.layout import home_of
+from executor.traces.layout import home_of
 from tests.executor.client import Client
 from tests.executor.folders import Folder, Row, amount
 from tests.executor.forging import Given

@@ -13,8 +13,8 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
-from executor.views import index as view_index
-from executor.views.index import Parts
+from executor.traces import keyed_rows, state
+from executor.traces.parts import Parts
 from planner.algebra.scalars import Value
 from planner.statements.statement import Query
 from tests.embedded.sql import query
@@ -56,8 +56,8 @@ def _read(database: Database, text: str, *parameters: Value) -> list[tuple[Any, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "patches"), [(1024, 256), (1024, 3), (8, 2)])
 def test_patches_are_the_view(database: Database, monkeypatch: pytest.MonkeyPatch, rows: int, patches: int) -> None:
-    monkeypatch.setattr(view_index, "PATCH_ROWS", rows)
-    monkeypatch.setattr(view_index, "PATCHES", patches)
+    monkeypatch.setattr(state, "PATCH_ROWS", rows)
+    monkeypatch.setattr(keyed_rows, "_GATHERED", patches)
     client = Client(database)
     client.run(STREAM)
     client.run(

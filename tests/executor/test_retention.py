@@ -80,9 +80,7 @@ def test_states_shrink_on_storage_and_in_memory(database: Database) -> None:
     assert max(stored_rows(runtime, database)) <= 2 * RUNS
     # The watermark is 22; windows that end at 20 or before are gone.
     assert [(row[2], row[3], row[4]) for row in rows(database)] == [(1, 1, "ab"[n % 2]) for n in range(20, 24)]
-    contents = [
-        sum(table.num_rows for table in runtime.contents[state.name].tables) for state in runtime.program.states
-    ]
+    contents = [sum(table.num_rows for table in runtime.states[state.name].tables) for state in runtime.program.states]
     assert contents == [4, 4, 4, 1]
     shown = client.run("SELECT kind, rows FROM millstream.states ORDER BY state")
     assert shown == [("aggregate", 4), ("distinct", 4), ("concatenate", 4), ("aggregate", 1)]
@@ -173,7 +171,7 @@ def test_a_session_goes_with_its_last_row(database: Database, tmp_path: Path) ->
     insert(again, 9, "b", second=50)
     insert(again, 10, "c")
     assert [row[3] for row in rows(again)] == ["nextbc"]
-    assert {content.tables[0].num_rows for content in runtime.contents.values()} == {1, 3}
+    assert {state.tables[0].num_rows for state in runtime.states.values()} == {1, 3}
     (path,) = runtime.program.paths
     assert reason(path.statements, runtime.program.states) == "a statement that reads a state is not supported on Spark"
     lines = [row[0].strip() for row in Client(again).run("EXPLAIN SELECT * FROM v") if isinstance(row, tuple)]

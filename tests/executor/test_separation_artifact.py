@@ -23,7 +23,7 @@ from executor.separation import artifact, choosing
 from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
-from executor.trace import parquet
+from executor.traces import parquet
 from planner.algebra.relations import Relation, Snapshot
 from tests.executor.client import Client, open_database
 from tests.executor.separating import TABLES, Asked, leave, separable, whole

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.key_access.point_sources import point_reader
-from executor.rows import keyed_rows
-from executor.trace import index
+from executor.rows import table_rows
+from executor.traces import index, keyed_rows
 from executor.upkeep import frontiers
 from planner.statements.statement import Query
 from tests.executor.client import Client, open_database
@@ -118,7 +118,7 @@ class _Sessions:
 
 @pytest.fixture(autouse=True)
 def _few_make_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_rows, "WORN_ROWS", 12)
+    monkeypatch.setattr(table_rows, "WORN_ROWS", 12)
     monkeypatch.setattr(keyed_rows, "_GATHERED", 3)
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
 from executor.carriers import INTERVAL
-from executor.trace.index import KeyIndex
-from executor.trace.parquet import read_table, to_schema, to_stored, write_table
-from executor.trace.sealed import delete_sealed, seal
+from executor.traces.index import KeyIndex
+from executor.traces.parquet import read_table, to_schema, to_stored, write_table
+from executor.traces.sealed import delete_sealed, seal
 
 EVERYTHING = pa.table(
     {

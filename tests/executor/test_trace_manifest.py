@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.values.errors import SqlError
-from executor.trace.manifest import MANIFEST, Manifest, NewRun, StateSchema
-from executor.trace.parquet import write_table
+from executor.traces.manifest import MANIFEST, Manifest, NewRun, StateSchema
+from executor.traces.parquet import write_table
 from tests.rig.beside import at_once
 
 STATES = {

@@ -19,8 +19,8 @@ from executor.commit.log import Log
 from executor.commit.records import Part, RowValues, Spooled, StreamRows, TransactionRecord
 from executor.commit.recovery import StreamReader, replay
 from executor.commit.sequencer import Sequencer
-from executor.trace.layout import Layout
-from executor.trace.ring import Ring
+from executor.traces.layout import Layout
+from executor.traces.ring import Ring
 
 SCHEMA = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
 STREAM = 7

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.values.types import by_name
 from executor.rows.point_reads import Picked
-from executor.trace.index import Row
+from executor.traces.index import Row
 from server.fastpath.point_reads import Form, Rows
 
 

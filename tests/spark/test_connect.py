@@ -12,8 +12,8 @@ import pytest
 from catalog.values.types import INT4, TEXT
 from executor.engine import Inputs, Job
 from executor.spark.engine import SparkEngine
-from executor.trace.manifest import schema_of
-from executor.trace.parquet import read_table
+from executor.traces.manifest import schema_of
+from executor.traces.parquet import read_table
 from tests.rig.connect import Endpoint
 from tests.rig.mirror import Mirror, cut, mirrored
 from tests.rig.postgres import Postgres

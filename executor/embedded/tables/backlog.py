@@ -25,9 +25,10 @@ from executor.embedded.connection import Connection
 from executor.embedded.printing.dialect import STORE
 from executor.embedded.tables.changes import apply_by_value
 from executor.embedded.tables.journal import Changed, Entry, RowsChanged
-from executor.rows.row_shapes import Key, identity_of, shape_of
+from executor.rows.row_shapes import identity_of, shape_of
 from executor.rows.value_rows import ValueRow, together
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Key
 
 #: Rows that may wait, and their bytes.
 _MANY: Final = 4096

@@ -13,10 +13,10 @@ from msgspec import Struct, field
 from catalog.objects import Table, is_temporary
 from executor.embedded.tables.altering import Step
 from executor.embedded.tables.deferral import Deferred, Settled
-from executor.rows.keyed_rows import keys_in
-from executor.rows.row_shapes import Columns, Key, schema_of
+from executor.rows.row_shapes import schema_of
 from executor.rows.value_rows import ValueRow
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, keys_in
 
 
 class Created(Struct, frozen=True):

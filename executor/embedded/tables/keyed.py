@@ -1,6 +1,6 @@
 """Statements that find rows by key and change them, without the tables' DuckDB.
 
-``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.rows.keyed_rows``) and computes
+``UPDATE t SET n = n + 1 WHERE key = 7`` reads one row that is at hand (``executor.traces.keyed_rows``) and computes
 another of it. Owns: which relations read at most one row of one table by a unique key, their rows, the effect of an
 INSERT, UPDATE or DELETE over them (``effects`` computes it as ever), and whether the keys of the new rows are free and
 what they refer to is there. Whatever is not certain here is left to the engine, which sees the tables and has the
@@ -29,11 +29,12 @@ from executor.embedded.tables.journal import Entry, RowsChanged
 from executor.embedded.tables.unique_keys import key_of
 from executor.embedded.tables.unsettled import Unsettled
 from executor.printing.nodes import column_name, leaf_name
-from executor.rows.keyed_rows import KeyedRows, Overlay, keys_in
 from executor.rows.point_reads import key_value, split_equalities
-from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
+from executor.rows.row_shapes import identity_of, keys_of
+from executor.rows.table_rows import TableRows
 from executor.small import Small, small_of
-from executor.trace.index import NO_ROW, Row
+from executor.traces.index import NO_ROW, Row
+from executor.traces.keyed_rows import Columns, Key, Overlay, keys_in
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Scan, Snapshot
 from planner.algebra.rows import bound
 from planner.algebra.scalars import Scalar
@@ -51,10 +52,10 @@ _FIRST: Final = pa.array([0], pa.int64())
 class KeyedTables(Protocol):
     """Who keeps tables' committed rows by key, and computes what reads no table."""
 
-    def find(self, table: Table) -> KeyedRows | None:
+    def find(self, table: Table) -> TableRows | None:
         """A table's rows, if they are at hand, all that is committed included."""
 
-    def at_hand(self, table: Table) -> KeyedRows | None:
+    def at_hand(self, table: Table) -> TableRows | None:
         """The same where it takes no time."""
 
     def compute(
@@ -218,7 +219,7 @@ class KeyedWriter:
         arrays = [_FIRST if name == ROW_ID else row.column(name) for name in by_key.scan.sources]
         return pa.Table.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
-    def _rows_of(self, table: Table) -> KeyedRows:
+    def _rows_of(self, table: Table) -> TableRows:
         rows = None if self._tables is None or is_temporary(table) else self._tables.find(table)
         if rows is None:
             raise NotByKey
@@ -231,7 +232,7 @@ class KeyedWriter:
             raise NotByKey
         return self._find(table, columns, key, rows)
 
-    def _find(self, table: Table, columns: Columns, key: Key, rows: KeyedRows | None = None) -> Row:
+    def _find(self, table: Table, columns: Columns, key: Key, rows: TableRows | None = None) -> Row:
         """The row with a key, as the transaction sees it."""
         own = self._own.get(table.oid)
         row = None if own is None or columns not in own.keys else own.get(columns, key)

@@ -19,12 +19,13 @@ from executor.embedded.tables.keyed import ByKey, NotByKey, Reading, Readings
 from executor.embedded.tables.literal_table import has_rows, literals
 from executor.embedded.tables.unique_keys import key_of
 from executor.rows.point_reads import key_value
-from executor.rows.row_shapes import Columns, Key, Shape, identity_of, shape_of
+from executor.rows.row_shapes import Shape, identity_of, shape_of
 from executor.rows.value_rows import Fit, ValueRow, fit_of, value_row
 from executor.small.expressions import Computed, Rows, compiled
 from executor.small.relations import output_of
 from executor.small.values import FAILURES, finite
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key
 from planner.algebra.relations import ROW_ID, Filter, Project, Relation, Values
 from planner.algebra.scalars import Cast, Column, ColumnRef, Literal, Parameter, Scalar
 from planner.statements.statement import Delete, Insert, Update

@@ -17,8 +17,9 @@ from typing import Final
 from catalog.values.errors import SqlError
 from executor.commit.chain import Chain
 from executor.embedded.tables.journal import RowsChanged
-from executor.rows.row_shapes import Columns, Key, shape_of
-from executor.trace.index import NO_ROW, Row
+from executor.rows.row_shapes import shape_of
+from executor.traces.index import NO_ROW, Row
+from executor.traces.keyed_rows import Columns, Key
 
 _Changed = dict[Key, tuple[int, Row]]
 

@@ -54,10 +54,10 @@ from executor.locks.held import TransactionLocks
 from executor.locks.modes import Mode
 from executor.locks.targets import Keys, Relation, Rows
 from executor.locks.targets import Row as RowTarget
-from executor.rows.keyed_rows import keys_in
-from executor.rows.row_shapes import Columns, Key, identity_of, keys_of
+from executor.rows.row_shapes import identity_of, keys_of
 from executor.savepoints import Savepoints
-from executor.trace.index import Row
+from executor.traces.index import Row
+from executor.traces.keyed_rows import Columns, Key, keys_in
 from planner.algebra.relations import Relation as Algebra
 from planner.algebra.scalars import Column, Scalar
 from planner.lowering.effects import calls_of

@@ -29,8 +29,8 @@ from msgspec.structs import replace
 
 from catalog.values.errors import SqlError
 from executor.commit.files import disk_error, replace_file, sync_file, sync_folder
-from executor.trace.checked import as_written, pack, unpack
-from executor.trace.parquet import StoredFile, describe_file, verify_file
+from executor.traces.checked import as_written, pack, unpack
+from executor.traces.parquet import StoredFile, describe_file, verify_file
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import State, Static
 

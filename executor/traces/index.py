@@ -2,7 +2,7 @@
 
 Owns the way from key values, as Python sees them, to row numbers: an array where the key is one column of integers that
 lie close together, as identifiers do; for few rows a dictionary; for many rows with keys of integers and strings those
-keys in order (``executor.trace.sorted_keys``). It belongs to one table and is dropped with it; which rows a run that
+keys in order (``executor.traces.sorted_keys``). It belongs to one table and is dropped with it; which rows a run that
 came later changes is the caller's to know. A NULL in a key is a value like any other, as it is in GROUP BY, and so a
 caller that compares with ``=`` does not look for it.
 """
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from executor.trace.sorted_keys import SortedKeys, is_sortable
+from executor.traces.sorted_keys import SortedKeys, is_sortable
 
 #: Integers lie close together when their range has at most so many values for each of them, ...
 _SPARSE: Final = 16
@@ -29,6 +29,8 @@ class Row:
     """A row by its place: ``place`` None when there is none. The same ``table`` object comes again and again."""
 
     __slots__ = ("_table", "place")
+    #: Whether it is a row by its values, whose table is made when it is asked for.
+    is_by_value = False
 
     def __init__(self, table: pa.Table, place: int | None) -> None:
         self._table: pa.Table | None = table

@@ -29,7 +29,8 @@ from msgspec import Struct, field
 from catalog.values.errors import SqlError
 from executor.commit.records import RowValues, Spooled, SpoolReference, StreamRows
 from executor.commit.recovery import StreamReader
-from executor.trace.layout import Layout
+from executor.traces.bookmark import Bookmark
+from executor.traces.layout import Layout
 
 BUDGET: Final = 1024 * 1024 * 1024
 
@@ -99,12 +100,6 @@ class _Tail(Struct):
     ordinals: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     rows: list[tuple[object, ...]] = field(default_factory=list)
-
-
-class Bookmark(Struct, eq=False, weakref=True):
-    """Where a scan of the stream is: it has read the rows up to the LSN ``after``. Forgotten when nobody has it."""
-
-    after: int
 
 
 class Ring:

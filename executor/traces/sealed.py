@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from executor.commit.files import sync_folder
-from executor.trace.parquet import write_batches
+from executor.traces.parquet import write_batches
 
 _UNFINISHED: Final = ".new"
 _NAME: Final = re.compile(rf"[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet({re.escape(_UNFINISHED)})?")

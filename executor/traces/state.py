@@ -1,0 +1,188 @@
+"""A state's rows in memory, at the LSN that its view has reached.
+
+Rows are ``base`` + ``tails``: those that arrived are merged in when somebody reads all of it, and a few more are no
+reason to copy a large one. What the view's retention has done with goes when they are merged.
+
+Owns: the answers of a trace that a state gives (``executor.traces.trace``). Used with the view's lock held.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from executor.traces.bookmark import Bookmark
+from executor.traces.keyed_rows import Key, KeyedRows, keys_in
+from executor.traces.trace import Released
+from planner.incremental.names import stored_name
+from planner.incremental.programs.program import State
+
+#: The tails are folded into the base when they have more rows than this, and more than this share of the base.
+TAIL_ROWS: Final = 4096
+TAIL_SHARE: Final = 0.125
+#: Tails kept apart before they are merged into one.
+TAILS: Final = 16
+#: Runs that are kept for readers of changes; a reader that is further behind looks at all rows.
+KEPT_RUNS: Final = 1024
+#: More changed keys than this, and more than the share, make a new index by key.
+PATCH_ROWS: Final = 1024
+PATCH_SHARE: Final = 0.1
+
+
+class Merger(Protocol):
+    """What merges a state's rows by its key."""
+
+    def merge(self, state: State, tables: Sequence[pa.Table]) -> pa.Table:
+        """The tables' rows, merged in their order."""
+        ...
+
+
+class StateTrace:
+    """One state's rows at the LSN that its view has reached."""
+
+    def __init__(
+        self,
+        state: State,
+        base: pa.Table,
+        merger: Merger,
+        needed: Callable[[pa.Table], pa.Table] = lambda table: table,
+    ) -> None:
+        """``needed`` drops the rows that the view's retention has done with."""
+        self.state = state
+        self._merger = merger
+        self._needed = needed
+        self._base = base
+        self._tails: list[pa.Table] = []
+        self._merged: pa.Table | None = None
+        #: The runs above ``_first``, each with the LSN up to which it goes.
+        self._runs: deque[tuple[int, pa.Table]] = deque()
+        self._first = 0
+        self._bookmarks: weakref.WeakSet[Bookmark] = weakref.WeakSet()
+        #: The rows at older LSNs that open snapshots read.
+        self._kept: dict[int, StateTrace] = {}
+        self._key = tuple(map(stored_name, state.key))
+        self._keyed: KeyedRows | None = None
+        self._keyed_at = Bookmark(0)
+
+    # Rows -------------------------------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> list[pa.Table]:
+        """The rows, not merged."""
+        return [self._base, *self._tails]
+
+    def snapshot(self, lsn: int | None = None) -> pa.Table:
+        """All rows, merged by key: now, or at an LSN that was kept. Raises KeyError for another one."""
+        if lsn is not None:
+            return self._kept[lsn].snapshot()
+        if self._tails and self._base.num_rows <= TAIL_ROWS:
+            self.compact()
+        if not self._tails:
+            return self._base
+        if self._merged is None:
+            self._merged = self._merger.merge(self.state, self.tables)
+        return self._merged
+
+    def keep(self, lsn: int) -> None:
+        """Keeps the rows as they are at an LSN, whatever is added later. Tables are immutable, so no row is copied."""
+        kept = StateTrace(self.state, self._base, self._merger)
+        kept._tails, kept._merged = list(self._tails), self._merged
+        self._kept[lsn] = kept
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """The older LSNs at which rows are kept."""
+        return frozenset(self._kept)
+
+    def drop(self, lsn: int) -> None:
+        """The rows at an older LSN are not read any more."""
+        self._kept.pop(lsn, None)
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def append(self, run: pa.Table, upto: int) -> None:
+        """Takes in a run that goes up to an LSN."""
+        if run.num_rows == 0:
+            return
+        self._tails.append(run)
+        self._merged = None
+        if self._bookmarks:
+            self._runs.append((upto, run))
+            self.release(min(mark.after for mark in self._bookmarks))
+        else:
+            self._first = max(self._first, upto)
+        if len(self._tails) > TAILS:
+            self._tails = [self._merger.merge(self.state, self._tails)]
+        rows = sum(tail.num_rows for tail in self._tails)
+        if rows > TAIL_ROWS and rows > TAIL_SHARE * self._base.num_rows:
+            self.compact()
+
+    def bookmark(self, lsn: int) -> Bookmark:
+        """A reader of the changes behind an LSN, for as long as the bookmark is held."""
+        found = Bookmark(lsn)
+        self._bookmarks.add(found)
+        return found
+
+    def delta(self, after: int, upto: int) -> list[pa.Table]:
+        """The runs over (after, upto], not merged. Raises Released where they are not all kept."""
+        if after < self._first:
+            raise Released
+        return [run for lsn, run in self._runs if after < lsn <= upto]
+
+    def release(self, upto: int) -> None:
+        """Forgets the runs up to an LSN, and those that are too many."""
+        while self._runs and (self._runs[0][0] <= upto or len(self._runs) > KEPT_RUNS):
+            self._first = max(self._first, self._runs.popleft()[0])
+
+    def replace(self, base: pa.Table, lsn: int) -> None:
+        """The rows are others at an LSN; what has changed since is not known."""
+        self._base, self._tails, self._merged = base, [], None
+        self._runs.clear()
+        self._first = 1 + max(lsn, max((mark.after for mark in self._bookmarks), default=0))
+        self._keyed = None
+
+    def empty(self) -> None:
+        """There are no rows any more, at any LSN."""
+        self.replace(self._base.slice(0, 0), 0)
+        self._kept.clear()
+
+    def compact(self) -> None:
+        """Makes base and tails the new base."""
+        merged = self._merged if self._merged is not None else self._merger.merge(self.state, self.tables)
+        self._base, self._tails, self._merged = self._needed(merged), [], None
+
+    # By key -----------------------------------------------------------------------------------------------------
+
+    def lookup(self, keys: Sequence[Key], lsn: int) -> pa.Table:
+        """The rows with these keys at the LSN that the view has reached, merged, in any order."""
+        return self._indexed(lsn).lookup(self._key, keys)
+
+    def _indexed(self, lsn: int) -> KeyedRows:
+        """The rows by key, with what has changed since the last look; indexed anew where that is much."""
+        keyed, runs = self._keyed, self._runs_since_look(lsn)
+        few = keyed is not None and runs is not None and is_few(keyed, runs)
+        if keyed is None or runs is None or not few:
+            self._keyed = keyed = KeyedRows(self.snapshot(), [self._key])
+            self._keyed_at = self.bookmark(lsn)
+        elif runs:
+            run = runs[0] if len(runs) == 1 else self._merger.merge(self.state, runs)
+            keys = keys_in(run, self._key)
+            keyed.replace(self._key, keys, self._merger.merge(self.state, [keyed.lookup(self._key, keys), run]))
+            self._keyed_at.after = lsn
+        return keyed
+
+    def _runs_since_look(self, lsn: int) -> list[pa.Table] | None:
+        try:
+            return self.delta(self._keyed_at.after, lsn)
+        except Released:
+            return None
+
+
+def is_few(rows: KeyedRows, runs: Sequence[pa.Table]) -> bool:
+    """Whether the keys of some runs are better changed in an index than all rows indexed anew."""
+    changed = rows.patched + sum(run.num_rows for run in runs)
+    return bool(changed <= max(PATCH_ROWS, PATCH_SHARE * rows.rows.num_rows))

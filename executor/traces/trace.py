@@ -1,0 +1,51 @@
+"""What a trace answers: a relation's rows, and how they change, by the LSNs of the log.
+
+    snapshot(lsn)          all rows at an LSN
+    delta(after, upto)     the rows that came over (after, upto]
+    lookup(keys, lsn)      the rows with some keys
+    release(upto)          nothing up to this LSN will be asked for any more
+    append, compact        of traces that a program owns: takes in a run, and merges runs
+
+``InputTrace`` is the part that the inputs of a view's paths have, streams and followed folders;
+``executor.traces.state`` is a state. A trace knows nothing of views, schedules and engines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+
+class Released(Exception):
+    """The trace does not keep the changes that were asked for any more."""
+
+
+class InputTrace(Protocol):
+    """The changes of a relation that views read, by LSN interval (after exclusive, upto inclusive)."""
+
+    @property
+    def total_rows(self) -> int:
+        """Rows so far."""
+        ...
+
+    def rows(self, after: int, upto: int) -> int:
+        """How many rows the interval holds; for files at least 1 when it holds any."""
+        ...
+
+    def delta(self, after: int, upto: int, places: bool = True) -> pa.Table:
+        """The rows, with ``__lsn`` and ``__ordinal``, which may be null where the caller does not want ``places``.
+        Raises 72000 for rows that were released."""
+        ...
+
+    def publish(self, lsn: int, part: Any) -> int:
+        """Adds a part of a record, in LSN order; how many rows it has, as far as known."""
+        ...
+
+    def release(self, upto: int) -> None:
+        """No rows up to this LSN will be asked for any more."""
+        ...
+
+    def check(self) -> None:
+        """Raises what keeps rows from coming that are there."""
+        ...
