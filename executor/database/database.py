@@ -67,7 +67,8 @@ from executor.upkeep.admission import Admission
 from executor.upkeep.folder_watcher import SourceWatcher
 from executor.upkeep.frontiers import Frontiers
 from executor.upkeep.maintenance import Maintenance
-from executor.views.runtime import ViewError, ViewRuntime
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
 from executor.views.storage import StoredView
 from planner.cancellation import to_the_end
 from planner.rules.order_system_rows import PLACE
@@ -371,29 +372,34 @@ class Database(Core):
 
     def open_view(self, view: View, stored: StoredView) -> None:
         """A view is there. Raises XX001 where a run is not what was written."""
-        feeds = {oid: self.streams[oid].feed for oid in stored.program.inputs}
-        runtime = ViewRuntime(view, stored.program, self.engine, feeds, stored.statics, stored.frontiers, stored.read)
+        inputs = {oid: self.streams[oid].feed for oid in stored.program.inputs}
+
+        def keep(failed: ViewError) -> None:
+            self.storage.fail(view.oid, failed.error, failed.lsn)
+
+        about = (self.engine, inputs, stored.statics, stored.frontiers, stored.read, self.pinned, keep)
+        runtime = ViewRuntime(view, stored.program, *about)
         if stored.error is not None:
-            runtime.fail(ViewError(*stored.error))
-        runtime.pinned = self.pinned
-        for feed in feeds.values():
+            runtime.fail(ViewError(*stored.error), is_kept=True)
+        for feed in inputs.values():
             if isinstance(feed, FileFeed) and feed.damage is not None:
-                runtime.fail(ViewError(feed.damage, 0))
-        runtime.shared, runtime.handover = stored.shared, stored.handover
+                runtime.fail(ViewError(feed.damage, 0), is_kept=True)
+        runtime.location.name(stored.shared)
+        runtime.location.arrive(stored.handover)
         try:
             owned = read_owned(self.shared, runtime.shared) if runtime.shared else None
             if owned is not None and owned.home != self.options.server_name and is_own(self, runtime):
                 after = staged(self.shared, owned)
-                runtime.held = None if after is None else after.at
+                runtime.location.hold(None if after is None else after.at)
         except SqlError as error:
             if error.sqlstate != "XX001":
                 raise
             # Nobody knows where it is: until somebody does, another server may need what comes behind its states.
-            owned, runtime.held = None, min(stored.frontiers.values())
-            runtime.fail(ViewError(error, 0))
+            owned = None
+            runtime.location.hold(min(stored.frontiers.values()))
+            runtime.fail(ViewError(error, 0), is_kept=True)
         if owned is not None and owned.home == self.options.server_name:
             place(self, runtime, owned)
-        runtime.on_fail = lambda failed: self.storage.fail(view.oid, failed.error, failed.lsn)
         self.add_view(runtime)
 
     # Recovery ---------------------------------------------------------------------------------------------------

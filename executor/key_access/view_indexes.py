@@ -68,7 +68,7 @@ class ViewIndexes:
         """One row of a view that has a point key, at the present LSN."""
         runtime = self._core.view(oid)
         self._replicas.refresh((oid,))
-        runtime.check_feeds()
+        runtime.check_inputs()
         with runtime.lock:
             with self._core.sequencer.lock:  # a record being published has changed the version before it is visible
                 version, lsn = self._core.version_of((oid,)), self._core.sequencer.visible

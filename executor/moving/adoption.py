@@ -222,12 +222,12 @@ def adopt(database: Database, ownership: Ownership, home: str) -> None:
 def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
     """The log keeps what comes above an LSN, until those who come after the guests see to that."""
     for runtime in guests:
-        runtime.held = at
+        runtime.location.hold(at)
     try:
         yield
     except BaseException:
         for runtime in guests:
-            runtime.held = None
+            runtime.location.hold(None)
         raise
 
 
@@ -269,7 +269,7 @@ def _own_view(
         return None
     view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
     view = replace(view, oid=recording.free_oid(database, catalog, view))
-    new = begun(view, runtime.program, streams, runtime.statics, states, owned)
+    new = begun(view, runtime.program, streams, runtime.runner.statics, states, owned)
     transaction.views.append(new)
     recording.add_object(transaction, catalog, view)
     set_rights(transaction, view.oid, rights)

@@ -27,7 +27,8 @@ from executor.moving.exported_states import stored_out, taken_out
 from executor.moving.location import is_guest, place
 from executor.moving.movability import require_movable
 from executor.moving.view_artifact import LeavingView
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database
@@ -60,7 +61,7 @@ class Giving:
             given = replace(given, older=older, taken=target == NOBODY, error=None, copied=False, unasked=unasked)
             self._checkpoints.name(before, given)
         except BaseException:
-            runtime.held = held
+            runtime.location.hold(held)
             raise
         failpoint("view-given")
         if before is not None:
@@ -84,7 +85,7 @@ class Giving:
         if not runtime.shared:
             name = secrets.token_hex(8)
             self._database.storage.share(runtime.view.oid, name)
-            runtime.shared = name
+            runtime.location.name(name)
         home = self._registry.name
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
 
@@ -97,7 +98,7 @@ class Giving:
             require_movable(self._database, runtime)
             with self._database.sequencer.lock:
                 if not is_guest(self._database, runtime) and runtime.held is None:
-                    runtime.held = min(progress.durable for progress in runtime.paths)
+                    runtime.location.hold(min(progress.durable for progress in runtime.paths))
         finally:
             locks.release_all()
 
@@ -124,7 +125,7 @@ class Giving:
                 after = replace(written, taken=True, error=None, older="", copied=True, unasked=unasked)
                 self._checkpoints.name(before, after)
             except BaseException:
-                runtime.held = held
+                runtime.location.hold(held)
                 raise
             failpoint("view-copied")
             with self._checkpoints.naming:

@@ -90,7 +90,9 @@ def taken_out(core: Core, replicas: Replicas, runtime: ViewRuntime) -> tuple[Lea
     arrived = {oids[oid]: files for oid, files in _arrived(core, streams, at).items()}
     view = entering.over(view, oids, enums.at_home)
     program = retargeted(program, oids, f"v{view.oid}")
-    return LeavingView(view, tuple(there.values()), *roles, at, program, states, runtime.statics, arrived), version
+    return LeavingView(
+        view, tuple(there.values()), *roles, at, program, states, runtime.runner.statics, arrived
+    ), version
 
 
 def _of_own(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
@@ -116,11 +118,11 @@ def _of_own_now(core: Core, runtime: ViewRuntime) -> tuple[LeavingView, object]:
     core.sequencer.flush().wait()  # nobody may have rows that this server could still lose
     for item in elsewhere:
         states |= _fetched(core, item, at)
-    statics = dict(runtime.statics)
+    statics = dict(runtime.runner.statics)
     for each in below:
         names = names_below(each.program, f"v{runtime.view.oid}", each.view.oid)
         states = {names.get(name, name): rows for name, rows in states.items()}
-        statics |= {names[name]: rows for name, rows in each.statics.items()}
+        statics |= {names[name]: rows for name, rows in each.runner.statics.items()}
     program = as_leaving(core, runtime)
     streams = streams_of(core, program)
     about = runtime.view, streams, *_roles_of(core, runtime.view, streams)
@@ -145,7 +147,7 @@ def _fetched(core: Core, item: _Elsewhere, at: int) -> Mapping[str, pa.Table]:
     states = artifact.as_handover(owned, found, runtime.view.oid, runtime.program).states
     view, program, streams = runtime.view, runtime.program, streams_of(core, runtime.program)
     arrived = _arrived(core, streams, owned.at)
-    own = LeavingView(view, streams, "", (), owned.at, program, states, runtime.statics, arrived)
+    own = LeavingView(view, streams, "", (), owned.at, program, states, runtime.runner.statics, arrived)
     starts = {stream.oid: owned.at for stream in streams}
     return brought(core, core.options.server_name, own, starts, min(at, core.log.last_lsn)).states
 

@@ -13,7 +13,8 @@ from executor.cluster.storage import Storage
 from executor.cluster.view_ownership import NOBODY, Owned, as_owned
 from executor.replicas.replica import replica_of
 from executor.traces.layout import home_of
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.core.core import Core
@@ -26,7 +27,7 @@ def place(database: Database, runtime: ViewRuntime, owned: Owned, address: str =
     worker = owned.worker(own, runtime.handover)
     database.versions.suspend(runtime.view.oid, worker == NOBODY)
     if worker == own:
-        runtime.held = None if owned.taken and not owned.copied else held
+        runtime.location.hold(None if owned.taken and not owned.copied else held)
         return
     before, away = runtime.away, Away(worker, address)
     runtime.leave(away, held)

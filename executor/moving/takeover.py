@@ -24,7 +24,8 @@ from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.location import is_own, place, staged
 from executor.traces.checked import WRONG
-from executor.views.runtime import ViewError, ViewRuntime
+from executor.views.failure import ViewError
+from executor.views.runtime import ViewRuntime
 
 if TYPE_CHECKING:
     from executor.database.database import Database

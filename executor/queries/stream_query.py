@@ -17,7 +17,7 @@ from executor.subscriptions.arrival_scan import ArrivalScan, Interval, StreamSca
 from executor.subscriptions.change_scan import ChangeScan
 from executor.traces.state import StateTrace
 from executor.transactions.transaction import Transaction
-from executor.views.runtime import named, reads_places
+from executor.views.path_runner import named, reads_places
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Statement

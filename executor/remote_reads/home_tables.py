@@ -33,7 +33,8 @@ from executor.remote_reads.messages import Answer, Question, Unwanted, decode_an
 from executor.replicas.replica import Replica, replica_of
 from executor.tables.temporary import Temporary
 from executor.transactions.transaction import Transaction
-from executor.views.runtime import Lent, ViewRuntime
+from executor.views.location import Lent
+from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Scan
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed
@@ -71,14 +72,14 @@ class Borrowing:
     def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> None:
         if _holds(runtime, replica, item):
             return
-        while not runtime.asking.acquire(timeout=_WAIT):  # one asks for all who wait
+        while not runtime.loans.asking.acquire(timeout=_WAIT):  # one asks for all who wait
             _require_wanted(reader)
         try:
             if not _holds(runtime, replica, item):
                 found = self._asked(runtime, replica, item, reader)
-                runtime.lent = {**runtime.lent, item.name: found}
+                runtime.loans.take({item.name: found})
         finally:
-            runtime.asking.release()
+            runtime.loans.asking.release()
 
     def _asked(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> Lent:
         """A table now, at an LSN that the replica has not passed: of what comes behind it the replica will know."""
@@ -123,8 +124,8 @@ class Borrowing:
         replica.catch_up()
         for item in runtime.program.borrowed:
             if not _holds(runtime, replica, item):
-                runtime.lent = {**runtime.lent, item.name: self._asked(runtime, replica, item, reader)}
-        wanted, deadline = max(lent.at for lent in runtime.lent.values()), time.monotonic() + _PATIENCE
+                runtime.loans.take({item.name: self._asked(runtime, replica, item, reader)})
+        wanted, deadline = max(lent.at for lent in runtime.loans.lent.values()), time.monotonic() + _PATIENCE
         while replica.position < wanted:
             replica.catch_up(wanted)
             if replica.position < wanted:
@@ -145,7 +146,7 @@ class Borrowing:
         return found
 
     def _at(self, runtime: ViewRuntime) -> Lending | None:
-        replica, lent = replica_of(self._database.replicas, runtime), runtime.lent
+        replica, lent = replica_of(self._database.replicas, runtime), runtime.loans.lent
         if replica is None:
             return None
         for item in runtime.program.borrowed:
@@ -157,7 +158,7 @@ class Borrowing:
 
 def _holds(runtime: ViewRuntime, replica: Replica, item: Borrowed) -> bool:
     """Whether a table has not changed since it was asked for, as far as the replica knows."""
-    known = runtime.lent.get(item.name)
+    known = runtime.loans.lent.get(item.name)
     return known is not None and replica.changed.get(item.table, 0) <= known.at
 
 

@@ -30,7 +30,8 @@ from executor.remote_reads.messages import (
     encode_question,
 )
 from executor.replicas.replica import replica_of
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 from planner.algebra.allowed import check_call
 from planner.algebra.relations import Filter, Relation, Scan
 from planner.algebra.scalars import Column, Parameter, Value
@@ -110,7 +111,7 @@ class Elsewhere:
     def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
         """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
         the other server does when it has looked at them, too."""
-        runtime.check_feeds()
+        runtime.check_inputs()
         least = max(self._database.streams[oid].last_lsn for oid in runtime.program.inputs)
         least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE

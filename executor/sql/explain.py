@@ -27,7 +27,8 @@ from executor.separation.choosing import CALLING, steps_of
 from executor.separation.explaining import pipelines_json, pipelines_text
 from executor.transactions.result import Result
 from executor.transactions.transaction import Transaction
-from executor.views.runtime import Away, ViewRuntime
+from executor.views.location import Away
+from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Relation
 from planner.algebra.scalars import Value
 from planner.explain.changes import Explained, change_json, explain_change, relations_of

@@ -190,7 +190,7 @@ class ChangeFeed:
         if self._is_by_groups:
             with runtime.lock:
                 if runtime.away is None:
-                    runtime.check_feeds()
+                    runtime.check_inputs()
                     with core.sequencer.lock:
                         lsn, changed = core.sequencer.visible, core.version_of((self._oid,))
                     runtime.advance(lsn)
@@ -248,7 +248,7 @@ class ChangeFeed:
         self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: Reader
     ) -> tuple[tuple[pa.Table, ...], tuple[pa.Table, ...]] | None:
         """The groups that runs have changed, as they were and as they are; None where they are many."""
-        engine, state = self._runtime.engine, self._runtime.program.states[0]
+        engine, state = self._runtime.runner.engine, self._runtime.program.states[0]
         run = engine.merge(state, runs)
         if run.num_rows > SHARE * sum(table.num_rows for table in before):
             return None
@@ -264,7 +264,7 @@ class ChangeFeed:
             return standing.tables[0]
         runtime = self._runtime
         state = runtime.program.states[0]
-        rows = runtime.engine.merge(state, standing.tables)
+        rows = runtime.runner.engine.merge(state, standing.tables)
         states = {**runtime.snapshots_of_statics(), f"s_{state.name}": rows}
         return self._indexes.final(runtime, states)
 
@@ -274,7 +274,7 @@ class ChangeFeed:
         tables = [
             pa.Table.from_arrays([*table.columns, _weight(table.num_rows, weight)], names) for table, weight in parts
         ]
-        rows = self._runtime.engine.merge(self._weights, tables)
+        rows = self._runtime.runner.engine.merge(self._weights, tables)
         weights = rows.columns[-1]
         fewer, more = rows.filter(_compute.less(weights, 0)), rows.filter(_compute.greater(weights, 0))
         places = [str(index) for index in range(len(names) - 1)]

@@ -1,5 +1,8 @@
-"""Traces: lists of runs, each the net change of a relation over an LSN interval (architecture section 3).
+"""Traces: relations with their changes by LSN, in memory and on storage (architecture section 3).
 
-``ring`` is a stream's recent rows, ``sealed`` its Parquet files, ``manifest`` what of a view is durable, ``index``
-point look-ups, ``parquet`` the files. What a view's states contain in memory is executor/views.
+``trace`` says what a trace answers. In memory: ``ring`` has a stream's recent rows, ``state`` the rows of a program's
+state; ``keyed_rows`` finds rows by key (``index``, ``sorted_keys``, ``parts``) under what has changed since, and
+``bookmark`` says what a reader still asks for. On storage: ``manifest`` names the runs of a view that are durable,
+``parquet`` writes and checks files, ``sealed`` keeps an interval's rows for Spark, ``checked`` documents with a
+checksum. ``layout`` says which columns a stream's rows have.
 """

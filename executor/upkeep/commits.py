@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.values.errors import SqlError
 from executor.core.core import Core
 from executor.upkeep.paths import PathTask
-from executor.views.runtime import ViewError, is_of_the_rows
+from executor.views.failure import ViewError, is_of_the_rows
 
 #: Seconds until a view is tried again after a failure such as a missing file.
 RETRY: Final = 5.0

@@ -14,7 +14,8 @@ from msgspec import Struct
 from catalog.objects import qualified
 from executor.core.core import Core
 from executor.streams.runtime import StreamRuntime, is_followed
-from executor.views.runtime import Progress, ViewRuntime
+from executor.views.progress import Progress
+from executor.views.runtime import ViewRuntime
 from planner.incremental.programs.program import State
 
 #: Seconds for which readers that have processed a view's rows may be about to process the next ones.
@@ -103,7 +104,7 @@ def is_due(core: Core, sources: Sources, task: PathTask, pressed: bool) -> bool:
 def are_read(views: Iterable[ViewRuntime]) -> bool:
     """Whether readers bring some of these views up to date, one after the other."""
     since = time.monotonic() - READING
-    return any(view.is_read or view.last_read > since for view in views)
+    return any(view.readers.is_busy or view.readers.last > since for view in views)
 
 
 def adjacent(sources: Sources, tasks: Collection[PathTask]) -> list[list[PathTask]]:

@@ -25,7 +25,7 @@ from executor.upkeep.commits import Retries, commit
 from executor.upkeep.embedded_jobs import DROPPED, EmbeddedJobs, begin, end
 from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, adjacent, is_due, upper_lsn
-from executor.views.runtime import is_of_the_rows
+from executor.views.failure import is_of_the_rows
 from planner.algebra.relations import Delta
 from planner.algebra.walk import walk
 from planner.incremental.programs.program import Statement

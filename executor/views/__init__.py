@@ -1,6 +1,16 @@
 """Continuous views while their server runs (architecture, sections 1, 3 and 5; thesis, chapter 4).
 
-``runtime`` is one view, ``content`` its states in memory, ``storage`` what of them is on the disk. ``expiry`` drops
-groups, ``index`` finds a view's rows by key, and ``pins`` keeps LSNs that open snapshots read. Background maintenance
-is in ``executor.upkeep``.
+How a read gets a view's rows:
+
+1. ``runtime.ViewRuntime.result`` is asked for the rows at an LSN; ``location`` says whether they are here at all.
+2. ``runtime.ViewRuntime.advance`` brings each path (``progress``) to that LSN: ``path_runner`` runs its statements over
+   the rows that came since, and the states (``executor.traces.state``) take the runs in.
+3. The caller evaluates the final relation (``definition``) over the states' snapshots; the result is kept until
+   something changes.
+4. ``indexes`` answers reads by key with one row (``index``); ``changes``, ``change_scan`` and ``watch`` tell what
+became of the rows.
+
+``storage`` is what of a view is on the disk, ``expiry`` drops rows that the retention has done with, ``pins`` says
+which older LSNs are read, ``failure`` which errors become a view's value. ``executor.upkeep`` maintains views in the
+background.
 """

@@ -1,9 +1,10 @@
 """A continuous view while its server runs: how far its states are, what they contain, and its result.
 
-Owns: the in-memory content of a view's states (a cache of what traces and log say) and the rules by which it moves:
-``advance`` runs the view's paths over what its streams got since (the part of maintenance that a reader waits for), and
-``absorb`` takes over what a background job committed. Knows nothing of scheduling (``maintenance``) or of files
-(executor/trace). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing changed (4.2.5).
+Owns: the in-memory content of a view's states (a cache of what storage and log say) and the rules by which it moves:
+``advance`` runs the view's paths over what its inputs got since (the part of maintenance that a reader waits for), and
+``absorb`` takes over what a background job committed. Knows nothing of scheduling (``executor.upkeep``) or of files
+(``executor.views.storage``). Split maintenance is the thesis' section 4.2.1; the last result is kept while nothing
+changed (4.2.5).
 """
 
 from __future__ import annotations
@@ -11,115 +12,51 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path as FilePath
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import pyarrow as pa
-from msgspec import Struct, field
 
 from catalog.objects import View
 from catalog.values.errors import SqlError
-from catalog.values.identifiers import quote_name
 from executor.embedded.engine import EmbeddedEngine
-from executor.engine import Inputs, Job
-from executor.traces.layout import LSN, ORDINAL
 from executor.traces.state import StateTrace
 from executor.traces.trace import InputTrace
+from executor.views.definition import Definition
 from executor.views.expiry import unexpired
+from executor.views.failure import ViewError, is_of_the_rows
+from executor.views.location import Away, Loans, Location
+from executor.views.path_runner import PathRunner, named
 from executor.views.pins import PinnedLsns
-from planner.algebra.relations import Delta, Relation
-from planner.algebra.walk import walk
-from planner.incremental.names import stored_name
-from planner.incremental.programs.labels import with_labels
-from planner.incremental.programs.program import Path, Program, State, Statement, states_read
-from planner.incremental.programs.renaming import with_current_names
+from executor.views.progress import PendingRun, Progress
+from planner.algebra.relations import Relation
+from planner.incremental.programs.program import Path, Program, State
 
 #: Runs kept apart for the next commit before they are merged into one.
-PENDING_RUNS = 32
+PENDING_RUNS: Final = 32
 #: Rows of a reader's run from which on it takes a processor for so long that background work had better wait.
-MANY_ROWS = 65536
-
-
-class PendingRun(Struct):
-    """A run in memory that no commit holds yet: ``tables`` by state name over (``after``, ``upto``]."""
-
-    after: int
-    upto: int
-    tables: dict[str, pa.Table]
-
-
-class Progress(Struct):
-    """How far one path is: ``durable`` is its committed frontier, ``reached`` what the content includes.
-
-    ``moved`` is the LSN up to which a run last changed the content: up to ``reached`` it is the same. ``claimed`` is
-    where the interval ends that a background job computes now, or computed last: readers do not wait for it, but end
-    their runs there, so that what the job commits takes the place of whole runs and those above it stay of use.
-    """
-
-    path: Path
-    durable: int
-    reached: int
-    moved: int = 0
-    claimed: int = 0
-    pending: list[PendingRun] = field(default_factory=list)
-
-
-class ViewError(Struct, frozen=True):
-    """Why a view has no value any more, and where in the log that happened (architecture, section 1); 0 where that was
-    not in the log."""
-
-    error: SqlError
-    lsn: int
-
-    def raised(self) -> SqlError:
-        """What a read raises: each its own, since an error that is raised again and again keeps the frames of all."""
-        detail = self.error.detail
-        if self.lsn:  # a row did it
-            detail = f"A row that arrived at or before LSN {self.lsn} makes the view's query fail."
-        return SqlError(self.error.sqlstate, self.error.message, detail, self.error.hint)
-
-
-class Away(Struct, frozen=True):
-    """Another server maintains a view, or nobody while it is suspended: then ``server`` is ''."""
-
-    server: str
-    address: str
-
-    def raised(self, view: View) -> SqlError:
-        """What a read here raises."""
-        if not self.server:
-            return view_suspended(view)
-        where = f"Connect to {self.address}" if self.address else "millstream.servers has its address"
-        return SqlError(
-            "55000", f'view "{view.name}" is on server "{self.server}"', hint=f"{where}, or let it migrate back."
-        )
-
-
-def view_suspended(view: View) -> SqlError:
-    """What is said of a view that nobody maintains now."""
-    name = ".".join(map(quote_name, (view.schema, view.name))).replace("'", "''")
-    hint = f"SELECT millstream.resume('{name}') lets it go on."
-    return SqlError("55000", f'view "{view.name}" is suspended', hint=hint)
-
-
-#: SQLSTATE classes of resources, locks, cancellation, files and snapshots: the rows are not to blame for these.
-_CIRCUMSTANCES = ("53", "55", "57", "58", "72")
-
-
-def is_of_the_rows(error: SqlError) -> bool:
-    """Whether an error will come again whenever the same rows are processed, and so is the view's value."""
-    return not error.sqlstate.startswith(_CIRCUMSTANCES)
-
-
-class Lent(Struct, frozen=True):
-    """Rows of a table of the view's home, at an LSN of that."""
-
-    at: int
-    rows: pa.Table
+MANY_ROWS: Final = 65536
 
 
 class ViewPassed(Exception):
     """Another reader already brought the view beyond the LSN that was asked for."""
+
+
+class Readers:
+    """Whether readers process many rows of a view: background work leaves the processor to them."""
+
+    def __init__(self) -> None:
+        #: Whether one does so now, and the monotonic second at which one last had.
+        self.is_busy, self.last = False, -math.inf
+
+    def begin(self, rows: int) -> bool:
+        """A reader processes so many rows; whether they are many, so that ``end`` must follow."""
+        self.is_busy = rows >= MANY_ROWS
+        return self.is_busy
+
+    def end(self) -> None:
+        """It has processed them."""
+        self.is_busy, self.last = False, time.monotonic()
 
 
 class ViewRuntime:
@@ -130,75 +67,83 @@ class ViewRuntime:
         view: View,
         program: Program,
         engine: EmbeddedEngine,
-        feeds: Mapping[int, InputTrace],
+        inputs: Mapping[int, InputTrace],
         statics: Mapping[str, pa.Table],
         frontiers: Mapping[int, int],
         load: Callable[[State], list[pa.Table]],
+        pinned: PinnedLsns | None = None,
+        on_fail: Callable[[ViewError], None] = lambda failed: None,
     ) -> None:
-        """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage."""
-        self.view = view
-        self._planned = program  # at the view's creation
-        self.program = with_labels(program, view.labels) if view.labels else program
-        self._final: tuple[object, Relation] = (((), 0), self.program.final)
-        self.engine = engine
-        self.feeds = feeds
-        self.statics = statics
+        """``frontiers`` are the durable ones by path id; ``load`` reads a state's committed runs from storage;
+        ``pinned`` are the LSNs at which open snapshots read. ``on_fail`` keeps an error on storage: the log does not
+        wait for a view that has one."""
+        self.definition = Definition(view, program)
+        self.runner = PathRunner(self.definition.program, engine, inputs, statics, view.time_zone)
+        self.location = Location()
+        self.loans = Loans()
+        self.readers = Readers()
         self.lock = threading.RLock()
         #: Held from a commit on storage until the content has its runs: a job of each engine may commit at once.
         self.committing = threading.Lock()
         self.error: ViewError | None = None
-        #: Keeps an error on storage: the log does not wait for a view that has one.
-        self.on_fail: Callable[[ViewError], None] = lambda failed: None
-        self.next_job = 0
-        #: The view's name among the servers of a storage, and how its states came here last; '' where it never left.
-        self.shared = self.handover = ""
-        #: Above this LSN another server still reads the stream's rows for the view.
-        self.held: int | None = None
-        #: What reads are told while the view is on another server.
-        self.away: Away | None = None
-        #: What the home has lent (``moving/borrowing``), by trace, and held by who asks for it.
-        self.lent: Mapping[str, Lent] = {}
-        self.asking = threading.Lock()
-        #: Whether a reader processes many rows now, and the monotonic second at which one last had.
-        self.is_read, self.last_read = False, -math.inf
+        self._on_fail = on_fail
         self._load = load
-        #: Ids of the paths that read a row's place.
-        self._placed = {path.id for path in program.paths if reads_places(path.statements)}
-        #: By the paths' ids, the states that their statements read as they were before a delta.
-        self._standing = {path.id: states_read(path.statements) for path in program.paths}
-        self._version = self._relabelled = 0
+        self._version = 0
         self._result: tuple[object, pa.Table] | None = None
-        #: LSNs at which open snapshots read, and the contents as of those that the view has passed.
-        self.pinned = PinnedLsns()
+        self._pinned = PinnedLsns() if pinned is None else pinned
+        #: The pinned LSNs that the view has passed, at which its states are kept.
         self._kept: set[int] = set()
         self.paths = [Progress(path, frontiers[path.id], frontiers[path.id]) for path in self.program.paths]
         self._expiries = {expiry.state: expiry for expiry in program.expiries}
         self.states = {state.name: self._loaded(state) for state in program.states}
 
+    @property
+    def view(self) -> View:
+        """The view as it is defined now."""
+        return self.definition.view
+
+    @property
+    def program(self) -> Program:
+        """The view's program as it is now."""
+        return self.definition.program
+
+    @property
+    def away(self) -> Away | None:
+        """What reads are told while the view is on another server."""
+        return self.location.away
+
+    @property
+    def held(self) -> int | None:
+        """Above this LSN another server still reads the streams' rows for the view."""
+        return self.location.held
+
+    @property
+    def shared(self) -> str:
+        """The view's name among servers; '' where it never left one."""
+        return self.location.shared
+
+    @property
+    def handover(self) -> str:
+        """How the view's states came here last; '' where they never did."""
+        return self.location.handover
+
     def final(self, view: View) -> Relation:
         """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
-        known, relation = self._final
-        if known != (key := (view.moved, self._relabelled)):
-            relation = with_current_names(self.program.final, view.moved)
-            self._final = key, relation
-        return relation
+        return self.definition.final(view)
 
     def alter(self, view: View) -> None:
         """The view is defined otherwise, and means the same. Takes no lock: the caller has the sequencer's."""
-        labels, self.view = self.view.labels, view
-        if view.labels != labels:
-            self.program = with_labels(self._planned, view.labels)
+        if self.definition.alter(view):
             for progress, path in zip(self.paths, self.program.paths, strict=True):
                 progress.path = path
-            self._relabelled += 1
 
     def _loaded(self, state: State) -> StateTrace:
-        return StateTrace(state, self._stored_rows(state), self.engine, lambda table: self._needed(state, table))
+        return StateTrace(state, self._stored_rows(state), self.runner.engine, lambda table: self._needed(state, table))
 
     def _stored_rows(self, state: State) -> pa.Table:
         """A state's committed rows, merged."""
         tables = self._load(state)
-        base = tables[0] if len(tables) == 1 else self.engine.merge(state, tables)
+        base = tables[0] if len(tables) == 1 else self.runner.engine.merge(state, tables)
         return named((state,), state.name, base)
 
     def _needed(self, state: State, table: pa.Table) -> pa.Table:
@@ -206,7 +151,7 @@ class ViewRuntime:
         expiry = self._expiries.get(state.name)
         if expiry is None:
             return table
-        return unexpired(table, expiry, self.states[expiry.watermark].tables, self.engine.query_few)
+        return unexpired(table, expiry, self.states[expiry.watermark].tables, self.runner.engine.query_few)
 
     @property
     def time_zone(self) -> str:
@@ -216,7 +161,7 @@ class ViewRuntime:
     @property
     def version(self) -> int:
         """Grows whenever the content changed, or how it is shown."""
-        return self._version + self._relabelled
+        return self._version + self.definition.relabelled
 
     def advance(self, lsn: int) -> None:
         """Brings every path's content to an LSN. Raises the view's error."""
@@ -235,7 +180,7 @@ class ViewRuntime:
     def _keep_pinned(self, upto: int) -> None:
         """Before the content moves up to an LSN: keeps it as of each pinned LSN that it passes. Tables are immutable,
         so that this copies no rows."""
-        pinned = self.pinned.lsns
+        pinned = self._pinned.lsns
         for lsn in self._kept.difference(pinned):
             self._kept.discard(lsn)
             for state in self.states.values():
@@ -243,7 +188,7 @@ class ViewRuntime:
         for lsn in pinned:
             if lsn >= upto or lsn in self._kept or self._has_passed(lsn) or self.away is not None or self.error:
                 continue
-            if any(self.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
+            if any(self.runner.rows(item.path, max(lsn, item.reached), upto) for item in self.paths):
                 self._advance_paths(lsn)
                 self._kept.add(lsn)
                 for state in self.states.values():
@@ -265,25 +210,20 @@ class ViewRuntime:
         if self.error is not None:
             raise self.error.raised()
 
-    def rows(self, path: Path, after: int, upto: int) -> int:
-        """How many rows an interval of a path's inputs holds."""
-        return sum(self.feeds[oid].rows(after, upto) for oid in path.inputs)
-
-    def check_feeds(self) -> None:
+    def check_inputs(self) -> None:
         """Raises why a stream's folder has a file whose rows cannot come. What a read asks first."""
-        for feed in self.feeds.values():
-            feed.check()
+        self.runner.check()
 
     def _advance_path(self, progress: Progress, lsn: int) -> None:
         after, progress.reached = progress.reached, lsn
         if self.error is not None:  # nobody keeps rows for it
             return
-        rows = self.rows(progress.path, after, lsn)
+        rows = self.runner.rows(progress.path, after, lsn)
         if rows == 0:
             return
-        self.is_read = rows >= MANY_ROWS
+        is_long = self.readers.begin(rows)
         try:
-            tables = self._run_path(progress.path, after, lsn, lambda state: self.states[state.name].tables)
+            tables = self.runner.run(progress.path, after, lsn, lambda state: self.states[state.name].tables)
         except SqlError as error:
             if not is_of_the_rows(error):
                 progress.reached = after
@@ -294,8 +234,8 @@ class ViewRuntime:
             progress.reached = after
             raise
         finally:
-            if self.is_read:
-                self.is_read, self.last_read = False, time.monotonic()
+            if is_long:
+                self.readers.end()
         self._add(tables, lsn)
         progress.moved = lsn
         progress.pending.append(PendingRun(after, lsn, tables))
@@ -306,37 +246,22 @@ class ViewRuntime:
 
     def run_path(self, path: Path, after: int, upto: int) -> dict[str, pa.Table]:
         """Runs of a path's states over (after, upto], computed by the embedded engine; ``after`` is what is durable."""
-        return self._run_path(path, after, upto, self._load)
+        return self.runner.run(path, after, upto, self._load)
 
-    def _run_path(
-        self, path: Path, after: int, upto: int, before: Callable[[State], list[pa.Table]]
-    ) -> dict[str, pa.Table]:
-        """The same; ``before`` has the states' rows at ``after``, for statements that read them."""
-        self.next_job += 1
-        targets = {statement.target for statement in path.statements}
-        states = tuple(state for state in self.program.states if state.name in targets)
-        deltas = {oid: self.feeds[oid].delta(after, upto, path.id in self._placed) for oid in path.inputs}
-        standing = {
-            state.name: named((state,), state.name, self.engine.merge(state, before(state)))
-            for state in states
-            if state.name in self._standing[path.id]
-        }
-        inputs = Inputs(deltas, {**self.statics, **standing} if standing else self.statics)
-        job = Job(self.next_job, path.statements, states, inputs, after, upto, timezone=self.time_zone)
-        return {name: named(states, name, run) for name, run in self.engine.run(job).runs.items()}
-
-    def fail(self, error: ViewError) -> None:
-        """Makes an error the view's value; its states are no longer maintained."""
+    def fail(self, error: ViewError, is_kept: bool = False) -> None:
+        """Makes an error the view's value; its states are no longer maintained. ``is_kept``: storage says so already,
+        or will again at the next start."""
         with self.lock:
             if self.error is None:
-                self.on_fail(error)
+                if not is_kept:
+                    self._on_fail(error)
                 self.error = error
                 self._version += 1
 
     def _merged(self, runs: list[PendingRun]) -> PendingRun:
         """One run of consecutive ones."""
         tables = {
-            name: self.engine.merge(self.states[name].state, [run.tables[name] for run in runs])
+            name: self.runner.engine.merge(self.states[name].state, [run.tables[name] for run in runs])
             for name in runs[0].tables
         }
         return PendingRun(runs[0].after, runs[-1].upto, tables)
@@ -346,7 +271,7 @@ class ViewRuntime:
         with self.lock:
             if not progress.pending or progress.pending[0].after < progress.durable:
                 return None
-            starts_late = self.rows(progress.path, progress.durable, progress.pending[0].after) > 0
+            starts_late = self.runner.rows(progress.path, progress.durable, progress.pending[0].after) > 0
             if starts_late:
                 return None
             progress.pending = [self._merged(progress.pending)]
@@ -397,15 +322,14 @@ class ViewRuntime:
                     progress.pending = []
                 self._result = None
                 self._version += 1
-            self.away, self.held = away, held
+            self.location.leave(away, held)
 
     def come_back(self, handover: str, frontier: int) -> None:
         """The view is here again, and its stored states are of an LSN. The log is kept until all know of it."""
         with self.committing, self.lock:
             for progress in self.paths:
                 self._reload(progress, frontier)
-            self.away = None
-            self.handover = handover
+            self.location.arrive(handover)
 
     def _add(self, tables: Mapping[str, pa.Table], upto: int) -> None:
         for name, table in tables.items():
@@ -421,7 +345,7 @@ class ViewRuntime:
         relation reads, and the names of the columns.
         Raises ViewPassed when the content is beyond ``lsn`` already, was not kept, and ``exact`` matters.
         """
-        self.check_feeds()
+        self.check_inputs()
         with self.lock:
             if exact and self._has_passed(lsn):
                 if lsn not in self._kept:
@@ -442,21 +366,4 @@ class ViewRuntime:
 
     def snapshots_of_statics(self) -> dict[str, pa.Table]:
         """The same for the static pipelines' results."""
-        return {f"s_{name}": table for name, table in self.statics.items()}
-
-
-def reads_places(statements: Iterable[Statement]) -> bool:
-    """Whether statements depend on when a row came."""
-    return any(
-        not {LSN, ORDINAL}.isdisjoint(item.sources)
-        for statement in statements
-        for item in walk(statement.relation)
-        if isinstance(item, Delta)
-    )
-
-
-def named(states: Iterable[State], name: str, run: pa.Table | tuple[FilePath, ...]) -> pa.Table:
-    """A run as its trace keeps it: columns under the names that snapshots refer to."""
-    assert not isinstance(run, tuple), "the embedded engine gives tables"
-    state = next(state for state in states if state.name == name)
-    return run.rename_columns([stored_name(column) for column in state.columns])
+        return {f"s_{name}": table for name, table in self.runner.statics.items()}

@@ -19,7 +19,8 @@ from executor.upkeep.jobs import JobList, JobRecord
 from executor.upkeep.paths import PathTask, Sources, adjacent
 from executor.upkeep.spark_jobs import SparkJobs
 from executor.views import runtime as runtime_module
-from executor.views.runtime import Progress, ViewRuntime
+from executor.views.progress import Progress
+from executor.views.runtime import ViewRuntime
 from tests.executor.client import Client
 
 STREAM = "CREATE FOREIGN TABLE s (k int, n int) SERVER stream"
@@ -88,11 +89,11 @@ def test_background_work_waits_for_readers_who_do_it(tmp_path: Path, monkeypatch
         runtime, progress = path_of(opened)
         insert(opened)
         assert total(opened) == [(1,)]
-        assert (runtime.is_read, runtime.last_read > 0) == (False, True)
-        runtime.is_read = True
+        assert (runtime.readers.is_busy, runtime.readers.last > 0) == (False, True)
+        runtime.readers.is_busy = True
         assert not opened.maintenance.round("embedded")
         assert opened.maintenance.jobs.all()[-1].status == "postponed"
-        runtime.is_read, runtime.last_read = False, -math.inf
+        runtime.readers.is_busy, runtime.readers.last = False, -math.inf
         assert opened.maintenance.round("embedded")
         assert progress.durable == opened.sequencer.visible
         assert total(opened) == [(1,)]

@@ -12,7 +12,7 @@ import pytest
 from catalog.values.errors import SqlError
 from executor.database.database import Database
 from executor.traces.checked import pack, unpack
-from executor.views.runtime import ViewError
+from executor.views.failure import ViewError
 from tests.executor.client import Client, open_database
 from tests.executor.damaging import DAMAGES
 from tests.rig.process import wait_until

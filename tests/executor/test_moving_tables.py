@@ -266,9 +266,9 @@ def test_what_is_lent_is_of_an_lsn(servers: Servers, home: Client) -> None:
     assert replica is not None
     with b.sequencer.lock:
         assert set(b.borrowing.at(views)) == set(views)
-        runtime.lent = {name: replace(lent, at=replica.position + 1) for name, lent in runtime.lent.items()}
+        runtime.loans.take({name: replace(lent, at=replica.position + 1) for name, lent in runtime.loans.lent.items()})
         assert not b.borrowing.at(views)
-        runtime.lent = {name: replace(lent, at=replica.position) for name, lent in runtime.lent.items()}
+        runtime.loans.take({name: replace(lent, at=replica.position) for name, lent in runtime.loans.lent.items()})
         assert b.borrowing.at(views)
         replica.changed |= {item.table: replica.position + 1 for item in runtime.program.borrowed}
         assert not b.borrowing.at(views)

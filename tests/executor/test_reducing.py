@@ -64,10 +64,10 @@ def test_an_input_is_cut_once_it_comes_again(
     client.run("CREATE VIEW v AS SELECT t.name, count(*) FROM s JOIN t ON s.k = t.k GROUP BY t.name")
     (runtime,) = database.runtimes()
     (found,) = reductions_of(runtime.program.paths[0].statements[0].relation)
-    (static,) = runtime.statics.values()
+    (static,) = runtime.runner.statics.values()
     path = runtime.paths[0]
     client.run("INSERT INTO s VALUES (1, 1), (7, 1), (7, 2), (NULL, 1), (1000, 1)")
-    delta = runtime.feeds[path.path.inputs[0]].delta(path.reached, database.sequencer.visible)
+    delta = runtime.runner.inputs[path.path.inputs[0]].delta(path.reached, database.sequencer.visible)
     assert found.reduced(static, delta) is static
     cut = found.reduced(static, delta)
     assert 0 < cut.num_rows < static.num_rows

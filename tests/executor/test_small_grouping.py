@@ -112,7 +112,7 @@ def test_runs_are_what_the_engine_makes_of_them(
         client.run(f"INSERT INTO s VALUES {', '.join(_row(chance) for _ in range(count))}")
         lsn = database.sequencer.visible
         path = quick.paths[0]
-        delta = quick.feeds[path.path.inputs[0]].delta(path.reached, lsn)
+        delta = quick.runner.inputs[path.path.inputs[0]].delta(path.reached, lsn)
         computed += sum(item is not None and item.run(delta) is not None for item in found)
         rows = client.run("SELECT * FROM quick")
         monkeypatch.setattr(grouping, "ROWS", -1)

@@ -1,0 +1,43 @@
+"""A continuous view's definition while its server runs: its program, as columns and labels are called now.
+
+Owns: which program and final relation belong to the view's present definition. ALTER changes what they are called, and
+never what they mean.
+"""
+
+from __future__ import annotations
+
+from catalog.objects import View
+from planner.algebra.relations import Relation
+from planner.incremental.programs.labels import with_labels
+from planner.incremental.programs.program import Program
+from planner.incremental.programs.renaming import with_current_names
+
+
+class Definition:
+    """One view's. Read by any thread; altered under the sequencer's lock."""
+
+    def __init__(self, view: View, planned: Program) -> None:
+        """``planned`` is the program of the view's creation."""
+        self.view = view
+        self._planned = planned
+        self.program = with_labels(planned, view.labels) if view.labels else planned
+        #: How often the labels of enums have changed.
+        self.relabelled = 0
+        self._final: tuple[object, Relation] = (((), 0), self.program.final)
+
+    def final(self, view: View) -> Relation:
+        """The relation that makes the view's rows, as its definition calls the columns of what it reads."""
+        known, relation = self._final
+        if known != (key := (view.moved, self.relabelled)):
+            relation = with_current_names(self.program.final, view.moved)
+            self._final = key, relation
+        return relation
+
+    def alter(self, view: View) -> bool:
+        """The view is defined otherwise, and means the same. Whether its program is another one now."""
+        labels, self.view = self.view.labels, view
+        if view.labels == labels:
+            return False
+        self.program = with_labels(self._planned, view.labels)
+        self.relabelled += 1
+        return True
