@@ -7,20 +7,18 @@ frontier by ``executor.database.reopening``, and a stream's names of files by it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from catalog.values.errors import SqlError
-
-if TYPE_CHECKING:
-    from executor.core.core import Core
+from executor.commit.log import Log
+from executor.core.recycled_log import Forgotten
+from executor.embedded.tables.store import TableStore
 
 _HINT = "Put the file back as it was, or the whole data folder from a backup."
 
 
-def require_tables(core: Core) -> None:
+def require_tables(log: Log, noted: Forgotten, tables: TableStore, is_log_end_known: bool) -> None:
     """The tables contain all that the log has forgotten, and the log all that they contain and what comes behind what
     it has forgotten. Raises XX001."""
-    log, noted, applied = core.log, core.forgotten, core.tables.applied_lsn
+    applied = tables.applied_lsn
     if noted.log is not None and log.first_lsn > noted.log:
         message = (
             f"the log is corrupted: it begins behind LSN {log.first_lsn}, and has forgotten no more than {noted.log}"
@@ -28,9 +26,9 @@ def require_tables(core: Core) -> None:
         raise SqlError("XX001", f"{message}: its first segment is missing", hint=_HINT)
     if applied < min(noted.tables, log.first_lsn):
         message = f'"tables.duckdb" is not what was written: it has changes up to LSN {applied} of {noted.tables}'
-        if core.tables.is_new:
+        if tables.is_new:
             message = '"tables.duckdb" is missing'
         raise SqlError("XX001", f"{message}, and the log begins behind LSN {log.first_lsn}", hint=_HINT)
-    if core.control.log.found is not None and applied > log.last_lsn:
+    if is_log_end_known and applied > log.last_lsn:
         message = f"the log is corrupted: it ends at LSN {log.last_lsn}, and the tables have changes up to {applied}"
         raise SqlError("XX001", message, hint=_HINT)

@@ -83,7 +83,7 @@ class Core:
             self.log = Log(options.log_directory, options.log_segment_bytes, files=files, control=self.control)
             #: What the log has forgotten.
             self.forgotten = forgotten.read(directory)
-            confirming.require_tables(self)
+            confirming.require_tables(self.log, self.forgotten, self.tables, self.control.log.found is not None)
             self.sequences = SequenceStore(directory / "sequences", self.control)
         except BaseException:
             self.abandon()

@@ -6,7 +6,7 @@ Knows nothing of moments, transactions or engines (``executor/queries``).
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from catalog.values.types import LARGE_QUOTIENT, QUOTIENT
 from executor.files.pruning import FileReading, filters_of
 from executor.identity_cache import Remembered
-from executor.queries.spark_queries import joined_scans
 from executor.small import Small, small_of
 from planner.algebra.relations import Fixpoint, Join, Project, Relation, Scan, Unnest
 from planner.algebra.scalars import Call, ColumnRef, Value
@@ -171,3 +170,17 @@ def bare_view(relation: Relation) -> tuple[int, list[str]] | None:
     outputs = relation.outputs if isinstance(relation, Project) else tuple((c, ColumnRef(c)) for c in scan.columns)
     wanted = [names[value.column] for _, value in outputs if isinstance(value, ColumnRef)]
     return (scan.oid, wanted) if len(wanted) == len(outputs) else None
+
+
+def joined_scans(scans: Iterable[Scan]) -> tuple[Scan, ...]:
+    """One scan for each relation, with all columns that some scan of it reads."""
+    found: dict[int, Scan] = {}
+    for scan in scans:
+        found[scan.oid] = _joined(found.get(scan.oid, scan), scan)
+    return tuple(found[oid] for oid in sorted(found))
+
+
+def _joined(known: Scan, scan: Scan) -> Scan:
+    """One scan with the columns of both."""
+    columns = dict(zip(scan.sources, scan.columns, strict=True)) | dict(zip(known.sources, known.columns, strict=True))
+    return Scan(scan.oid, scan.name, scan.kind, tuple(columns.values()), tuple(columns))

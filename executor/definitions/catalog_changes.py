@@ -6,24 +6,34 @@ Owns: adding, changing and dropping one object. What a statement does with sever
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
 from catalog.catalog import Catalog
 from catalog.codec import encode
 from catalog.objects import CatalogObject, Schema, Sequence, Table, View, is_temporary
 from catalog.values.errors import undefined_table
-from executor.core.core import Core
 from executor.definitions.roles import own
 from executor.definitions.unchanged_objects import require_same
+from executor.tables.temporary import TemporaryOids
 from executor.transactions.transaction import Transaction
 from planner.statements.definitions import Drop
 
 
-def free_oid(core: Core, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
+class Oids(Protocol):
+    """Where new objects get their oids from."""
+
+    temporary: TemporaryOids
+
+    def take_oids(self, first: int, count: int) -> int:
+        """The first of so many oids that no transaction has taken; at least ``first``."""
+        ...
+
+
+def free_oid(oids: Oids, catalog: Catalog, item: CatalogObject | Schema, count: int = 1) -> int:
     """The oid that the binder chose, or the next one that no other transaction took; the first of so many."""
     if is_temporary(item):
-        return core.temporary.take(count)
-    return core.take_oids(max(item.oid, catalog.next_oid), count)
+        return oids.temporary.take(count)
+    return oids.take_oids(max(item.oid, catalog.next_oid), count)
 
 
 def _log(transaction: Transaction, item: CatalogObject | Schema, change: dict[str, Any]) -> None:

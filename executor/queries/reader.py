@@ -25,7 +25,7 @@ from catalog.roles import BOOTSTRAP_NAME
 from catalog.system.rows import Own
 from catalog.values.errors import SqlError, unsupported
 from executor.core.descriptors import OF_FILES, require_left
-from executor.core.plans import SCANS, Plan, bare_view, reads
+from executor.core.plans import SCANS, Plan, bare_view, joined_scans, reads
 from executor.embedded.connection import Bindings, Evaluate, plainly
 from executor.embedded.engine import EmbeddedEngine
 from executor.embedded.results import OpenRows
@@ -35,12 +35,12 @@ from executor.files.following import OwnFiles
 from executor.files.pruning import FileReading, needed
 from executor.identity_cache import Remembered
 from executor.printing.nodes import column_name, leaf_name
+from executor.queries.client import Client
 from executor.queries.engine_choice import Choice, choose
-from executor.queries.spark_queries import Leaf, SparkQuery, Stored, joined_scans, write_files, write_input
+from executor.queries.spark_queries import Leaf, SparkQuery, Stored, write_files, write_input
 from executor.queries.stream_query import ArrivingQuery
 from executor.remote_reads.home_tables import Lending
 from executor.remote_reads.messages import Answer
-from executor.separation.running import Client
 from executor.subscriptions.arrival_scan import ArrivalScan, Notify, Patience
 from executor.tables.infinite_dates import require_finite
 from executor.transactions.transaction import OutdatedError, RepeatableSnapshot, Transaction

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError, unsupported
-from executor.core.plans import Plan
-from executor.queries.spark_queries import joined_scans
+from executor.core.plans import Plan, joined_scans
 from executor.remote_reads.home_tables import lent
 from executor.remote_reads.messages import (
     Answer,

@@ -23,8 +23,9 @@ from catalog.system_errors import UNREADABLE
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
+from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
-from executor.separation.running import Client, Request
+from executor.separation.running import Request
 from executor.separation.stepwise import Moved
 
 if TYPE_CHECKING:

@@ -18,21 +18,12 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from catalog.values.errors import SqlError
+from executor.queries.client import Client
 from planner.separation.leaving import Way
 
 Wish = Literal["suspend", "checkpoint", "migrate"]
 #: How many times longer than a copy of its state takes a query runs on before the next one.
 _PAUSE: Final = 9
-
-
-class Client(Struct, frozen=True):
-    """For whom a query runs: the process number of the session, its role, and the statement's text; whether nobody is
-    there any more to take the rows."""
-
-    process: int = 0
-    role: str = ""
-    text: str = ""
-    is_gone: bool = False
 
 
 class Request(Struct):

@@ -26,6 +26,7 @@ from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
+from executor.queries.client import Client
 from executor.queries.reader import SPARK_FAILED
 from executor.queries.spark_queries import leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
@@ -34,7 +35,7 @@ from executor.separation.forecasting import Forecasting
 from executor.separation.moving import Moving
 from executor.separation.on_spark import SparkResults
 from executor.separation.own_values import own_values
-from executor.separation.running import Client, Request, RunningQueries, RunningQuery, Wish
+from executor.separation.running import Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise

@@ -24,7 +24,7 @@ from catalog.system.names import names_of
 from catalog.values.errors import SqlError, failed_transaction
 from catalog.values.types import SqlType
 from executor.core.memory import held_share
-from executor.separation.running import Client
+from executor.queries.client import Client
 from executor.sql.session import DatabaseSession
 from executor.subscriptions.arrival_scan import Patience
 from executor.transactions.result import Result

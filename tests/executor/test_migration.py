@@ -12,10 +12,10 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
+from executor.queries.client import Client as Asker
 from executor.queries.reader import Reader
 from executor.separation import service
 from executor.separation.artifact import SeparatedQuery
-from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.service import Separation
 from tests.executor.client import Client, open_database

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from executor.database.database import Database
+from executor.queries.client import Client as Asker
 from executor.separation import choosing, service
-from executor.separation.running import Client as Asker
 from executor.separation.running import Request, RunningQuery
 from tests.executor.client import Client, open_database
 from tests.executor.separating import QUERIES, TABLES, Asked, leave, outcome, separable, whole

@@ -19,8 +19,8 @@ from executor.cluster import storage as storage_module
 from executor.database.database import Database
 from executor.embedded.kept import Kept, KeptResults
 from executor.files.foreign import FileColumn
+from executor.queries.client import Client as Asker
 from executor.separation import artifact, choosing
-from executor.separation.running import Client as Asker
 from executor.separation.running import RunningQuery
 from executor.separation.shared_files import SharedFile, SharedFiles
 from executor.traces import parquet

@@ -11,7 +11,7 @@ import pytest
 
 from catalog.values.errors import SqlError
 from executor.database.database import Database
-from executor.separation.running import Client as Asker
+from executor.queries.client import Client as Asker
 from planner.statements.statement import Query
 from protocol.values.registry import encode_binary, encode_text
 from tests.executor.client import Client, open_database
