@@ -188,6 +188,15 @@ class Registry:
             raise SqlError("42704", f'server "{name}" does not exist', hint="millstream.servers shows those there are.")
         return found
 
+    def require_target(self, name: str) -> Member:
+        """Another server that takes queries. Raises 42704, 55000."""
+        found = self.require(name)
+        if found.name == self.name:
+            raise SqlError("55000", f'server "{name}" is this one')
+        if found.state != "up":
+            raise SqlError("55000", f'server "{name}" is {found.state} and takes no queries')
+        return found
+
     def targets(self) -> list[Member]:
         """The other servers that take what leaves this one."""
         return [member for member in self.all() if member.state == "up" and member.name != self.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 _LOGGER = logging.getLogger(__name__)
@@ -44,3 +45,19 @@ class Periodic:
                 if repr(error) != self._told:
                     _LOGGER.exception("%s: this should not happen", self._thread.name)
                 self._told = repr(error)
+
+
+class Pace:
+    """What is to be done each so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._done = -seconds
+
+    def is_due(self) -> bool:
+        """Whether it is to be done now; then it counts as done."""
+        now = time.monotonic()
+        if now - self._done < self._seconds:
+            return False
+        self._done = now
+        return True

@@ -39,16 +39,18 @@ from executor.core.core import Core
 from executor.core.recycled_log import Forgotten
 from executor.database.recovery import recover_tables, refill_streams
 from executor.database.reopening import reopen
-from executor.database.system_relations import server_catalog, system_table
+from executor.database.system_relations import Shown, server_catalog, system_table
 from executor.definitions import stored_catalog
 from executor.embedded.tables.store import WriteTransaction
 from executor.files.arrived import FileFeed
 from executor.key_access.row_changes import RowChanges
 from executor.key_access.table_keys import TableKeys
 from executor.key_access.view_indexes import ViewIndexes
-from executor.moving.location import is_own, place, staged
+from executor.moving.entry_effects import is_own, place, staged
+from executor.moving.services import MovingServices
 from executor.moving.view_moves import ViewMoving
 from executor.options import Options
+from executor.queries.reader import OwnReader, Reader, ReadServices
 from executor.queries.spark_queries import Analytics
 from executor.remote_reads.home_tables import Borrowing
 from executor.remote_reads.remote_views import Elsewhere
@@ -84,12 +86,11 @@ class Database(Core):
         self._is_closed = False
         self.drawings = Drawings()
         self.replicas = Replicas(self)
-        self.elsewhere = Elsewhere(self)
-        self.borrowing = Borrowing(self)
         self._committing: dict[int, Transaction] = {}
         self.indexes = ViewIndexes(self, self.replicas)
         self.table_keys = TableKeys(self, options.table_keys_bytes)
         self.frontiers = Frontiers(self, self.replicas)
+        self._moving = MovingServices(self, self.replicas, self.indexes, self.commit)
         try:
             self._recover()
         except BaseException:
@@ -113,15 +114,28 @@ class Database(Core):
             self.close_files()
             raise
         self.changes = ViewChanges(self, self.indexes)
-        self.view_watch = ViewWatch(self)
         self.admission = Admission(options.backlog_bytes, self.frontiers.backlog)
         self.appender = Appender(self.log, self.sequencer)
         self.row_changes = RowChanges(self, self.commit_rows)
         self.maintenance = Maintenance(self, self.frontiers, self.admission)
         self.analytics = Analytics(self.maintenance.spark, self.storage)
-        self.separation = Separation(self)
-        self.view_moving = ViewMoving(self)
         self.watcher = SourceWatcher(self, self.frontiers, self.maintenance.retry)
+        self.view_moving = ViewMoving(self._moving, self.frontiers, self.admission, self.maintenance.retry)
+        self.elsewhere = Elsewhere(self, self.view_moving.look_for)
+        self.borrowing = Borrowing(self, self.replicas, self.elsewhere)
+        self.separation = Separation(self, self.analytics, self.view_moving, self.own_reader)
+        self.shown = Shown(self, self.separation, self.maintenance, self.admission)
+        self.read_services = ReadServices(
+            self,
+            self.replicas,
+            self.borrowing,
+            self.elsewhere,
+            self.changes,
+            self.analytics,
+            self.separation,
+            self.system_table,
+        )
+        self.view_watch = ViewWatch(self, self.changes, partial(Reader, self.read_services))
 
     @classmethod
     def open(cls, options: Options) -> Database:
@@ -149,12 +163,16 @@ class Database(Core):
         self.row_changes.close()
         self.close_files()
 
+    def own_reader(self) -> OwnReader:
+        """A reader of the server's own."""
+        return OwnReader(self.read_services)
+
     def system_table(self, oid: int, catalog: Catalog, own: Own, path: tuple[str, ...]) -> pa.Table:
         """A system relation's rows, or a sequence's only one, as a transaction's catalog has it and as those see it who
         have a search path."""
         sequence = catalog.objects[oid]
         if isinstance(sequence, SystemView):
-            return system_table(self, catalog, sequence, own, path)
+            return system_table(self.shown, catalog, sequence, own, path)
         assert isinstance(sequence, Sequence), sequence
         values = self.sequences.current(sequence)
         arrays = [pa.array([value], item.type.arrow) for value, item in zip(values, sequence.columns, strict=True)]
@@ -399,7 +417,7 @@ class Database(Core):
             runtime.location.hold(min(stored.frontiers.values()))
             runtime.fail(ViewError(error, 0), is_kept=True)
         if owned is not None and owned.home == self.options.server_name:
-            place(self, runtime, owned)
+            place(self._moving, runtime, owned)
         self.add_view(runtime)
 
     # Recovery ---------------------------------------------------------------------------------------------------

@@ -1,38 +1,49 @@
 """The system views of schema ``millstream``: what runs, how far it is, and what it costs.
 
-Owns: their columns and how each is filled from the running database. Read like any relation, computed at each read.
+Owns: their columns and how each is filled from the running shown.core. Read like any relation, computed at each read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from catalog.catalog import Catalog
 from catalog.objects import ColumnDefinition, SystemView, qualified
 from catalog.system import MARKED, rows_of, seen_table, system_catalog, visibility
 from catalog.system.rows import Own, table_of
 from catalog.values.types import BOOL, FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ, SqlType
+from executor.core.core import Core
 from executor.database.measures import MEASURES
+from executor.separation.service import Separation
 from executor.streams.runtime import rows_between
 from executor.traces.layout import home_of
+from executor.upkeep.admission import Admission
+from executor.upkeep.maintenance import Maintenance
 from planner.rules.order_system_rows import PLACE
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
 SCHEMA: Final = "millstream"
 Rows = list[tuple[Any, ...]]
 
 
-def _streams(database: Database) -> Rows:
+class Shown(Struct, frozen=True):
+    """What the system relations show."""
+
+    core: Core
+    separation: Separation
+    maintenance: Maintenance
+    admission: Admission
+
+
+def _streams(shown: Shown) -> Rows:
     rows: Rows = []
-    for stream in database.streams.values():
+    for stream in shown.core.streams.values():
         item = stream.stream
-        views = ", ".join(sorted(qualified(runtime.view) for runtime in database.views_on(item.oid)))
+        views = ", ".join(sorted(qualified(runtime.view) for runtime in shown.core.views_on(item.oid)))
         rows.append(
             (
                 qualified(item),
@@ -41,7 +52,7 @@ def _streams(database: Database) -> Rows:
                 stream.total_rows,
                 stream.buffered_rows,
                 stream.buffered_bytes,
-                database.admission.waiting(item.oid),
+                shown.admission.waiting(item.oid),
                 views,
                 len(stream.waiting),
                 stream.error,
@@ -50,11 +61,11 @@ def _streams(database: Database) -> Rows:
     return rows
 
 
-def _views(database: Database) -> Rows:
+def _views(shown: Shown) -> Rows:
     rows: Rows = []
-    visible = database.sequencer.visible
-    for runtime in database.runtimes():
-        streams = [database.streams[oid].stream for oid in runtime.program.inputs]
+    visible = shown.core.sequencer.visible
+    for runtime in shown.core.runtimes():
+        streams = [shown.core.streams[oid].stream for oid in runtime.program.inputs]
         durable: int | None = min(progress.durable for progress in runtime.paths)
         fresh: int | None = min(progress.reached for progress in runtime.paths)
         behind: int | None = 0
@@ -62,14 +73,14 @@ def _views(database: Database) -> Rows:
             durable, fresh, behind = runtime.held, None, None
         elif runtime.error is None:
             behind = sum(
-                rows_between(database.streams[oid].feed, progress.durable, visible)
+                rows_between(shown.core.streams[oid].feed, progress.durable, visible)
                 for progress in runtime.paths
                 for oid in progress.path.inputs
             )
         rows.append(
             (
                 qualified(runtime.view),
-                database.engine_setting(runtime.view),
+                shown.core.engine_setting(runtime.view),
                 runtime.view.created_lsn,
                 durable,
                 fresh,
@@ -77,20 +88,20 @@ def _views(database: Database) -> Rows:
                 None if runtime.error is None else runtime.error.error.sqlstate,
                 None if runtime.error is None else runtime.error.error.message,
                 None if runtime.error is None else runtime.error.lsn,
-                database.options.server_name if runtime.away is None else runtime.away.server or None,
-                next((home for home in map(home_of, streams) if home), database.options.server_name),
+                shown.core.options.server_name if runtime.away is None else runtime.away.server or None,
+                next((home for home in map(home_of, streams) if home), shown.core.options.server_name),
             )
         )
     return rows
 
 
-def _states(database: Database) -> Rows:
+def _states(shown: Shown) -> Rows:
     rows: Rows = []
-    for runtime in database.runtimes():
+    for runtime in shown.core.runtimes():
         for state in runtime.program.states:
             content = runtime.states[state.name]
             tables = content.tables
-            stored = database.stored_runs(runtime, state.name)
+            stored = shown.core.stored_runs(runtime, state.name)
             rows.append(
                 (
                     qualified(runtime.view),
@@ -105,7 +116,7 @@ def _states(database: Database) -> Rows:
     return rows
 
 
-def _jobs(database: Database) -> Rows:
+def _jobs(shown: Shown) -> Rows:
     return [
         (
             job.id,
@@ -121,18 +132,18 @@ def _jobs(database: Database) -> Rows:
             job.started,
             job.detail,
         )
-        for job in database.maintenance.jobs.all()
+        for job in shown.maintenance.jobs.all()
     ]
 
 
-def _engines(database: Database) -> Rows:
-    return [("embedded", "ready", True, "DuckDB"), *database.maintenance.engine_rows()]
+def _engines(shown: Shown) -> Rows:
+    return [("embedded", "ready", True, "DuckDB"), *shown.maintenance.engine_rows()]
 
 
-def _queries(database: Database) -> Rows:
+def _queries(shown: Shown) -> Rows:
     """Those that run here, and those that have left, which may run on another server; of one that has left a checkpoint
     and runs here, the running one."""
-    separation = database.separation
+    separation = shown.separation
     running = separation.running.all()
     rows: Rows = [
         (
@@ -150,7 +161,7 @@ def _queries(database: Database) -> Rows:
             query.seconds,
             query.seconds_left,
             query.copied,
-            database.registry.name,
+            shown.core.registry.name,
             "wait" if query.is_leaving else None,
         )
         for query in running
@@ -165,8 +176,8 @@ def _queries(database: Database) -> Rows:
     return rows
 
 
-def _servers(database: Database) -> Rows:
-    registry = database.registry
+def _servers(shown: Shown) -> Rows:
+    registry = shown.core.registry
     return [
         (
             member.name,
@@ -180,7 +191,7 @@ def _servers(database: Database) -> Rows:
     ]
 
 
-Filler = Callable[["Database"], Rows]
+Filler = Callable[[Shown], Rows]
 _VIEWS: Final[Mapping[str, tuple[Filler, tuple[tuple[str, SqlType], ...]]]] = {
     "streams": (
         _streams,
@@ -290,23 +301,23 @@ def server_catalog() -> Catalog:
     )
 
 
-def system_rows(database: Database, name: str) -> list[dict[str, Any]]:
+def system_rows(shown: Shown, name: str) -> list[dict[str, Any]]:
     """The rows of ``millstream.<name>`` now, by column."""
     filler, columns = _VIEWS[name]
-    return [dict(zip((column for column, _ in columns), row, strict=True)) for row in filler(database)]
+    return [dict(zip((column for column, _ in columns), row, strict=True)) for row in filler(shown)]
 
 
-def system_table(database: Database, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
+def system_table(shown: Shown, catalog: Catalog, view: SystemView, own: Own, path: tuple[str, ...]) -> pa.Table:
     """A system relation's rows now and their places, with what a search ``path`` finds named alone; ``own`` are rows
     that only a session knows."""
     name = view.name if view.schema != SCHEMA else f"{SCHEMA}.{view.name}"
     if name in own:
         return _placed(table_of(view.columns, own[name]()))
     if view.oid in _BY_OID:
-        return _placed(table_of(view.columns, system_rows(database, view.name)))
+        return _placed(table_of(view.columns, system_rows(shown, view.name)))
     measure = MEASURES.get(view.name)
     if measure is not None:
-        found = table_of(view.columns, measure(database, catalog))
+        found = table_of(view.columns, measure(shown.core, catalog))
         return _placed(seen_table(catalog, found, path) if view.name in MARKED else found)
     if view.name == "relation_visibility":
         return _SEEN.get(catalog, view.oid, path, visibility(catalog, path).table, has_marks=False)

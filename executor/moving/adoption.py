@@ -23,7 +23,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import to_builtins
@@ -35,13 +34,15 @@ from executor.cluster import logs
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import Member, Registry
 from executor.cluster.view_ownership import Owned, Ownership, as_owned
+from executor.core.core import Core
 from executor.definitions import catalog_changes as recording
 from executor.definitions.roles import set_rights
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
+from executor.moving.entry_effects import staged
 from executor.moving.exported_states import current, role_of
 from executor.moving.guests import begun, defining, over
-from executor.moving.location import staged
+from executor.moving.services import MovingServices
 from executor.moving.takeover import Taking
 from executor.moving.view_artifact import LeavingView
 from executor.replicas import enums
@@ -49,19 +50,18 @@ from executor.replicas.replica import arrived_in, as_own, log_of, replica_of
 from executor.transactions.transaction import NewView, Transaction
 from executor.views.runtime import ViewRuntime
 
-if TYPE_CHECKING:
-    from executor.database.database import Database
-
 _LOGGER = logging.getLogger(__name__)
 
 
 class Adopting:
     """How a server takes all steps. For one thread at a time."""
 
-    def __init__(self, database: Database, ownership: Ownership, checkpoints: Checkpoints, taking: Taking) -> None:
-        self._database = database
-        self._registry = database.registry
-        self._storage = database.shared.folder
+    def __init__(
+        self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints, taking: Taking
+    ) -> None:
+        self._services, self._core = services, services.core
+        self._registry = services.core.registry
+        self._storage = services.core.shared.folder
         self._ownership = ownership
         self._checkpoints = checkpoints
         self._taking = taking
@@ -74,21 +74,21 @@ class Adopting:
 
     def _adopt(self, home: str) -> int:
         self._gather(home)
-        with closed(self._database, home):
+        with closed(self._core, home):
             failpoint("home-closed")
             begun = [member for member in self._registry.all() if member.heir == home]
             for member in begun:
                 self._finish(member)
             self._gather(home)  # also what another has claimed in between, as nobody can from now on
             with self._checkpoints.lock:
-                adopt(self._database, self._ownership, home)
+                adopt(self._services, self._ownership, home)
         failpoint("streams-adopted")
         count = sum(self._settle_of(owned) for owned in self._ownership.all() if owned.home == home)
         return count + sum(self._adopt(member.name) for member in begun if not member.staged)
 
     def withdraw(self) -> None:
         """What was staged for streams that are not this server's: their adoption failed, or this server died in it."""
-        for replica in self._database.replicas.all():
+        for replica in self._services.replicas.all():
             if self._registry.heir(replica.home) == self._registry.name:
                 before = self._registry.require(replica.home).staged
                 found = [as_owned(item, str(item.get("name"))) for item in before]
@@ -103,7 +103,7 @@ class Adopting:
             return
         for owned in self._ownership.all():
             if owned.home == adopted.name:
-                after = staged(self._database.shared, owned)
+                after = staged(self._core.shared, owned)
                 if after is None:  # an error was its value, or it was dropped
                     self._ownership.delete(owned.name)
                 else:
@@ -116,7 +116,7 @@ class Adopting:
         """All views of a server are here. Raises what prevents that."""
         for owned in wanted(self._registry, self._ownership, home):
             self._claim(owned)
-        require_taken(self._database, self._ownership, home)
+        require_taken(self._services, self._ownership, home)
 
     def _claim(self, owned: Owned) -> None:
         """This server goes on with a view, whoever else does or is to."""
@@ -135,7 +135,7 @@ class Adopting:
 
     def _settle_of(self, owned: Owned) -> bool:
         """A view of a home that was adopted is here, or nowhere; whether it is here."""
-        is_here = any(item.shared == owned.name for item in self._database.runtimes())
+        is_here = any(item.shared == owned.name for item in self._core.runtimes())
         if is_here:
             self._taking.settle(owned)
         else:
@@ -171,10 +171,10 @@ def given(owned: Owned, server: str) -> Owned:
     return replace(owned, owner=server, giver=giver, taken=False, error=None)
 
 
-def require_taken(database: Database, ownership: Ownership, home: str) -> None:
+def require_taken(services: MovingServices, ownership: Ownership, home: str) -> None:
     """All views of a home are this server's. Raises why one is not, and XX001 where nobody can tell whose one is."""
-    server = database.registry.name
-    for runtime in _guests(database, home):
+    server = services.core.registry.name
+    for runtime in _guests(services, home):
         ownership.get(runtime.shared)
     for owned in ownership.all():
         if owned.home == home and _has_states(owned) and (owned.owner != server or not owned.taken):
@@ -182,39 +182,41 @@ def require_taken(database: Database, ownership: Ownership, home: str) -> None:
             raise SqlError(sqlstate, f'view "{owned.view}" cannot be taken: {message}')
 
 
-def _guests(database: Database, home: str) -> list[ViewRuntime]:
-    replica = database.replicas.of(home)
-    return [item for item in database.runtimes() if replica and replica_of(database.replicas, item) is replica]
+def _guests(services: MovingServices, home: str) -> list[ViewRuntime]:
+    replica = services.replicas.of(home)
+    return [item for item in services.core.runtimes() if replica and replica_of(services.replicas, item) is replica]
 
 
 @contextmanager
-def closed(database: Database, home: str) -> Iterator[None]:
+def closed(core: Core, home: str) -> Iterator[None]:
     """Nothing comes to a server's log any more, and nobody starts with it or by its name. Raises 55000, 55006,
     58P01."""
-    log, registry = log_of(database, home), database.registry
+    log, registry = log_of(core, home), core.registry
     with logs.unused(log, home):
         registry.adopt(home)  # first, since that may be refused
         logs.close(log, registry.name)
         yield
 
 
-def adopt(database: Database, ownership: Ownership, home: str) -> None:
+def adopt(services: MovingServices, ownership: Ownership, home: str) -> None:
     """This server's guests and replicas of a home are its own from now on. Where none are here they are already."""
-    replica = database.replicas.of(home)
+    replica = services.replicas.of(home)
     if replica is None:
         return
-    with defining(database) as transaction, replica.lock:
+    with defining(services.core) as transaction, replica.lock:
         replica.catch_up()
-        guests = _guests(database, home)
-        enums.keep(transaction, database.catalog, home)
-        streams = {oid: _own_stream(database, transaction, oid, replica.position) for oid in replica.streams}
-        database.sequencer.skip(replica.position)
-        at = max(database.sequencer.visible, replica.position)  # what comes is above both, also where another goes on
+        guests = _guests(services, home)
+        enums.keep(transaction, services.core.catalog, home)
+        streams = {oid: _own_stream(services, transaction, oid, replica.position) for oid in replica.streams}
+        services.core.sequencer.skip(replica.position)
+        at = max(
+            services.core.sequencer.visible, replica.position
+        )  # what comes is above both, also where another goes on
         with _held(guests, at):
-            found = [_own_view(database, transaction, item, streams, ownership.get(item.shared), at) for item in guests]
-            database.registry.stage(home, [to_builtins(item) for item in found if item is not None])
+            found = [_own_view(services, transaction, item, streams, ownership.get(item.shared), at) for item in guests]
+            services.core.registry.stage(home, [to_builtins(item) for item in found if item is not None])
             failpoint("views-staged")
-            database.commit(transaction)
+            services.commit(transaction)
     replica.close()
 
 
@@ -231,25 +233,25 @@ def _held(guests: Sequence[ViewRuntime], at: int) -> Iterator[None]:
         raise
 
 
-def _own_stream(database: Database, transaction: Transaction, oid: int, at: int) -> int:
+def _own_stream(services: MovingServices, transaction: Transaction, oid: int, at: int) -> int:
     """A stream in place of a replica, which others may write, or whose folder this server follows from now on: what has
     arrived there up to an LSN of the home is known. Its oid."""
-    catalog = transaction.catalog or database.catalog
+    catalog = transaction.catalog or services.core.catalog
     rights, before = catalog.rights_of(oid), catalog.objects[oid]
     assert isinstance(before, Stream)
     catalog = recording.drop_object(transaction, catalog, oid)
     item = replace(as_own(before), oid=0)
-    item = replace(item, oid=recording.free_oid(database, catalog, item))
+    item = replace(item, oid=recording.free_oid(services.core, catalog, item))
     recording.add_object(transaction, catalog, item)
     set_rights(transaction, item.oid, rights)
-    files = arrived_in(database, (before,), {oid: at}).get(oid)
+    files = arrived_in(services.core, (before,), {oid: at}).get(oid)
     if files is not None:
         transaction.arrived[item.oid] = files
     return item.oid
 
 
 def _own_view(
-    database: Database,
+    services: MovingServices,
     transaction: Transaction,
     runtime: ViewRuntime,
     streams: dict[int, int],
@@ -258,7 +260,7 @@ def _own_view(
 ) -> Owned | None:
     """A view in place of a guest, with what that has, which is on the storage, too; its entry then. None where an error
     is its value, it was dropped, or it reads tables, which are gone with their home."""
-    states, catalog = _states(database, runtime), transaction.catalog or database.catalog
+    states, catalog = _states(services.core, runtime), transaction.catalog or services.core.catalog
     rights, before = catalog.rights_of(runtime.view.oid), catalog.objects[runtime.view.oid]
     assert isinstance(before, View)
     catalog = recording.drop_object(transaction, catalog, before.oid)
@@ -268,15 +270,15 @@ def _own_view(
     if states is None or owned is None or runtime.program.borrowed:
         return None
     view = replace(over(before, streams, lambda columns: columns), oid=0, created_lsn=0)
-    view = replace(view, oid=recording.free_oid(database, catalog, view))
+    view = replace(view, oid=recording.free_oid(services.core, catalog, view))
     new = begun(view, runtime.program, streams, runtime.runner.statics, states, owned)
     transaction.views.append(new)
     recording.add_object(transaction, catalog, view)
     set_rights(transaction, view.oid, rights)
-    return _left(database, transaction, new, replace(owned, at=at))
+    return _left(services, transaction, new, replace(owned, at=at))
 
 
-def _left(database: Database, transaction: Transaction, new: NewView, owned: Owned) -> Owned:
+def _left(services: MovingServices, transaction: Transaction, new: NewView, owned: Owned) -> Owned:
     """Writes what a view that is new here has; the entry that names that."""
     catalog = transaction.catalog
     assert catalog is not None
@@ -287,14 +289,14 @@ def _left(database: Database, transaction: Transaction, new: NewView, owned: Own
     states = new.handover.states
     arrived = {oid: files for oid, files in transaction.arrived.items() if oid in {stream.oid for stream in streams}}
     leaving = LeavingView(new.view, streams, role, owners, owned.at, new.program, states, new.statics, arrived)
-    handover, server = artifact.write(database.shared, owned.name, leaving), database.registry.name
+    handover, server = artifact.write(services.core.shared, owned.name, leaving), services.core.registry.name
     whose = replace(owned, view=qualified(new.view), home=server, stream=streams[0].oid, owner=server, giver=server)
     return replace(whose, handover=handover, older="", taken=True, error=None, copied=True, unasked=True)
 
 
-def _states(database: Database, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
+def _states(core: Core, runtime: ViewRuntime) -> Mapping[str, pa.Table] | None:
     try:
-        return current(database, (runtime,))[0]
+        return current(core, (runtime,))[0]
     except SqlError:
         if runtime.error is None:
             raise

@@ -11,18 +11,16 @@ import contextlib
 import logging
 import time
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from catalog.values.errors import SqlError
-from executor.cluster.view_ownership import Owned
+from executor.cluster.view_ownership import Owned, Ownership
+from executor.core.core import Core
 from executor.core.periodic import Periodic
-from executor.replicas.replica import replica_of
+from executor.moving.checkpoints import Checkpoints
+from executor.replicas.replica import Replicas, replica_of
 from executor.traces.layout import home_of
 from executor.views.runtime import ViewRuntime
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.moving.view_moves import ViewMoving
 
 #: Seconds between two looks, and until what did not succeed is tried again: to copy a view, and to give it back.
 _LOOK: Final = 0.5
@@ -31,13 +29,32 @@ _AGAIN: Final = 10.0
 _LOGGER = logging.getLogger(__name__)
 
 
+class CopiedViews(Protocol):
+    """The views of a server, as far as they are copied and given back."""
+
+    checkpoints: Checkpoints
+    ownership: Ownership
+
+    def copy_unasked(self, runtime: ViewRuntime) -> None:
+        """Makes the first copy of a view that is at its home and has none."""
+        ...
+
+    def forget_unasked(self, runtime: ViewRuntime) -> bool:
+        """Ends copies that nobody has asked for; False where there are others."""
+        ...
+
+    def give_back(self, runtime: ViewRuntime, owned: Owned) -> None:
+        """Gives a view to its home."""
+        ...
+
+
 class Keeping:
     """Those of a server's views. Its thread does nothing where no storage is shared."""
 
-    def __init__(self, database: Database, moving: ViewMoving) -> None:
-        self._database = database
+    def __init__(self, core: Core, replicas: Replicas, moving: CopiedViews) -> None:
+        self._core, self._replicas = core, replicas
         self._moving = moving
-        self._registry = database.registry
+        self._registry = core.registry
         #: Views that cannot be copied, with the catalog's version in which they could not.
         self._staying: dict[int, int] = {}
         #: When it was tried last to copy views, and to give them back.
@@ -47,7 +64,7 @@ class Keeping:
 
     def start(self) -> None:
         """Keeps copies from now on."""
-        options = self._database.options
+        options = self._core.options
         if options.storage and options.view_copy_interval > 0:
             self._thread.start()
 
@@ -68,7 +85,7 @@ class Keeping:
             self._moving.forget_unasked(runtime)
 
     def _round(self) -> None:
-        for runtime in self._database.runtimes():
+        for runtime in self._core.runtimes():
             if self._moving.checkpoints.is_resting:
                 break
             if self._is_unkept(runtime):
@@ -86,15 +103,15 @@ class Keeping:
     def _is_unkept(self, runtime: ViewRuntime) -> bool:
         if runtime.away is not None or runtime.held is not None or runtime.error is not None:
             return False
-        stream = self._database.streams.get(runtime.program.inputs[0])
-        is_staying = self._staying.get(runtime.view.oid) == self._database.catalog.version
+        stream = self._core.streams.get(runtime.program.inputs[0])
+        is_staying = self._staying.get(runtime.view.oid) == self._core.catalog.version
         return stream is not None and not home_of(stream.stream) and not is_staying and not self._is_early(runtime)
 
     def _is_early(self, runtime: ViewRuntime) -> bool:
         return time.monotonic() - self._tried.get(runtime.view.oid, -inf) < _AGAIN
 
     def _begin(self, runtime: ViewRuntime) -> None:
-        version, started = self._database.catalog.version, time.monotonic()
+        version, started = self._core.catalog.version, time.monotonic()
         try:
             if self._moving.checkpoints.error(runtime) is not None:  # of a view that it reads: no rows matter
                 self._tried[runtime.view.oid] = started
@@ -111,8 +128,8 @@ class Keeping:
 
     def _give_back(self) -> None:
         """What this server went on with since nobody else could."""
-        for runtime in self._database.runtimes():
-            if runtime.shared and replica_of(self._database.replicas, runtime) is not None:
+        for runtime in self._core.runtimes():
+            if runtime.shared and replica_of(self._replicas, runtime) is not None:
                 owned = self._moving.ownership.get(runtime.shared)
                 if owned is not None and self._is_wanted(owned) and not self._is_early(runtime):
                     self._tried[runtime.view.oid] = time.monotonic()

@@ -8,7 +8,7 @@ them does so by itself (``taking``).
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -23,15 +23,13 @@ from executor.locks.modes import Mode
 from executor.moving import guests as entering
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
+from executor.moving.entry_effects import is_guest, place
 from executor.moving.exported_states import stored_out, taken_out
-from executor.moving.location import is_guest, place
 from executor.moving.movability import require_movable
+from executor.moving.services import MovingServices
 from executor.moving.view_artifact import LeavingView
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
 #: Seconds for which a copy that nobody has asked for waits to begin.
 _AT_ONCE: Final = 0.001
@@ -40,10 +38,10 @@ _AT_ONCE: Final = 0.001
 class Giving:
     """What a server writes of its views. One view at a time by one thread."""
 
-    def __init__(self, database: Database, ownership: Ownership, checkpoints: Checkpoints) -> None:
-        self._database = database
-        self._registry = database.registry
-        self._storage = database.shared.folder
+    def __init__(self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints) -> None:
+        self._services, self._core = services, services.core
+        self._registry = services.core.registry
+        self._storage = services.core.shared.folder
         self._ownership = ownership
         self._checkpoints = checkpoints
 
@@ -72,9 +70,9 @@ class Giving:
         """Writes a view's states; its entry, which names them."""
         self._pin(runtime, _AT_ONCE if unasked else entering.PATIENCE)
         out = stored_out if unasked else taken_out
-        leaving, _ = out(self._database, self._database.replicas, runtime)
+        leaving, _ = out(self._core, self._services.replicas, runtime)
         entry = self._entry(runtime, leaving, before)
-        handover = artifact.write(self._database.shared, entry.name, leaving)
+        handover = artifact.write(self._core.shared, entry.name, leaving)
         failpoint("view-written")
         return replace(entry, handover=handover, at=leaving.at)
 
@@ -84,7 +82,7 @@ class Giving:
             return replace(before, view=qualified(runtime.view))
         if not runtime.shared:
             name = secrets.token_hex(8)
-            self._database.storage.share(runtime.view.oid, name)
+            self._core.storage.share(runtime.view.oid, name)
             runtime.location.name(name)
         home = self._registry.name
         return Owned(runtime.shared, qualified(runtime.view), home, leaving.streams[0].oid, home, home, "", leaving.at)
@@ -92,12 +90,12 @@ class Giving:
     def _pin(self, runtime: ViewRuntime, patience: float) -> None:
         """Of a view's streams the log keeps from now on what comes; all stay defined as they are. Raises 0A000, and
         55P03 where a transaction defines something for so many seconds."""
-        locks = TransactionLocks(self._database.tables.locks, Owner(), lambda: patience)
+        locks = TransactionLocks(self._core.tables.locks, Owner(), lambda: patience)
         try:
             locks.take(EVERY_DEFINITION, Mode.EXCLUSIVE)
-            require_movable(self._database, runtime)
-            with self._database.sequencer.lock:
-                if not is_guest(self._database, runtime) and runtime.held is None:
+            require_movable(self._core, runtime)
+            with self._core.sequencer.lock:
+                if not is_guest(self._services.replicas, runtime) and runtime.held is None:
                     runtime.location.hold(min(progress.durable for progress in runtime.paths))
         finally:
             locks.release_all()
@@ -130,7 +128,7 @@ class Giving:
             failpoint("view-copied")
             with self._checkpoints.naming:
                 if self._ownership.get(after.name) == after:  # else they have ended already
-                    place(self._database, runtime, after)
+                    place(self._services, runtime, after)
 
     def forget(self, runtime: ViewRuntime) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
@@ -164,4 +162,4 @@ class Giving:
         for handover in before.kept:  # and not what is being written
             artifact.delete_one(self._storage, after.name, handover)
         # Also while states are being written, which are void: who finds nothing to write any more tells nobody.
-        place(self._database, runtime, after)
+        place(self._services, runtime, after)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -22,13 +22,11 @@ from executor.moving import guests as entering
 from executor.moving import state_recovery as rebuilding
 from executor.moving import view_artifact as artifact
 from executor.moving.checkpoints import Checkpoints
-from executor.moving.location import is_own, place, staged
+from executor.moving.entry_effects import is_own, place, staged
+from executor.moving.services import MovingServices
 from executor.traces.checked import WRONG
 from executor.views.failure import ViewError
 from executor.views.runtime import ViewRuntime
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
 #: SQLSTATE classes that say nothing of the view: what they prevented is tried again.
 PASSING: Final = ("57", "55P03")
@@ -41,10 +39,10 @@ _LOGGER = logging.getLogger(__name__)
 class Taking:
     """What a server goes on with, and leaves. For one thread at a time."""
 
-    def __init__(self, database: Database, ownership: Ownership, checkpoints: Checkpoints) -> None:
-        self._database = database
-        self._registry = database.registry
-        self._storage = database.shared.folder
+    def __init__(self, services: MovingServices, ownership: Ownership, checkpoints: Checkpoints) -> None:
+        self._services, self._core = services, services.core
+        self._registry = services.core.registry
+        self._storage = services.core.shared.folder
         self._ownership = ownership
         self._checkpoints = checkpoints
         self._heirs = Heirs(self._registry)
@@ -65,7 +63,7 @@ class Taking:
 
     def settle(self, owned: Owned) -> None:
         """This server does its part for one view."""
-        runtime = next((item for item in self._database.runtimes() if item.shared == owned.name), None)
+        runtime = next((item for item in self._core.runtimes() if item.shared == owned.name), None)
         if owned.home == self._registry.name and runtime is None:
             self._ownership.delete(owned.name)  # it was dropped
             artifact.delete(self._storage, owned.name)
@@ -74,22 +72,22 @@ class Taking:
         elif owned.owner == self._registry.name and not owned.taken:
             self._take(owned, runtime)
         elif runtime is not None and owned.home == self._registry.name:
-            place(self._database, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
-        elif runtime is not None and owned.owner == self._registry.name and is_own(self._database, runtime):
+            place(self._services, runtime, owned, self._registry.address(owned.owner if owned.taken else owned.giver))
+        elif runtime is not None and owned.owner == self._registry.name and is_own(self._core, runtime):
             self._settle_adopted(owned, runtime)
         elif owned.owner == self._registry.name and (runtime is None or runtime.is_lost):
             self._restore(owned, runtime)
         elif runtime is not None and owned.owner != self._registry.name and owned.taken:
-            entering.leave(self._database, runtime)
+            entering.leave(self._services, runtime)
 
     def _settle_adopted(self, owned: Owned, runtime: ViewRuntime) -> None:
         """A view whose home this server has become."""
-        after = staged(self._database.shared, owned) if self._database.options.view_copy_interval else None
+        after = staged(self._core.shared, owned) if self._core.options.view_copy_interval else None
         after = after or _at_home(owned, runtime, self._registry.name)
         self._ownership.change(owned, after)
         for handover in artifact.handovers(self._storage, owned.name) - after.kept:
             artifact.delete_one(self._storage, owned.name, handover)
-        place(self._database, runtime, after)
+        place(self._services, runtime, after)
 
     def _place_here(self, runtime: ViewRuntime, owned: Owned) -> None:
         """What an entry says of a view that is at its home, unless more is about to be said, or has been: by one of
@@ -98,7 +96,7 @@ class Taking:
             if self._checkpoints.is_writing(runtime):
                 return
             if owned.copied or runtime.held is None or self._ownership.get(owned.name) == owned:
-                place(self._database, runtime, owned)
+                place(self._services, runtime, owned)
 
     def _restore(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         """A guest that this server has taken is not here, since its folder is new, or damaged. It comes back from its
@@ -138,15 +136,15 @@ class Taking:
         self._ownership.change(owned, taken)
         if runtime is not None and owned.home == self._registry.name:  # nobody else has it until this server gives it
             artifact.delete(self._storage, owned.name)
-            place(self._database, runtime, taken)
+            place(self._services, runtime, taken)
 
     def _enter(self, owned: Owned, runtime: ViewRuntime | None) -> None:
         if runtime is not None and runtime.handover == owned.handover and not runtime.is_lost:
             return
-        leaving = rebuilding.read(self._database, owned, None, self._checkpoints.damaged)
+        leaving = rebuilding.read(self._core, owned, None, self._checkpoints.damaged)
         if runtime is not None:  # as it was here before
-            entering.leave(self._database, runtime)
-        entering.enter(self._database, owned, leaving)
+            entering.leave(self._services, runtime)
+        entering.enter(self._services, owned, leaving)
 
     def _come_back(self, owned: Owned, runtime: ViewRuntime) -> None:
         if owned.failure is not None:
@@ -157,16 +155,16 @@ class Taking:
         if runtime.handover == owned.handover:
             if runtime.away is not None:  # it had begun already when others took it for one that had not
                 runtime.come_back(owned.handover, runtime.paths[0].durable)
-                self._database.versions.stir(runtime.view.oid)
+                self._core.versions.stir(runtime.view.oid)
             return
-        if runtime.error is not None and self._database.storage.known(runtime.view.oid) is None:
+        if runtime.error is not None and self._core.storage.known(runtime.view.oid) is None:
             raise runtime.error.error
-        leaving = rebuilding.read(self._database, owned, runtime, self._checkpoints.damaged)
+        leaving = rebuilding.read(self._core, owned, runtime, self._checkpoints.damaged)
         handover = artifact.as_handover(owned, leaving, runtime.view.oid, runtime.program)
-        self._database.storage.come_back(runtime.view.oid, handover, owned.at)
+        self._core.storage.come_back(runtime.view.oid, handover, owned.at)
         failpoint("view-back")
         runtime.come_back(owned.handover, owned.at)
-        self._database.versions.stir(runtime.view.oid)
+        self._core.versions.stir(runtime.view.oid)
 
     def leave_dropped(self, runtime: ViewRuntime) -> None:
         """A guest's entry is not there, or cannot be read: then nobody knows."""
@@ -177,7 +175,7 @@ class Taking:
                 raise
         else:
             if is_dropped:
-                entering.leave(self._database, runtime)
+                entering.leave(self._services, runtime)
 
 
 def _at_home(owned: Owned, runtime: ViewRuntime, server: str) -> Owned:

@@ -19,7 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,23 +27,22 @@ from catalog.objects import View, qualified
 from catalog.values.errors import SqlError
 from executor.cluster.failpoints import failpoint
 from executor.cluster.view_ownership import NOBODY, Owned, Ownership
-from executor.core.periodic import Periodic
+from executor.core.periodic import Pace, Periodic
 from executor.files.arrived import FileFeed
 from executor.moving import view_artifact as artifact
 from executor.moving.adoption import Adopting
 from executor.moving.automatic_copies import Keeping
 from executor.moving.checkpoints import Checkpoints
 from executor.moving.departure import Giving
-from executor.moving.location import is_guest, staged
+from executor.moving.entry_effects import is_guest, staged
 from executor.moving.movability import require_alone, require_movable
+from executor.moving.services import MovingServices
 from executor.moving.takeover import PASSING, Taking
 from executor.replicas.replica import replica_of
-from executor.separation.moving import Pace
 from executor.traces.checked import WRONG
+from executor.upkeep.admission import Admission
+from executor.upkeep.frontiers import Frontiers
 from executor.views.runtime import ViewRuntime
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
 #: Seconds between two looks at the storage and at other servers' logs, and of who waits for a view to be taken.
 _LOOK: Final = 0.1
@@ -57,23 +56,27 @@ _LOGGER = logging.getLogger(__name__)
 class ViewMoving:
     """The views of one server that go and come. Safe for many threads."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._registry = database.registry
-        self._storage = database.shared.folder
-        self.ownership = Ownership(database.shared, self._registry)
+    def __init__(
+        self, services: MovingServices, frontiers: Frontiers, admission: Admission, retry: Callable[[int], None]
+    ) -> None:
+        """``retry`` has the maintenance of a stream's views tried again."""
+        self._services, self._core = services, services.core
+        self._registry = services.core.registry
+        self._storage = services.core.shared.folder
+        self._admission, self._retry = admission, retry
+        self.ownership = Ownership(self._core.shared, self._registry)
         #: Held by who takes a step.
         self._lock = threading.RLock()
         #: While this server is drained: views that stay, and how many others have left.
         self._staying: set[int] = set()
         self.left = 0
         self._given: set[str] = set()
-        self.checkpoints = Checkpoints(database, self.ownership, database.replicas, database.frontiers)
-        self.keeping = Keeping(database, self)
+        self.checkpoints = Checkpoints(self._core, self.ownership, services.replicas, frontiers)
+        self.keeping = Keeping(self._core, services.replicas, self)
         self.checkpoints.on_unmade = self.keeping.unmade
-        self._giving = Giving(database, self.ownership, self.checkpoints)
-        self._taking = Taking(database, self.ownership, self.checkpoints)
-        self._adopting = Adopting(database, self.ownership, self.checkpoints, self._taking)
+        self._giving = Giving(services, self.ownership, self.checkpoints)
+        self._taking = Taking(services, self.ownership, self.checkpoints)
+        self._adopting = Adopting(services, self.ownership, self.checkpoints, self._taking)
         #: What prevented the last step of a view, by its name among servers.
         self._told: dict[str, str] = {}
         #: What prevented the last round.
@@ -92,7 +95,7 @@ class ViewMoving:
     def _sweep(self) -> None:
         """Deletes states of views that nobody goes on from, and whose end this server, which died, has not come to."""
         own = self._registry.name
-        here = {runtime.shared for runtime in self._database.runtimes() if not is_guest(self._database, runtime)}
+        here = {runtime.shared for runtime in self._core.runtimes() if not is_guest(self._services.replicas, runtime)}
         for name in artifact.names(self._storage):
             found = artifact.handovers(self._storage, name)  # before the entry: who writes one now names it there
             with contextlib.suppress(OSError, SqlError):  # then nobody can tell
@@ -100,7 +103,7 @@ class ViewMoving:
                 if owned is None and name not in here:
                     continue  # its home is about to say whose it is
                 if owned is None or (owned.taken and owned.owner in (own, NOBODY)):
-                    after = None if owned is None else staged(self._database.shared, owned)
+                    after = None if owned is None else staged(self._core.shared, owned)
                     kept = {handover for item in (owned, after) if item is not None for handover in item.kept}
                     for handover in found - kept:
                         artifact.delete_one(self._storage, name, handover)
@@ -110,7 +113,7 @@ class ViewMoving:
         self.keeping.close()
         self.checkpoints.close()
         self._thread.close()
-        self._database.replicas.close()
+        self._services.replicas.close()
 
     # Asked for --------------------------------------------------------------------------------------------------
 
@@ -118,14 +121,14 @@ class ViewMoving:
     def _asked(self) -> Iterator[None]:
         """A step for a client, who need not wait for one of the server's own that waits for a storage that does not
         answer: 58030."""
-        self._database.shared.require_answer()
+        self._core.shared.require_answer()
         with self._lock:
             yield
 
     def migrate(self, view: View, target: str, is_cancelled: Callable[[], bool]) -> str:
         """Lets another server maintain a view from now on; the view's name. Raises 0A000 for what cannot leave, 42704,
         55000, 57014 (it goes all the same), and what prevented the other server from taking it."""
-        self._database.separation.moving.require_target(target)
+        self._registry.require_target(target)
         with self._asked():
             runtime = self._settled(view)
             given = self._giving.give(runtime, target)
@@ -135,11 +138,11 @@ class ViewMoving:
     def _settled(self, view: View) -> ViewRuntime:
         """A view that is here, of which the storage says so too: a server that died when it had just begun with it has
         not said so yet. Raises 55000 where it is not, and the view's error."""
-        runtime = self._database.view(view.oid)
+        runtime = self._core.view(view.oid)
         owned = self.ownership.get(runtime.shared) if runtime.shared else None
         if owned is not None and not owned.taken and owned.owner == self._registry.name:
             self._taking.settle(owned)
-        runtime = self._database.view(view.oid)
+        runtime = self._core.view(view.oid)
         runtime.check()
         return runtime
 
@@ -171,7 +174,7 @@ class ViewMoving:
 
     def suspended(self) -> list[Owned]:
         """The views of the storage that nobody maintains. Raises 58030 where nobody can tell."""
-        self._database.shared.require()
+        self._core.shared.require()
         return [owned for owned in self.ownership.all() if owned.is_suspended]
 
     def resume(self, owned: Owned, is_cancelled: Callable[[], bool]) -> None:
@@ -187,7 +190,7 @@ class ViewMoving:
         which other servers go on when this one is gone; the view's name. Raises 0A000 for what cannot leave, 55000."""
         with self._asked():
             runtime = self._settled(view)
-            replica = replica_of(self._database.replicas, runtime)
+            replica = replica_of(self._services.replicas, runtime)
             if replica is None:
                 self._giving.begin_copies(runtime)
         self.checkpoints.make(runtime, replica)
@@ -196,15 +199,15 @@ class ViewMoving:
     def copy_unasked(self, runtime: ViewRuntime) -> None:
         """The first copy of a view that is at its home and has none. Raises 0A000 for what cannot leave, or could not
         be read without its home, and what prevents it: 55P03 where a transaction defines something now."""
-        require_movable(self._database, runtime)
-        require_alone(self._database, runtime)
+        require_movable(self._core, runtime)
+        require_alone(self._core, runtime)
         self._giving.begin_copies(runtime, unasked=True)
 
     def forget(self, view: View) -> bool:
         """Copies of a view that is at its home are made no longer, and the last one is deleted; whether there was
         one. Raises 55000 for a view that is elsewhere."""
         with self._asked(), self.checkpoints.lock:
-            return self._giving.forget(self._database.view(view.oid))
+            return self._giving.forget(self._core.view(view.oid))
 
     def forget_unasked(self, runtime: ViewRuntime) -> bool:
         """The same of copies that nobody has asked for, also of one that is being written, for which nobody waits;
@@ -228,7 +231,7 @@ class ViewMoving:
 
     def leaving(self) -> list[ViewRuntime]:
         """The views that leave where this server is drained, and are still here."""
-        runtimes = self._database.runtimes()
+        runtimes = self._core.runtimes()
         return [item for item in runtimes if item.away is None and item.view.oid not in self._staying]
 
     def _drain(self) -> None:
@@ -268,11 +271,11 @@ class ViewMoving:
 
     def _keep_up(self, noting: bool) -> None:
         """Other servers' rows come here also while nobody asks for them, unless the views lag behind."""
-        for replica in self._database.replicas.all():
-            found = [self._database.streams.get(oid) for oid in replica.streams]
+        for replica in self._services.replicas.all():
+            found = [self._core.streams.get(oid) for oid in replica.streams]
             told = None
             try:
-                if all(map(self._database.admission.is_open, replica.streams)):
+                if all(map(self._admission.is_open, replica.streams)):
                     replica.catch_up()
                     if noting:
                         replica.note()
@@ -283,7 +286,7 @@ class ViewMoving:
             for stream in filter(None, found):
                 trouble = stream.feed.trouble if isinstance(stream.feed, FileFeed) else None
                 if stream.stands(told or trouble):
-                    self._database.maintenance.retry(stream.stream.oid)
+                    self._retry(stream.stream.oid)
 
     def _look(self) -> None:
         """One round: what is given to this server is taken, and what others have taken is left to them."""
@@ -294,8 +297,8 @@ class ViewMoving:
             for owned in sorted(entries.values(), key=lambda owned: owned.owner == self._registry.name):
                 self._try(owned)
             self._drain()
-            for runtime in self._database.runtimes():
-                if runtime.shared and runtime.shared not in entries and is_guest(self._database, runtime):
+            for runtime in self._core.runtimes():
+                if runtime.shared and runtime.shared not in entries and is_guest(self._services.replicas, runtime):
                     self._taking.leave_dropped(runtime)
 
     def _try(self, owned: Owned) -> None:

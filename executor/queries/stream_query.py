@@ -8,16 +8,20 @@ changes of a continuous view are rows like a stream's (``executor.subscriptions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import pyarrow as pa
 
+from executor.core.core import Core
 from executor.engine import Inputs, Job
-from executor.subscriptions.arrival_scan import ArrivalScan, Interval, StreamScan
+from executor.subscriptions.arrival_scan import ArrivalScan, Interval, Notify, Patience, StreamScan
+from executor.subscriptions.change_feed import ViewChanges, ViewReader
 from executor.subscriptions.change_scan import ChangeScan
 from executor.traces.state import StateTrace
 from executor.transactions.transaction import Transaction
 from executor.views.path_runner import named, reads_places
+from planner.algebra.relations import Relation
 from planner.algebra.scalars import Literal, Parameter, Value
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Statement
@@ -25,16 +29,50 @@ from planner.statements.statement import Query
 from planner.statements.walk import rewrite
 from planner.stream_queries import Arriving, plan_arriving
 
-if TYPE_CHECKING:
-    from executor.queries.reader import Reader
+
+class StreamServices(Protocol):
+    """What a query of a stream needs of the services of a database."""
+
+    @property
+    def changes(self) -> ViewChanges:
+        """The changes of continuous views."""
+        ...
+
+
+class StreamReader(ViewReader, Protocol):
+    """What a query of a stream needs of its session's reader."""
+
+    time_zone: str
+    patience: Patience
+    notify: Notify
+
+    @property
+    def core(self) -> Core:
+        """What exists."""
+        ...
+
+    @property
+    def services(self) -> StreamServices:
+        """What else the reader reads from."""
+        ...
+
+    def tables(self, relations: Sequence[Relation], transaction: Transaction) -> tuple[int, list[pa.Table]]:
+        """The rows of several relations at one moment, and its LSN."""
+        ...
+
+    def scanning(self, scan: ArrivalScan) -> AbstractContextManager[None]:
+        """Within, the session's cancel ends a scan."""
+        ...
 
 
 class ArrivingQuery:
     """One query of a stream, from its beginning on. To iterate is to wait for rows."""
 
-    def __init__(self, reader: Reader, query: Query, parameters: tuple[Value, ...], transaction: Transaction) -> None:
+    def __init__(
+        self, reader: StreamReader, query: Query, parameters: tuple[Value, ...], transaction: Transaction
+    ) -> None:
         self._reader = reader
-        self._engine = reader.database.engine
+        self._engine = reader.core.engine
         self._time_zone = reader.time_zone
         self._planned: Arriving = plan_arriving(with_values(query, parameters))
         self._scan = self._scanned(reader)
@@ -52,12 +90,14 @@ class ArrivingQuery:
         if not transaction.explicit:  # the query may wait for ever, and ends where what it reads is dropped
             transaction.locks.release_reads()
 
-    def _scanned(self, reader: Reader) -> ArrivalScan:
+    def _scanned(self, reader: StreamReader) -> ArrivalScan:
         """What is read as it arrives."""
         oid, changes = self._planned.stream, self._planned.changes
         if changes is not None:
-            return ChangeScan(reader, oid, changes)
-        return StreamScan(reader.database, oid, reader.patience, reader.notify)
+            return ChangeScan(
+                reader.core, reader.services.changes, reader, oid, changes, reader.patience, reader.notify
+            )
+        return StreamScan(reader.core, oid, reader.patience, reader.notify)
 
     @property
     def is_live(self) -> bool:
@@ -67,11 +107,8 @@ class ArrivingQuery:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._sliced() if self.is_live else self._finished()
         while True:
-            self._reader.scan = self._scan  # whom a cancel of the session means, while this runs
-            try:
+            with self._reader.scanning(self._scan):
                 batch = next(rows, None)
-            finally:
-                self._reader.scan = None
             if batch is None:
                 return
             yield batch

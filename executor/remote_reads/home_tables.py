@@ -20,28 +20,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from msgspec import Struct
 
 from catalog.values.errors import SqlError
-from executor.locks.held import TransactionLocks
-from executor.locks.manager import Owner
-from executor.moving.movability import as_leaving
-from executor.remote_reads.messages import Answer, Question, Unwanted, decode_answer, encode_question
-from executor.replicas.replica import Replica, replica_of
-from executor.tables.temporary import Temporary
-from executor.transactions.transaction import Transaction
+from executor.core.core import Core
+from executor.remote_reads.messages import Asking, Question, Unwanted, decode_answer, encode_question
+from executor.remote_reads.remote_views import Elsewhere
+from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.views.location import Lent
 from executor.views.runtime import ViewRuntime
 from planner.algebra.relations import Scan
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Borrowed
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.queries.reader import Reader
 
 #: Seconds for which the home may be behind its own log, and between two looks.
 _PATIENCE: Final = 5.0
@@ -59,17 +52,17 @@ class Lending(Struct, frozen=True):
 class Borrowing:
     """The guests of this server that read tables of their homes. Safe for many threads."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, replicas: Replicas, elsewhere: Elsewhere) -> None:
+        self._core, self._replicas, self._elsewhere = core, replicas, elsewhere
 
-    def fetch(self, views: Iterable[int], reader: Reader) -> None:
+    def fetch(self, views: Iterable[int], reader: Asking) -> None:
         """Asks for what has changed of what these continuous views, and those below them, read. Raises 08001 where a
         home cannot be reached, 57014. The caller holds no view's lock."""
         for replica, runtime in self._borrowers(views):
             for item in runtime.program.borrowed:
                 self._fetch(runtime, replica, item, reader)
 
-    def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> None:
+    def _fetch(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Asking) -> None:
         if _holds(runtime, replica, item):
             return
         while not runtime.loans.asking.acquire(timeout=_WAIT):  # one asks for all who wait
@@ -81,15 +74,15 @@ class Borrowing:
         finally:
             runtime.loans.asking.release()
 
-    def _asked(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Reader) -> Lent:
+    def _asked(self, runtime: ViewRuntime, replica: Replica, item: Borrowed, reader: Asking) -> Lent:
         """A table now, at an LSN that the replica has not passed: of what comes behind it the replica will know."""
         sources = tuple(column.name for column in item.columns)
         question = encode_question(Question("", Scan(item.table, item.called, "table", item.columns, sources), "UTC"))
         deadline = time.monotonic() + _PATIENCE
         while True:
-            least, address = replica.position, self._database.registry.address(replica.home)
+            least, address = replica.position, self._core.registry.address(replica.home)
             try:
-                answer = decode_answer(self._database.elsewhere.ask(address, question, reader.is_cancelled))
+                answer = decode_answer(self._elsewhere.ask(address, question, reader.is_cancelled))
             except Unwanted:
                 raise SqlError("57014", "canceling statement due to user request") from None
             except OSError as error:
@@ -101,7 +94,7 @@ class Borrowing:
             time.sleep(_WAIT)  # it has logged what it does not show yet
 
     @contextlib.contextmanager
-    def steady(self, views: Iterable[int], reader: Reader) -> Iterator[None]:
+    def steady(self, views: Iterable[int], reader: Asking) -> Iterator[None]:
         """The replicas of views that read tables stay meanwhile where it is known what these have, if that can be:
         several tables may never have been asked for between changes. The caller holds no view's lock. Raises as
         ``fetch``, which comes before, lest others wait for a home."""
@@ -113,13 +106,13 @@ class Borrowing:
 
     def _borrowers(self, views: Iterable[int]) -> Iterator[tuple[Replica, ViewRuntime]]:
         """Those of some views, and of those below them, that read tables of their homes."""
-        for oid in self._database.views_below(tuple(views)) if self._database.replicas.all() else ():
-            runtime = self._database.view(oid)
-            replica = replica_of(self._database.replicas, runtime) if runtime.program.borrowed else None
+        for oid in self._core.views_below(tuple(views)) if self._replicas.all() else ():
+            runtime = self._core.view(oid)
+            replica = replica_of(self._replicas, runtime) if runtime.program.borrowed else None
             if replica is not None and runtime.error is None:
                 yield replica, runtime
 
-    def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Reader) -> None:
+    def _settle(self, runtime: ViewRuntime, replica: Replica, reader: Asking) -> None:
         """The same of one view; its replica's lock is held."""
         replica.catch_up()
         for item in runtime.program.borrowed:
@@ -138,15 +131,15 @@ class Borrowing:
         which that is not known. The caller has the sequencer's lock."""
         found = {}
         for oid in views:
-            runtime = self._database.view(oid)
-            if runtime.program.borrowed and (lsn is None or self._database.versions.last(oid) <= lsn):
+            runtime = self._core.view(oid)
+            if runtime.program.borrowed and (lsn is None or self._core.versions.last(oid) <= lsn):
                 lending = self._at(runtime)
                 if lending is not None:
                     found[oid] = lending
         return found
 
     def _at(self, runtime: ViewRuntime) -> Lending | None:
-        replica, lent = replica_of(self._database.replicas, runtime), runtime.loans.lent
+        replica, lent = replica_of(self._replicas, runtime), runtime.loans.lent
         if replica is None:
             return None
         for item in runtime.program.borrowed:
@@ -169,7 +162,7 @@ def _checked(item: Borrowed, rows: pa.Table) -> pa.Table:
     return rows.rename_columns([stored_name(column) for column in item.columns])
 
 
-def _require_wanted(reader: Reader) -> None:
+def _require_wanted(reader: Asking) -> None:
     if reader.is_cancelled():
         raise SqlError("57014", "canceling statement due to user request")
 
@@ -179,25 +172,3 @@ def _unreachable(runtime: ViewRuntime, home: str, item: Borrowed, error: OSError
         f'view "{runtime.view.name}" reads table "{item.called}" of server "{home}", which cannot be reached: {error}'
     )
     return SqlError("08001", message, hint="The table is there only: the view can be read when that server is back.")
-
-
-def lent(reader: Reader, question: Question) -> Answer:
-    """The answer to a guest's question: a table's columns, all committed, and the LSN of which they are. Raises 42P01
-    where no view that has left here reads them."""
-    database, scan = reader.database, question.scan
-    known = _lent_columns(database, scan.oid)
-    if any(known.get(source) != item.type.arrow for item, source in zip(scan.columns, scan.sources, strict=True)):
-        raise SqlError("42P01", f'table "{scan.name}" is not lent by server "{database.options.server_name}"')
-    locks = TransactionLocks(database.tables.locks, Owner())
-    transaction = Transaction(False, lambda: database.tables.begin(locks), Temporary(), locks, read_only=True)
-    lsn, (rows,) = reader.tables((question.relation,), transaction)
-    at = min(lsn, database.log.last_lsn)  # LSNs may begin above the log's end
-    return Answer(at, rows.rename_columns(scan.sources))
-
-
-def _lent_columns(database: Database, oid: int) -> dict[str, pa.DataType]:
-    """What views that have ever left read of a table, with its types."""
-    left = (runtime for runtime in database.runtimes() if runtime.shared)
-    programs = (as_leaving(database, item) for item in left if oid in database.tables_of_view(item.view.oid))
-    tables = (item for program in programs for item in program.borrowed if item.table == oid)
-    return {column.name: column.type.arrow for item in tables for column in item.columns}

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from msgspec import Struct
@@ -25,7 +26,16 @@ from planner.algebra.serialize import decode_relation, encode_relation
 from planner.algebra.validate import validate
 from planner.algebra.walk import RELATIONS, walk
 
+#: What a server says of a view that it does not maintain.
+NOT_HERE: Final = "55N01"
 _LENGTH: Final = struct.Struct(">I")
+
+
+class Asking(Protocol):
+    """On whose behalf another server is asked: a session's reader."""
+
+    time_zone: str
+    is_cancelled: Callable[[], bool]
 
 
 class Unwanted(Exception):

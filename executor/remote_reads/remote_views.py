@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from catalog.objects import Table
 from catalog.values.errors import SqlError, unsupported
+from executor.cluster.view_ownership import read_owned
+from executor.core.core import Core
 from executor.core.plans import Plan, joined_scans
-from executor.remote_reads.home_tables import lent
 from executor.remote_reads.messages import (
+    NOT_HERE,
     Answer,
+    Asking,
     Question,
     Unwanted,
     decode_answer,
-    decode_question,
-    encode_answer,
     encode_error,
     encode_question,
 )
-from executor.replicas.replica import replica_of
+from executor.transactions.transaction import Transaction
 from executor.views.location import Away
 from executor.views.runtime import ViewRuntime
 from planner.algebra.allowed import check_call
@@ -37,11 +38,6 @@ from planner.algebra.scalars import Column, Parameter, Value
 from planner.algebra.walk import Node, children, replace_parameters, used_columns, walk
 from planner.rules.support import SUBQUERIES, conjunction, conjuncts, volatility
 
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.queries.reader import Reader
-    from executor.transactions.transaction import Transaction
-
 #: Sends a question to the server at an address, and waits for its answer until somebody does not want it any more.
 #: Raises OSError where it cannot be reached, and Unwanted.
 Ask = Callable[[str, bytes, Callable[[], bool]], bytes]
@@ -49,8 +45,6 @@ Ask = Callable[[str, bytes, Callable[[], bool]], bytes]
 #: Seconds for which a view is looked for that is on its way, and between two tries.
 _PATIENCE: Final = 5.0
 _WAIT: Final = 0.02
-#: What a server says of a view that it does not maintain.
-_NOT_HERE: Final = "55N01"
 
 
 def _nobody(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes:
@@ -60,19 +54,20 @@ def _nobody(address: str, question: bytes, is_over: Callable[[], bool]) -> bytes
 class Elsewhere:
     """The views of this server that others maintain. Safe for many threads."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, look_for: Callable[[ViewRuntime], None]) -> None:
+        """``look_for`` finds out on the storage where a view is now."""
+        self._core, self._look_for = core, look_for
         self.ask: Ask = _nobody
 
     def read(
-        self, plan: Plan, parameters: tuple[Value, ...], reader: Reader, transaction: Transaction
+        self, plan: Plan, parameters: tuple[Value, ...], reader: Asking, transaction: Transaction
     ) -> dict[int, Answer]:
         """What a query needs of such views, by oid. Raises 08001 where a server cannot be reached, 57014, the error
         that is the view's value, and 0A000 where the transaction has changed a table that one of them reads."""
         found: dict[int, Answer] = {}
-        below = self._database.views_read(plan.views)
+        below = self._core.views_read(plan.views)
         for oid in below:
-            runtime = self._database.view(oid)
+            runtime = self._core.view(oid)
             if runtime.away is not None:
                 self._require_unchanged(runtime, transaction)
                 is_alone = oid in plan.views and not self._is_read_by(oid, below)
@@ -84,17 +79,17 @@ class Elsewhere:
 
     def _require_unchanged(self, runtime: ViewRuntime, transaction: Transaction) -> None:
         """The other server reads tables as they are committed."""
-        for oid in self._database.tables_of_view(runtime.view.oid):
-            table = (transaction.catalog or self._database.catalog).objects.get(oid)
+        for oid in self._core.tables_of_view(runtime.view.oid):
+            table = (transaction.catalog or self._core.catalog).objects.get(oid)
             if transaction.write is not None and isinstance(table, Table) and transaction.write.has_changed(table):
                 what = f'reading view "{runtime.view.name}" of another server after changes of table "{table.name}"'
                 raise unsupported(f"{what} in the same transaction", "COMMIT first.")
 
-    def whole(self, oids: Iterable[int], reader: Reader) -> dict[int, Answer]:
+    def whole(self, oids: Iterable[int], reader: Asking) -> dict[int, Answer]:
         """All rows of those of some views that others maintain, by oid. Raises as ``read`` does."""
         found = {}
         for oid in oids:
-            runtime = self._database.view(oid)
+            runtime = self._core.view(oid)
             if runtime.away is not None:
                 question = Question(runtime.shared, wanted(None, runtime, ()), reader.time_zone)
                 answer = self._answer(runtime, question, reader)
@@ -104,15 +99,15 @@ class Elsewhere:
 
     def _is_read_by(self, oid: int, views: Iterable[int]) -> bool:
         """Whether one of these views reads a view."""
-        database = self._database
-        return any(oid in database.plans.get(database.view(each).program.final).views for each in views)
+        core = self._core
+        return any(oid in core.plans.get(core.view(each).program.final).views for each in views)
 
-    def _answer(self, runtime: ViewRuntime, question: Question, reader: Reader) -> Answer | None:
+    def _answer(self, runtime: ViewRuntime, question: Question, reader: Asking) -> Answer | None:
         """The answer to a question; None where the view is here by now. Raises why files of its streams are refused, as
         the other server does when it has looked at them, too."""
         runtime.check_inputs()
-        least = max(self._database.streams[oid].last_lsn for oid in runtime.program.inputs)
-        least = max(least, self._database.version_of((runtime.view.oid,)))  # tables, too, where it reads some
+        least = max(self._core.streams[oid].last_lsn for oid in runtime.program.inputs)
+        least = max(least, self._core.version_of((runtime.view.oid,)))  # tables, too, where it reads some
         data, deadline = encode_question(question), time.monotonic() + _PATIENCE
         while (away := runtime.away) is not None:
             is_late = time.monotonic() > deadline
@@ -129,7 +124,7 @@ class Elsewhere:
                         "55000", f'server "{away.server}" has not got all rows of view "{runtime.view.name}"'
                     )
             except SqlError as error:
-                if error.sqlstate != _NOT_HERE:
+                if error.sqlstate != NOT_HERE:
                     raise
                 if is_late:
                     raise self._damage(runtime, away) or away.raised(runtime.view) from error
@@ -141,19 +136,18 @@ class Elsewhere:
                 time.sleep(_WAIT)
         return None
 
-    def _asked(self, runtime: ViewRuntime, away: Away, data: bytes, reader: Reader) -> bytes:
+    def _asked(self, runtime: ViewRuntime, away: Away, data: bytes, reader: Asking) -> bytes:
         """The answer of a server; an error of ours, in its form, where the view has gone from there meanwhile."""
         try:
             return self.ask(away.address, data, lambda: reader.is_cancelled() or runtime.away != away)
         except Unwanted:
             if reader.is_cancelled():
                 raise SqlError("57014", "canceling statement due to user request") from None
-            return encode_error(SqlError(_NOT_HERE, "the view is not there any more"))
+            return encode_error(SqlError(NOT_HERE, "the view is not there any more"))
 
     def _damage(self, runtime: ViewRuntime, away: Away) -> SqlError | None:
         """What is to be said of a view whose server does not have it, or is gone, where nobody can go on with it."""
-        moving = self._database.view_moving
-        owned = moving.ownership.get(runtime.shared)
+        owned = read_owned(self._core.shared, runtime.shared)
         if owned is None or owned.error is None or owned.error[0] != "XX001":
             return None
         hint = f'Start server "{away.server}" again with its data folder; or drop the view, and create it again.'
@@ -164,7 +158,7 @@ class Elsewhere:
 
     def _moved(self, runtime: ViewRuntime, away: Away) -> bool:
         """Looks where the view is; whether that is another server than was known."""
-        self._database.view_moving.look_for(runtime)
+        self._look_for(runtime)
         return runtime.away != away
 
 
@@ -206,49 +200,3 @@ def _can_go(part: Node) -> bool:
     except ValueError:
         return False
     return True
-
-
-def answer(reader: Reader, data: bytes) -> bytes:
-    """The answer to a question of a view's home, or to one that this server is the home of, whatever it is."""
-    try:
-        question = decode_question(data)
-        return encode_answer(_rows(reader, question) if question.view else lent(reader, question))
-    except SqlError as error:
-        return encode_error(error)
-
-
-def _rows(reader: Reader, question: Question) -> Answer:
-    database = reader.database
-    runtime = next((item for item in database.runtimes() if item.shared == question.view), None)
-    replica = None if runtime is None else replica_of(database.replicas, runtime)
-    if runtime is None or replica is None:
-        raise _not_here(database)
-    reader.time_zone = question.time_zone
-    try:
-        database.borrowing.fetch((runtime.view.oid,), reader)  # not while others wait for the lock
-        with replica.lock:  # nothing comes between the rows and where they are up to
-            _, _, table = reader.present(runtime.view.oid)
-            at = replica.position
-    except SqlError as error:
-        if database.is_live(runtime):
-            raise
-        raise _not_here(database) from error  # it has left meanwhile
-    scan = question.scan
-    if not set(scan.sources) <= set(table.column_names):
-        raise SqlError("08P01", "a question of another server is about other columns")
-    rows = table.select(scan.sources)
-    if isinstance(question.relation, Filter):
-        leaf = replace(scan, oid=runtime.view.oid)
-        relation = _over(question.relation, leaf)
-        bindings = {f"v{leaf.oid}": table}
-        rows = database.engine.query(relation, bindings, (), question.time_zone, reader).rename_columns(scan.sources)
-    return Answer(at, rows)
-
-
-def _not_here(database: Database) -> SqlError:
-    return SqlError(_NOT_HERE, f'server "{database.options.server_name}" does not maintain the view')
-
-
-def _over(relation: Relation, leaf: Scan) -> Relation:
-    """The filters over another scan."""
-    return replace(relation, input=_over(relation.input, leaf)) if isinstance(relation, Filter) else leaf

@@ -13,24 +13,24 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from catalog.system_errors import UNREADABLE
 from catalog.values.errors import SqlError
+from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
 from executor.cluster.registry import LOOKS, Member
+from executor.core.core import Core
+from executor.core.periodic import Pace
 from executor.queries.client import Client
 from executor.queries.reader import OwnReader, Reader
-from executor.separation.running import Request
+from executor.separation.artifact import SeparatedQueries, SeparatedQuery
+from executor.separation.running import Request, RunningQueries
 from executor.separation.stepwise import Moved
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.separation.service import Separation
 
 #: Seconds between two looks at the storage, and of who waits there for a query.
 _LOOK: Final = 0.1
@@ -43,29 +43,52 @@ _IS_RUNNING: Final = "55006"
 _LOGGER = logging.getLogger(__name__)
 
 
-class Pace:
-    """What is to be done each so many seconds."""
+class LeavingViews(Protocol):
+    """The continuous views that leave where this server is drained."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._done = -seconds
+    left: int
 
-    def is_due(self) -> bool:
-        """Whether it is to be done now; then it counts as done."""
-        now = time.monotonic()
-        if now - self._done < self._seconds:
-            return False
-        self._done = now
-        return True
+    def leaving(self) -> Sequence[object]:
+        """Those that are still here."""
+        ...
+
+
+class SeparableQueries(Protocol):
+    """The queries of this server that can leave it."""
+
+    @property
+    def running(self) -> RunningQueries:
+        """Those that run here."""
+        ...
+
+    @property
+    def stored(self) -> SeparatedQueries:
+        """Those that have left."""
+        ...
+
+    @property
+    def claims(self) -> Claims:
+        """Which server each of them belongs to."""
+        ...
+
+    def rest(self, reader: Reader, query: SeparatedQuery) -> pa.Table:
+        """The rows of a query that has left, computed here."""
+        ...
+
+    def go_on(self, reader: Reader, query: SeparatedQuery, keep: bool) -> object:
+        """Runs the rest of a query here; its rows stay on the storage with ``keep``."""
+        ...
 
 
 class Moving:
     """What moves to and from one server."""
 
-    def __init__(self, database: Database, separation: Separation) -> None:
-        self._database = database
+    def __init__(
+        self, core: Core, separation: SeparableQueries, views: LeavingViews, reader: Callable[[], OwnReader]
+    ) -> None:
+        self._core, self._views, self._reader = core, views, reader
         self._separation = separation
-        self._registry = database.registry
+        self._registry = core.registry
         self._claims = separation.claims
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="cluster", daemon=True)
@@ -81,8 +104,8 @@ class Moving:
 
     def start(self) -> None:
         """Renews the lease from now on."""
-        if self._database.options.storage:
-            self._database.shared.pulse.start()
+        if self._core.options.storage:
+            self._core.shared.pulse.start()
         self._thread.start()
 
     def close(self) -> None:
@@ -96,18 +119,9 @@ class Moving:
             time.sleep(_WAIT)
         self._workers.shutdown()
         self._registry.close()
-        self._database.shared.pulse.close()
+        self._core.shared.pulse.close()
 
     # For sessions -----------------------------------------------------------------------------------------------
-
-    def require_target(self, name: str) -> Member:
-        """Another server that takes queries. Raises 42704, 55000."""
-        found = self._registry.require(name)
-        if found.name == self._registry.name:
-            raise SqlError("55000", f'server "{name}" is this one')
-        if found.state != "up":
-            raise SqlError("55000", f'server "{name}" is {found.state} and takes no queries')
-        return found
 
     def rows(self, reader: Reader, query_id: str) -> pa.Table:
         """The rows of a query that goes on elsewhere, as soon as it has ended there; of one that nobody works on any
@@ -214,7 +228,7 @@ class Moving:
             self._drain(own, ordered)
 
     def _begin(self, query_id: str) -> None:
-        reader = self._begun[query_id] = OwnReader(self._database)
+        reader = self._begun[query_id] = self._reader()
         self._workers.submit(self._run, query_id, reader)
 
     def _run(self, query_id: str, reader: Reader) -> None:
@@ -260,7 +274,7 @@ class Moving:
         for query_id, target in zip(ordered, targets, strict=False):
             self._claims.give(query_id, target)
             self._left.add(query_id)
-        views = self._database.view_moving
+        views = self._views
         is_empty = not running and not ordered and not self._drained and not views.leaving()
         state, moved = "drained" if is_empty else own.state, len(self._left) + views.left
         if (own.state, own.moved) != (state, moved):

@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -22,34 +22,31 @@ from catalog.values.errors import SqlError, unsupported
 from catalog.values.types import SqlType
 from executor.cluster.claims import Claims
 from executor.cluster.failpoints import failpoint
+from executor.core.core import Core
+from executor.core.plans import Plan
 from executor.embedded.connection import NOTHING, Bindings, Connection
 from executor.embedded.kept import KeptResults
 from executor.files.foreign import FileRows, folders
 from executor.printing.nodes import column_name, leaf_name
 from executor.queries.client import Client
-from executor.queries.reader import SPARK_FAILED
-from executor.queries.spark_queries import leaves_of
+from executor.queries.reader import SPARK_FAILED, Moment, OwnReader, Reader
+from executor.queries.spark_queries import Analytics, leaves_of
 from executor.separation.artifact import Run, SeparatedQueries, SeparatedQuery
 from executor.separation.choosing import KnownSteps, RowCounts, Steps, steps_of, steps_of_rest
 from executor.separation.forecasting import Forecasting
-from executor.separation.moving import Moving
+from executor.separation.moving import LeavingViews, Moving
 from executor.separation.on_spark import SparkResults
 from executor.separation.own_values import own_values
 from executor.separation.running import Request, RunningQueries, RunningQuery, Wish
 from executor.separation.shared_files import shared_apart, shared_of
 from executor.separation.slicing import EngineName
 from executor.separation.stepwise import Moved, NotInSteps, Results, Stepwise
+from executor.transactions.transaction import Transaction
 from planner.algebra.relations import Relation, Scan, Snapshot
 from planner.algebra.scalars import Value
 from planner.algebra.walk import walk
 from planner.separation.inputs import inputs_apart
 from planner.statements.statement import Output
-
-if TYPE_CHECKING:
-    from executor.core.plans import Plan
-    from executor.database.database import Database
-    from executor.queries.reader import Moment, Reader
-    from executor.transactions.transaction import Transaction
 
 FOLDER: Final = "queries"
 #: What the rows of a finished query are called.
@@ -59,18 +56,30 @@ _ROWS: Final = "rows"
 class Separation:
     """The separable queries of one server."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.counts = RowCounts(database.tables)
-        self.known = KnownSteps(lambda: database.tables_lsn)
+    def __init__(self, core: Core, analytics: Analytics, views: LeavingViews, reader: Callable[[], OwnReader]) -> None:
+        """``views`` are those that leave where this server is drained; ``reader`` makes one of the server's own."""
+        self._core, self._analytics = core, analytics
+        self.counts = RowCounts(core.tables)
+        self.known = KnownSteps(lambda: core.tables_lsn)
         self.running = RunningQueries()
-        self.claims = Claims(database.shared, database.registry)
-        self.stored = SeparatedQueries(database.shared.folder / FOLDER, self.claims)
+        self.claims = Claims(core.shared, core.registry)
+        self.stored = SeparatedQueries(core.shared.folder / FOLDER, self.claims)
         self.claims.drop_void()
         self.stored.drop_orphans()
-        self.moving = Moving(database, self)
+        self.moving = Moving(core, self, views, reader)
 
     # Running ----------------------------------------------------------------------------------------------------
+
+    def steps(
+        self,
+        reader: Reader,
+        plan: Plan,
+        parameters: tuple[Value, ...],
+        transaction: Transaction,
+        engine: EngineName = "embedded",
+    ) -> Steps:
+        """How a query of a session runs on an engine: whole, or pipeline by pipeline."""
+        return steps_of(reader, self.counts, self.known, plan, parameters, transaction, engine)
 
     def answer(
         self,
@@ -81,7 +90,7 @@ class Separation:
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
         """A query's rows, pipeline by pipeline; None where it is to run whole, or only so can say what fails."""
-        steps = steps_of(reader, plan, parameters, transaction)
+        steps = self.steps(reader, plan, parameters, transaction)
         if steps.plan is None:
             return None
 
@@ -120,12 +129,12 @@ class Separation:
         outputs: tuple[Output, ...],
     ) -> pa.Table | None:
         """The same on Spark, over its inputs in files."""
-        steps = steps_of(reader, plan, parameters, transaction, "spark")
+        steps = self.steps(reader, plan, parameters, transaction, "spark")
         if steps.plan is None:
             return None
-        analytics, pipelined = self._database.analytics, steps.plan
+        analytics, pipelined = self._analytics, steps.plan
         query, about = self._begun(reader, steps, outputs, "spark")
-        forecasting = Forecasting(self._database, pipelined, steps.efforts, steps.speed)
+        forecasting = Forecasting(self._core, pipelined, steps.efforts, steps.speed)
 
         def run() -> pa.Table:
             with self._alone(query), analytics.job() as job:
@@ -166,7 +175,7 @@ class Separation:
         with self._alone(query), self._connection(reader, moment, bindings) as connection:
             texts = steps.texts.setdefault(reader.time_zone, {})
             results = KeptResults(connection, bindings, reader.time_zone, texts, steps.counts)
-            forecasting = Forecasting(self._database, steps.plan, steps.efforts, steps.speed)
+            forecasting = Forecasting(self._core, steps.plan, steps.efforts, steps.speed)
             extract = self._extractor(about, dict, bindings)
             with contextlib.closing(results):
                 if folders(bindings):
@@ -190,7 +199,7 @@ class Separation:
         if moment.snapshot is not None and not folders(bindings):
             yield moment.snapshot.connection
             return
-        with self._database.engine.connection(reader, bindings) as connection:
+        with self._core.engine.connection(reader, bindings) as connection:
             yield connection
 
     # Leaving ----------------------------------------------------------------------------------------------------
@@ -227,7 +236,7 @@ class Separation:
 
     def _require_target(self, wish: Wish, target: str) -> None:
         if wish == "migrate":
-            self.moving.require_target(target)
+            self._core.registry.require_target(target)
 
     def _extractor(
         self,
@@ -242,7 +251,7 @@ class Separation:
         def extract(
             query: RunningQuery, left: Relation, state: Mapping[str, Snapshot], results: Results, request: Request
         ) -> None:
-            left, files = shared_apart(left, shared_of(self._database.options, bindings))
+            left, files = shared_apart(left, shared_of(self._core.options, bindings))
             relation, inputs = inputs_apart(left, files)
             read = {item.trace for item in walk(relation) if isinstance(item, Snapshot)}
             parts = {name: part for name, part in {**state, **dict(inputs)}.items() if name in read}
@@ -264,14 +273,14 @@ class Separation:
         return extract
 
     def _write(self, query: RunningQuery, runs: Mapping[str, Run], about: Mapping[str, Any], **more: Any) -> None:
-        about = {"asked": self._asked(about["role"]), **about, "server": self._database.registry.name}
+        about = {"asked": self._asked(about["role"]), **about, "server": self._core.registry.name}
         now = dt.datetime.now(dt.UTC)
         self.stored.write(query.id, runs, created=now, pipelines=len(query.names), **about, **more)
 
     def _asked(self, role: str) -> tuple[str, int]:
         """Which server a query was asked of, where it leaves that, and by which role there."""
-        own = self._database.catalog.roles.find(role)
-        return self._database.registry.identity, 0 if own is None else own.oid
+        own = self._core.catalog.roles.find(role)
+        return self._core.registry.identity, 0 if own is None else own.oid
 
     # Going on ---------------------------------------------------------------------------------------------------
 
@@ -285,7 +294,7 @@ class Separation:
 
     def _is_own(self, query: SeparatedQuery) -> bool:
         """Whether this server was asked, as far as that is known."""
-        return query.asked[0] in ("", self._database.registry.identity)
+        return query.asked[0] in ("", self._core.registry.identity)
 
     def resume(self, reader: Reader, scan: Scan) -> pa.Table:
         """The rows of a separated query, by the places of its columns. Raises 42501, 42704, 55006, XX001."""
@@ -329,7 +338,7 @@ class Separation:
         that is here and computes it."""
         if reader.query_engine != "auto":
             return "spark" if reader.query_engine == "spark" else "embedded"
-        analytics = self._database.analytics
+        analytics = self._analytics
         if query.engine == "embedded" or query.files or analytics.unready() is not None:
             return "embedded"
         wanted = analytics.query(query.relation, (), {}, query.time_zone)
@@ -337,10 +346,10 @@ class Separation:
 
     def _embedded(self, reader: Reader, query: SeparatedQuery, steps: Steps, running: RunningQuery) -> pa.Table:
         assert steps.plan is not None
-        engine = self._database.engine
+        engine = self._core.engine
         tables = self.stored.tables(query)
         inputs: dict[str, pa.Table | FileRows] = {**tables}
-        inputs |= {name: files.read(self._database.options, query.id) for name, files in query.files}
+        inputs |= {name: files.read(self._core.options, query.id) for name, files in query.files}
         bindings = {leaf_name(Snapshot(name, (), ())): rows for name, rows in inputs.items()}
         extract = self._extractor(_about(query, "embedded"), lambda: _runs(query, tables), bindings)
         forecasting = self._forecasting(query, steps)
@@ -376,7 +385,7 @@ class Separation:
             raise unsupported(
                 "to go on on Spark with a query that reads shared files", "SET query_engine = 'embedded'."
             )
-        analytics = self._database.analytics
+        analytics = self._analytics
         inputs = {name: (path,) for name, path in self.stored.paths(query).items()}
         used = [path for (path,) in inputs.values()]
         about = _about(query, "spark")
@@ -390,7 +399,7 @@ class Separation:
 
     def _forecasting(self, query: SeparatedQuery, steps: Steps) -> Forecasting:
         assert steps.plan is not None
-        return Forecasting(self._database, steps.plan, steps.efforts, steps.speed, query.runs, dict(query.files))
+        return Forecasting(self._core, steps.plan, steps.efforts, steps.speed, query.runs, dict(query.files))
 
     def _keep(self, running: RunningQuery, query: SeparatedQuery, rows: pa.Table) -> None:
         result = Snapshot(_ROWS, query.relation.columns, tuple(rows.column_names))
@@ -427,11 +436,11 @@ class Separation:
         _, oid = query.asked
         if not oid or not self._is_own(query):
             return query.role
-        found = self._database.catalog.roles.get(oid)
+        found = self._core.catalog.roles.get(oid)
         return None if found is None else found.name
 
     def _is_superuser(self, client: Client) -> bool:
-        roles = self._database.catalog.roles
+        roles = self._core.catalog.roles
         own = roles.find(client.role)
         return own is not None and roles.is_superuser(own.oid)
 

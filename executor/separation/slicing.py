@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from executor.core.core import Core
+from executor.queries.reader import Reader
 from executor.queries.statistics import all_statistics_of
 from planner.algebra.relations import Aggregate, Limit, Relation, Scan
 from planner.algebra.walk import walk
@@ -24,8 +26,6 @@ from planner.separation.slicing import Driver, Leaf, driver, gathered, in_slice,
 from planner.statistics import Statistics
 
 if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.queries.reader import Reader
     from executor.separation.stepwise import Results
 
 #: Estimated seconds of a slice, and most slices. Each costs some 10 ms (TPC-H 1 at scale 1), which is then 2 % or so.
@@ -163,20 +163,20 @@ def rows_of(counts: Counts, leaf: Leaf) -> int:
 
 def slicing_of(reader: Reader, relation: Relation, counts: Counts, engine: EngineName) -> Slicing:
     """The choice for a query's plan on an engine."""
-    database = reader.database
-    speed, seconds = speed_of(database, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
+    core = reader.core
+    speed, seconds = speed_of(reader, engine), SLICE if engine == "embedded" else SLICE_ON_SPARK
     statistics: Statistics = {}
     if sum(counts.values()) / speed >= seconds:
-        statistics = all_statistics_of(relation, database.catalog, database.tables, {})
-    return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(database))
+        statistics = all_statistics_of(relation, core.catalog, core.tables, {})
+    return Slicing(counts, Cardinality(relation, statistics), speed, seconds, _threads(core))
 
 
-def speed_of(database: Database, engine: EngineName = "embedded") -> float:
+def speed_of(reader: Reader, engine: EngineName = "embedded") -> float:
     """Rows a second that an engine takes through one pass."""
     if engine == "spark":
-        return SPARK_ROWS * database.analytics.power.cores
-    return EMBEDDED_ROWS * _threads(database)
+        return SPARK_ROWS * reader.services.analytics.power.cores
+    return EMBEDDED_ROWS * _threads(reader.core)
 
 
-def _threads(database: Database) -> int:
-    return database.options.embedded_threads or os.cpu_count() or 1
+def _threads(core: Core) -> int:
+    return core.options.embedded_threads or os.cpu_count() or 1

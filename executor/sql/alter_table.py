@@ -8,7 +8,6 @@ in place; everything else is written anew and logged as rows.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from catalog.codec import encode
 from catalog.objects import Table, subject
@@ -16,6 +15,7 @@ from catalog.values.errors import SqlError
 from executor.embedded.tables.altering import Step, add_step
 from executor.printing.literals import literal_value
 from executor.rows.row_shapes import schema_of
+from executor.sql.environment import Environment
 from executor.transactions.transaction import Transaction
 from planner.algebra.functions import FUNCTIONS
 from planner.algebra.relations import Project, Relation, Scan, Values
@@ -23,11 +23,8 @@ from planner.algebra.scalars import Call, Column, ColumnRef, Literal, Scalar
 from planner.algebra.walk import used_columns, walk
 from planner.statements.definitions import AlterTable
 
-if TYPE_CHECKING:
-    from executor.sql.session import DatabaseSession
 
-
-def alter_rows(session: DatabaseSession, transaction: Transaction, statement: AlterTable) -> str:
+def alter_rows(session: Environment, transaction: Transaction, statement: AlterTable) -> str:
     """Gives the table its new definition and rows, and checks them: the change of the catalog for the log."""
     writer, table = transaction.writer(), statement.table
     if not statement.renames:
@@ -52,7 +49,7 @@ def alter_rows(session: DatabaseSession, transaction: Transaction, statement: Al
     return json.dumps(document)
 
 
-def _steps(session: DatabaseSession, transaction: Transaction, rows: Relation, table: Table) -> tuple[Step, ...] | None:
+def _steps(session: Environment, transaction: Transaction, rows: Relation, table: Table) -> tuple[Step, ...] | None:
     """The statement's changes in place; None where rows must be computed."""
     assert isinstance(rows, Project)
     assert isinstance(rows.input, Scan)
@@ -82,7 +79,7 @@ def _is_one_value(scalar: Scalar) -> bool:
     return not used_columns(scalar) and not any(volatile) and not requires
 
 
-def _value(session: DatabaseSession, transaction: Transaction, scalar: Scalar) -> Literal:
+def _value(session: Environment, transaction: Transaction, scalar: Scalar) -> Literal:
     """A constant expression's value in the session."""
     if isinstance(scalar, Literal):
         return scalar

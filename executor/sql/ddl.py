@@ -7,7 +7,7 @@ catalog change that the log record carries. A change becomes visible, durable an
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ from catalog.objects import (
 )
 from catalog.values.errors import SqlError, undefined_table, unsupported
 from executor.core.core import Core
+from executor.database.database import Database
 from executor.definitions.catalog_changes import add_object, change_object, drop_object, follow, free_oid, take_away
 from executor.definitions.extensions import alter_extension, create_extension, forget_extensions
 from executor.definitions.roles import change_defaults, change_rights, change_roles, set_rights
@@ -36,6 +37,7 @@ from executor.definitions.user_types import define_type, forget_types, move_type
 from executor.moving.change_guards import require_own
 from executor.queries.statistics import statistics_of
 from executor.sql.alter_table import alter_rows
+from executor.sql.environment import Environment
 from executor.streams.runtime import is_followed
 from executor.tables.infinite_dates import require_finite
 from executor.tables.temporary import drop_temporary
@@ -79,10 +81,6 @@ from planner.statements.definitions import (
 )
 from planner.statistics import Statistics
 
-if TYPE_CHECKING:
-    from executor.database.database import Database
-    from executor.sql.session import DatabaseSession
-
 Definition = (
     CreateSchema
     | AlterSchema
@@ -120,7 +118,7 @@ def check_not_null(stream: Stream, rows: pa.Table | pa.RecordBatch) -> None:
             raise null_value(stream, column.name, row=pc.index(rows.column(index).is_null(), True).as_py())
 
 
-def define(session: DatabaseSession, transaction: Transaction, statement: Definition) -> Result:
+def define(session: Environment, transaction: Transaction, statement: Definition) -> Result:
     """Runs one DDL statement inside a transaction that has the locks which it needs."""
     database = session.database
     catalog = transaction.sees(database.catalog)
@@ -246,7 +244,7 @@ def _require_others(catalog: Catalog, statement: CreateTable) -> None:
         raise OutdatedError
 
 
-def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
+def _alter_table(session: Environment, transaction: Transaction, catalog: Catalog, statement: AlterTable) -> Result:
     """Sequences of new columns come first, since the rows take their values; what goes with columns goes last."""
     require_same(catalog, statement.before)
     require_free(catalog, statement.sequences)
@@ -265,7 +263,7 @@ def _alter_table(session: DatabaseSession, transaction: Transaction, catalog: Ca
     return Result(statement.tag, notices=tuple(SqlError("00000", text) for text in statement.notices))
 
 
-def truncate(session: DatabaseSession, transaction: Transaction, statement: Truncate) -> None:
+def truncate(session: Environment, transaction: Transaction, statement: Truncate) -> None:
     """TRUNCATE, and the sequences that it restarts."""
     transaction.writer().truncate(statement.targets)
     for sequence in statement.restarts:
@@ -453,7 +451,7 @@ def _skipped(name: str) -> SqlError:
     return SqlError("42P07", f'relation "{name}" already exists, skipping')
 
 
-def _drop_types(session: DatabaseSession, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
+def _drop_types(session: Environment, transaction: Transaction, catalog: Catalog, drop: DropType) -> None:
     """Types, after what needs them."""
     for oid in drop.drops:
         catalog = drop_object(transaction, catalog, oid)

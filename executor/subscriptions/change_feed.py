@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -38,9 +38,6 @@ from planner.algebra.scalars import AggregateCall, Call, Column, ColumnRef
 from planner.incremental.names import stored_name
 from planner.incremental.programs.program import Program, State
 
-if TYPE_CHECKING:
-    from executor.queries.reader import Reader
-
 #: Bytes of differences, and looks, that a feed remembers.
 HISTORY: Final = 64 << 20
 LOOKS: Final = 4096
@@ -50,6 +47,14 @@ IDLE: Final = 4
 SHARE: Final = 0.25
 
 _compute: Any = pyarrow.compute  # made at its import, where no type checker sees its functions
+
+
+class ViewReader(Protocol):
+    """What reads a continuous view's rows; the engine runs its queries on the reader's behalf."""
+
+    def present(self, oid: int) -> tuple[int, int, pa.Table]:
+        """A view's rows now: their LSN, that of the last change of what they are made of, and the rows."""
+        ...
 
 
 class Look(Struct, frozen=True):
@@ -118,14 +123,14 @@ class ChangeFeed:
         """That of the last difference."""
         return self._number
 
-    def whole(self, reader: Reader) -> Difference:
+    def whole(self, reader: ViewReader) -> Difference:
         """All rows of the view now, as a difference from nothing; its number is where the changes go on."""
         with self._lock:
             self._look(reader)
             rows = self._merged([(self._shown(self._standing, reader), 1)])
             return Difference(self._number, self._looks[-1].last, rows)
 
-    def start(self, reader: Reader, since: int | None) -> int:
+    def start(self, reader: ViewReader, since: int | None) -> int:
         """The number where changes since an LSN begin (None: now). Raises 72000 where they are no longer known, and
         22023 for an LSN that is still to come."""
         with self._lock:
@@ -141,7 +146,7 @@ class ChangeFeed:
             hint = "Leave since out: the changes then begin with all rows of the view."
             raise SqlError("72000", f'changes of view "{name}" since LSN {since} are not known any more', hint=hint)
 
-    def since(self, reader: Reader, number: int) -> list[Difference]:
+    def since(self, reader: ViewReader, number: int) -> list[Difference]:
         """The differences after a number, up to now. Raises 72000 where some have been forgotten."""
         with self._lock:
             self._look(reader)
@@ -152,7 +157,7 @@ class ChangeFeed:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def _look(self, reader: Reader) -> None:
+    def _look(self, reader: ViewReader) -> None:
         """Brings the feed to the present."""
         if not self.is_current:
             raise undefined_table(self._runtime.view.name)
@@ -184,7 +189,7 @@ class ChangeFeed:
         self._looks[-1] = Look(last.first, visible, last.number)
         return True
 
-    def _present(self, reader: Reader) -> tuple[int, int, Standing, list[pa.Table] | None]:
+    def _present(self, reader: ViewReader) -> tuple[int, int, Standing, list[pa.Table] | None]:
         """The view now: LSN, that of the last change below it, what it stands on, and the runs since the last look."""
         runtime, core = self._runtime, self._core
         if self._is_by_groups:
@@ -234,7 +239,7 @@ class ChangeFeed:
         before: Standing,
         after: Standing,
         runs: list[pa.Table] | None,
-        reader: Reader,
+        reader: ViewReader,
     ) -> pa.Table:
         if before.shown and after.shown and before.tables[0].equals(after.tables[0]):
             return self._merged([])
@@ -245,7 +250,7 @@ class ChangeFeed:
         return self._merged([(self._shown(before, reader), -1), (self._shown(after, reader), 1)])
 
     def _touched(
-        self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: Reader
+        self, before: tuple[pa.Table, ...], runs: list[pa.Table], reader: ViewReader
     ) -> tuple[tuple[pa.Table, ...], tuple[pa.Table, ...]] | None:
         """The groups that runs have changed, as they were and as they are; None where they are many."""
         engine, state = self._runtime.runner.engine, self._runtime.program.states[0]
@@ -258,7 +263,7 @@ class ChangeFeed:
         old = old.rename_columns(run.column_names)
         return (old,), (old, run)
 
-    def _shown(self, standing: Standing, reader: Reader) -> pa.Table:
+    def _shown(self, standing: Standing, reader: ViewReader) -> pa.Table:
         """The view's rows over what it stands on."""
         if standing.shown:
             return standing.tables[0]

@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from catalog.values.errors import undefined_table
-from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval
-from executor.subscriptions.change_feed import Difference
+from executor.core.core import Core
+from executor.subscriptions.arrival_scan import PAUSE, ArrivalScan, Interval, Notify, Patience
+from executor.subscriptions.change_feed import Difference, ViewChanges, ViewReader
 from executor.traces.layout import LSN, ORDINAL
 from planner.algebra.relations import CHANGE_SOURCES
 from planner.stream_queries import Changes
-
-if TYPE_CHECKING:
-    from executor.queries.reader import Reader
 
 
 class ChangeScan(ArrivalScan):
     """The changes of one view, from the query's beginning on, or from an earlier LSN."""
 
-    def __init__(self, reader: Reader, oid: int, changes: Changes) -> None:
-        view = reader.database.view(oid).view
-        super().__init__(reader.database, f'changes of view "{view.name}"', reader.patience, reader.notify)
+    def __init__(
+        self,
+        core: Core,
+        feeds: ViewChanges,
+        reader: ViewReader,
+        oid: int,
+        changes: Changes,
+        patience: Patience,
+        notify: Notify,
+    ) -> None:
+        view = core.view(oid).view
+        super().__init__(core, f'changes of view "{view.name}"', patience, notify)
         self._reader = reader
-        self._feed = reader.database.changes.feed(oid, self)
+        self._feed = feeds.feed(oid, self)
         self._reads = self._feed.reads
         self._view = view.name
         self._changes = changes

@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow.compute
 from msgspec import Struct
@@ -23,13 +23,10 @@ from catalog.catalog import Catalog
 from catalog.objects import View
 from catalog.privileges import OF_TABLE
 from catalog.values.errors import SqlError
-from executor.queries.reader import Reader
+from executor.core.core import Core
 from executor.subscriptions.arrival_scan import PAUSE
-from executor.subscriptions.change_feed import ChangeFeed, Difference
+from executor.subscriptions.change_feed import ChangeFeed, Difference, ViewChanges, ViewReader
 from planner.bind.context import restricted
-
-if TYPE_CHECKING:
-    from executor.database.database import Database
 
 #: Of a watcher's time, how much is spent on looking at most.
 SHARE: Final = 0.2
@@ -67,8 +64,9 @@ class _Watched(Struct, eq=False, weakref=True):
 class ViewWatch:
     """Watches the views of one database. Its methods may be called from any thread."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core, changes: ViewChanges, reader: Callable[[Callable[[], bool]], ViewReader]) -> None:
+        """``reader`` makes a reader of views that is asked whether it is cancelled."""
+        self._core, self._changes = core, changes
         self._lock = threading.Lock()
         self._names: dict[Name, _Watched] = {}
         self._woken_by: frozenset[int] = frozenset()
@@ -77,7 +75,7 @@ class ViewWatch:
         self._ended = threading.Event()
         #: Until when a look may take.
         self._until = math.inf
-        self._reader = Reader(database, self._is_over)
+        self._reader = reader(self._is_over)
         self._thread: threading.Thread | None = None
         self.tell: Tell = lambda name, lsn, rows: None
 
@@ -112,7 +110,7 @@ class ViewWatch:
         self._ended.set()
         self._event.set()
         if self._thread is not None:
-            self._database.engine.interrupt(self._reader)
+            self._core.engine.interrupt(self._reader)
             self._thread.join()
 
     # -- names -------------------------------------------------------------------------------------------------
@@ -120,13 +118,13 @@ class ViewWatch:
     def _find(self, name: Name, watched: _Watched, *, anew: bool = False) -> None:
         """Looks a name up, and begins to follow the view that it stands for; one that it did not stand for before is
         told with all its rows where it is looked up ``anew``."""
-        catalog = self._database.catalog
+        catalog = self._core.catalog
         found = catalog.find(name.name, catalog.usable(name.search_path, restricted(catalog, name.role)))
         if not isinstance(found, View) or not found.continuous or not _may_read(catalog, found, name.role):
             watched.feed = None
             return
         try:
-            feed = self._database.changes.feed(found.oid, watched)
+            feed = self._changes.feed(found.oid, watched)
             if feed is not watched.feed:
                 watched.feed, watched.number = feed, self._start(name, found.oid, feed, anew)
         except SqlError as error:
@@ -144,7 +142,7 @@ class ViewWatch:
                 self._report(name, [whole])
             return whole.number
         except SqlError:
-            if self._database.view(oid).away is None:
+            if self._core.view(oid).away is None:
                 raise
             return feed.number  # whoever has it answers later
         finally:
@@ -158,9 +156,9 @@ class ViewWatch:
         wanted = frozenset(
             oid for watched in self._names.values() if watched.feed is not None for oid in watched.feed.reads
         )
-        with self._database.sequencer.lock:
-            self._database.versions.leave(self._woken_by, self._event)
-            self._database.versions.wake(wanted, self._event)
+        with self._core.sequencer.lock:
+            self._core.versions.leave(self._woken_by, self._event)
+            self._core.versions.wake(wanted, self._event)
         self._woken_by = wanted
 
     # -- looking -----------------------------------------------------------------------------------------------
@@ -182,7 +180,7 @@ class ViewWatch:
     def _current(self) -> list[tuple[Name, _Watched, ChangeFeed]]:
         """What is watched now, under the names of now."""
         with self._lock:
-            catalog = self._database.catalog
+            catalog = self._core.catalog
             if catalog is not self._catalog:
                 self._catalog = catalog
                 for name, watched in self._names.items():

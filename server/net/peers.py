@@ -82,10 +82,9 @@ class Answering:
     """The handler of a connection over which another server asks."""
 
     def __init__(self, connection: Connection, database: Database) -> None:
-        from executor.queries.reader import OwnReader  # which the opening of the database has loaded
 
         self._connection = connection
-        self._reader = OwnReader(database)
+        self._reader = database.own_reader()
         self._answers = False
 
     def handle(self, message: FrontendMessage) -> Awaitable[None] | None:
@@ -100,7 +99,7 @@ class Answering:
         return None
 
     async def _answer(self, question: bytes) -> None:
-        from executor.remote_reads.remote_views import answer
+        from executor.moving.answers import answer
 
         server, self._answers = self._connection.server, True
         try:

@@ -159,7 +159,7 @@ def _activity(session: Session) -> Iterator[Row]:
 
 def _queries(session: Session) -> Iterator[Row]:
     """Queries that can leave the server; the texts of others' only for who may see what these do."""
-    for row in system_rows(session.database, "queries"):
+    for row in system_rows(session.database.shown, "queries"):
         yield row if _may_see(session, str(row["role"] or "")) else {**row, "query": _HIDDEN["query"]}
 
 

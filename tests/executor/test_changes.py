@@ -47,7 +47,8 @@ class Subscriber:
         found = database.catalog.at("public", self.view)
         assert found is not None
         self.client = Client(database)
-        self.scan = ChangeScan(Reader(database, lambda: False), found.oid, Changes(since is None, since))
+        reader, changes = Reader(database.read_services, lambda: False), Changes(since is None, since)
+        self.scan = ChangeScan(database, database.changes, reader, found.oid, changes, reader.patience, reader.notify)
         self.scan.begin(0)
         if since is None:
             self.rows.clear()

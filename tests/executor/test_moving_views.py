@@ -17,10 +17,9 @@ from catalog.values.errors import SqlError
 from executor.commit.records import Followed
 from executor.key_access.point_sources import ViewSource
 from executor.moving import departure as giving
-from executor.queries.reader import OwnReader
+from executor.moving.answers import answer
 from executor.remote_reads import remote_views as elsewhere
 from executor.remote_reads.messages import Question, decode_answer, encode_question
-from executor.remote_reads.remote_views import answer
 from executor.replicas import replica as replica_module
 from executor.replicas.replica import Replica, Replicas, replica_of
 from executor.views.runtime import ViewRuntime
@@ -226,7 +225,7 @@ def test_a_question_that_reads_more_than_the_view(servers: Servers, a: Client) -
         assert isinstance(query, Query)
         data = encode_question(Question(runtime.shared, servers["a"].plans.get(query.relation).relation, "UTC"))
         with pytest.raises(SqlError, match="08P01"):
-            decode_answer(answer(OwnReader(servers["b"]), data))
+            decode_answer(answer(servers["b"].own_reader(), data))
 
 
 def test_nothing_stays_of_what_a_view_came_with(servers: Servers, a: Client, tmp_path: Path) -> None:
